@@ -1,0 +1,49 @@
+//! `cargo demo`: builds the host and every plugin, and runs the quick start to its answer.
+//!
+//! Nothing here is special to the demo: the last line that it prints before the run is the command that you would type.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+    process::{Command, ExitCode},
+};
+
+use shelly_guest_builder::{Builder, GuestFolder};
+
+const TASK: &str = "How many words are in README.md, and which are its five longest lines?";
+
+fn main() -> ExitCode {
+    let task = env::args().nth(1).unwrap_or_else(|| TASK.into());
+    match run(&task) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(task: &str) -> Result<ExitCode, Box<dyn std::error::Error>> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("the examples stand in the repository")?;
+    eprintln!("building the plugins …");
+    Builder::new(root)?.build(&[GuestFolder::new("plugin", "plugins", "target/plugins")])?;
+    eprintln!("building the host …");
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let built = Command::new(cargo).current_dir(root).args(["build", "--package", "shelly-host"]).status()?;
+    if !built.success() {
+        return Err("the host could not be built".into());
+    }
+    let host = target_directory(root).join("debug").join(format!("shelly-host{}", env::consts::EXE_SUFFIX));
+    let arguments = ["run", "--config", "examples/01-quick-start/shelly.yaml", "--plugins", "target/plugins", task];
+    eprintln!("\n$ {} {} {:?}\n", shown(&host, root), arguments[..5].join(" "), task);
+    let status = Command::new(host).current_dir(root).args(arguments).status()?;
+    Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))
+}
+
+fn target_directory(root: &Path) -> PathBuf {
+    root.join(env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from))
+}
+
+fn shown(host: &Path, root: &Path) -> String {
+    host.strip_prefix(root).unwrap_or(host).display().to_string()
+}

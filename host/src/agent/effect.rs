@@ -1,0 +1,348 @@
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use super::RunError;
+use crate::{
+    capability::{Power, Powers},
+    chat::{Chat, Content, EditError, Message, Replacement, Role, Snapshot},
+    error::Fault,
+    event::{Event, RunCx},
+    limits,
+    model::{Completer, Completion, CompletionRequest, DeltaSink, Usage},
+};
+
+/// Looks at the agent's chat once per turn of its loop and answers with changes to it: a pure step, whose state the
+/// host keeps.
+#[async_trait]
+pub trait Effect: Send + Sync {
+    /// Its name, for people.
+    fn name(&self) -> &str;
+
+    /// When it wants to be called.
+    fn phases(&self) -> &[Phase];
+
+    /// What it is trusted with.
+    fn powers(&self) -> &Powers;
+
+    /// Whether the run goes on if it fails.
+    fn on_failure(&self) -> OnFailure {
+        OnFailure::Fail
+    }
+
+    /// Looks and answers. `chat` stands still during the call; `tools` are the names of the agent's tools before any
+    /// are hidden; `state` is what the last call returned, empty at first.
+    ///
+    /// # Errors
+    ///
+    /// A [`Fault`] if it could not do its work; [`Effect::on_failure`] says what that means for the run.
+    async fn eval(
+        &self,
+        cx: &RunCx,
+        moment: &Moment,
+        chat: &Snapshot,
+        tools: &Arc<[String]>,
+        state: Vec<u8>,
+    ) -> Result<Step, Fault>;
+}
+
+/// Where in its turn the agent is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// The next request is about to be built; every call has its result.
+    BeforeModel,
+    /// The reply is in the chat; its calls have not run yet.
+    AfterModel,
+}
+
+/// Whether a run goes on without an effect that failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnFailure {
+    /// It ends.
+    #[default]
+    Fail,
+    /// It goes on; the failure is reported.
+    Continue,
+}
+
+/// What an effect is told unasked.
+#[derive(Debug, Clone)]
+pub struct Moment {
+    /// Where in the turn.
+    pub phase: Phase,
+    /// Turns before this one.
+    pub iteration: u32,
+    /// Estimate of the next request: chat and tools.
+    pub request_tokens: u64,
+    /// What the model can take, if that is known.
+    pub context_window: Option<u64>,
+    /// Of the last completion of this run.
+    pub last_usage: Option<Usage>,
+    /// Of this agent in this run.
+    pub run_usage: Usage,
+    /// Time that this run has waited for the model.
+    pub model_time: Duration,
+    /// Time since the run began.
+    pub elapsed: Duration,
+    /// The answer to an [`Action::AskModel`], only in the call that follows it.
+    pub reply: Option<Result<Completion, Fault>>,
+}
+
+/// One change.
+#[derive(Debug, Clone)]
+pub enum Edit {
+    /// Adds a user message; after the results if calls are open.
+    Note(String),
+    /// Changes what a tool said.
+    ReplaceResult { call_id: String, content: Vec<Content> },
+    /// Replaces or removes messages.
+    Replace(Replacement),
+    /// Hides tools until the effect is called again before a model's turn.
+    HideTools(Vec<String>),
+    /// Ends the run as failed.
+    Stop { code: String, message: String },
+    /// A change that this host does not know.
+    Unknown(String),
+}
+
+impl Edit {
+    /// Its name in events.
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Note(_) => "note",
+            Self::ReplaceResult { .. } => "replace-result",
+            Self::Replace(_) => "replace",
+            Self::HideTools(_) => "hide-tools",
+            Self::Stop { .. } => "stop",
+            Self::Unknown(_) => "unknown",
+        }
+    }
+
+    /// What it takes to be made.
+    fn needs(&self) -> &'static [Power] {
+        match self {
+            Self::Note(_) => &[Power::Note],
+            Self::ReplaceResult { .. } => &[Power::EditResults],
+            // What an effect may not see is blank to it, and it would write the blanks back.
+            Self::Replace(_) => &[Power::Rewrite, Power::SeeMessages, Power::SeeArguments, Power::SeeResults],
+            Self::HideTools(_) => &[Power::HideTools],
+            Self::Stop { .. } => &[Power::Stop],
+            Self::Unknown(_) => &[],
+        }
+    }
+}
+
+/// A question to the agent's model. Its tools are the effect's: the host runs none of them.
+#[derive(Debug, Clone)]
+pub struct Ask {
+    /// A model's name in the config; none: the agent's own.
+    pub model: Option<String>,
+    /// The question.
+    pub request: CompletionRequest,
+}
+
+/// What to do.
+#[derive(Debug, Clone)]
+pub enum Action {
+    /// These changes, in most calls none.
+    Edits(Vec<Edit>),
+    /// Ask a model, then call again.
+    AskModel(Box<Ask>),
+}
+
+/// Until when an effect has nothing to do; the first of these that holds wakes it. None at all: not again in this run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Wake {
+    /// From this iteration on.
+    pub iteration: Option<u32>,
+    /// Once the next request is estimated at so many tokens.
+    pub request_tokens: Option<u64>,
+    /// Once the run has used so many tokens.
+    pub run_tokens: Option<u64>,
+    /// Once the run has waited so long for the model.
+    pub model_time: Option<Duration>,
+}
+
+impl Wake {
+    fn is_due(&self, moment: &Moment) -> bool {
+        self.iteration.is_some_and(|at| moment.iteration >= at)
+            || self.request_tokens.is_some_and(|at| moment.request_tokens >= at)
+            || self.run_tokens.is_some_and(|at| moment.run_usage.total() >= at)
+            || self.model_time.is_some_and(|at| moment.model_time >= at)
+    }
+}
+
+/// The answer of an effect.
+#[derive(Debug, Clone)]
+pub struct Step {
+    /// For the next call.
+    pub state: Vec<u8>,
+    /// What to do.
+    pub action: Action,
+    /// When to be called next; none: in the next of its phases.
+    pub wake: Option<Wake>,
+}
+
+/// The effects of one run, with the memory that the host keeps for them.
+pub(super) struct Effects<'a> {
+    agent: EffectsOf<'a>,
+    running: Vec<Running<'a>>,
+}
+
+/// What effects act on.
+#[derive(Clone, Copy)]
+pub(super) struct EffectsOf<'a> {
+    pub cx: &'a RunCx,
+    pub chat: &'a Chat,
+    pub completer: &'a dyn Completer,
+    pub tools: &'a Arc<[String]>,
+}
+
+struct Running<'a> {
+    effect: &'a dyn Effect,
+    state: Vec<u8>,
+    wake: Option<Wake>,
+    hidden: Vec<String>,
+}
+
+impl<'a> Effects<'a> {
+    pub fn new(effects: &'a [Arc<dyn Effect>], agent: EffectsOf<'a>) -> Self {
+        let start = |effect: &'a Arc<dyn Effect>| Running { effect: &**effect, state: vec![], wake: None, hidden: vec![] };
+        Self { agent, running: effects.iter().map(start).collect() }
+    }
+
+    /// Tools that no model may see or call now.
+    pub fn hidden_tools(&self) -> Vec<String> {
+        self.running.iter().flat_map(|running| running.hidden.iter().cloned()).collect()
+    }
+
+    /// Calls every effect that is due, in order, and makes its changes. Usage of models that effects asked is added to
+    /// `usage`.
+    pub async fn eval(&mut self, moment: &mut Moment, usage: &mut Usage) -> Result<(), RunError> {
+        let agent = self.agent;
+        for running in &mut self.running {
+            if !running.effect.phases().contains(&moment.phase) || running.wake.is_some_and(|wake| !wake.is_due(moment)) {
+                continue;
+            }
+            match running.step(agent, moment, usage).await {
+                Ok(edits) => running.apply(agent, moment, edits).await?,
+                Err(fault) => running.failed(agent.cx, fault).await?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Running<'_> {
+    /// One step, with as many questions to a model as it asks.
+    async fn step(&mut self, agent: EffectsOf<'_>, moment: &mut Moment, usage: &mut Usage) -> Result<Vec<Edit>, Fault> {
+        let chat = agent.chat.snapshot();
+        for _ in 0..=limits::ASKS_IN_A_ROW {
+            let state = self.state.clone();
+            let step = self.effect.eval(agent.cx, moment, &chat, agent.tools, state).await;
+            moment.reply = None;
+            let step = step?;
+            if step.state.len() > limits::STATE_BYTES {
+                let message = format!("its state has {} bytes, at most {} are kept", step.state.len(), limits::STATE_BYTES);
+                return Err(Fault::TooLarge { message });
+            }
+            self.state = step.state;
+            self.wake = step.wake;
+            match step.action {
+                Action::Edits(edits) if edits.len() > limits::EDITS_PER_STEP => {
+                    let message = format!("it asked for {} edits, at most {} are made", edits.len(), limits::EDITS_PER_STEP);
+                    return Err(Fault::TooLarge { message });
+                }
+                Action::Edits(edits) => return Ok(edits),
+                Action::AskModel(ask) => moment.reply = Some(self.ask(agent, *ask, usage).await),
+            }
+        }
+        moment.reply = None;
+        Err(Fault::Exhausted { message: format!("it asked a model more than {} times in a row", limits::ASKS_IN_A_ROW) })
+    }
+
+    async fn ask(&self, agent: EffectsOf<'_>, ask: Ask, usage: &mut Usage) -> Result<Completion, Fault> {
+        if !self.effect.powers().contains(&Power::AskModel) {
+            return Err(Fault::Denied { message: "the power `ask-model` was not granted".into() });
+        }
+        let own = &agent.completer.info().name;
+        if let Some(model) = ask.model.filter(|model| model != own) {
+            return Err(Fault::Denied { message: format!("model `{model}` is not for this effect; `{own}` is") });
+        }
+        let completion = agent.completer.complete(agent.cx, &ask.request, &DeltaSink::none()).await?;
+        *usage += completion.usage;
+        Ok(completion)
+    }
+
+    /// Makes the changes, in order; one that is not allowed or not valid is reported, the others are made.
+    async fn apply(&mut self, agent: EffectsOf<'_>, moment: &Moment, edits: Vec<Edit>) -> Result<(), RunError> {
+        if moment.phase == Phase::BeforeModel {
+            self.hidden.clear();
+        }
+        let effect = self.effect.name();
+        for edit in edits {
+            let name = edit.name();
+            let event = match self.make(agent.chat, edit) {
+                Ok(Made::Stop { code, message }) => return Err(RunError::Stopped { by: effect.into(), code, message }),
+                Ok(Made::Change) => Event::EffectEdited { agent: agent.cx.agent.clone(), effect: effect.into(), edit: name },
+                Err(reason) => {
+                    Event::EffectRefused { agent: agent.cx.agent.clone(), effect: effect.into(), edit: name, reason }
+                }
+            };
+            agent.cx.events.emit(event).await;
+        }
+        Ok(())
+    }
+
+    fn make(&mut self, chat: &Chat, edit: Edit) -> Result<Made, String> {
+        if let Some(power) = edit.needs().iter().find(|power| !self.effect.powers().contains(power)) {
+            return Err(format!("the power `{power}` was not granted"));
+        }
+        let invalid = |error: EditError| error.to_string();
+        match edit {
+            Edit::Note(text) if text.len() > limits::NOTE_BYTES => {
+                return Err(format!("the note has {} bytes, at most {} are taken", text.len(), limits::NOTE_BYTES));
+            }
+            Edit::Note(text) => chat.note(self.effect.name(), text),
+            Edit::ReplaceResult { call_id, content } => chat.replace_result(&call_id, content).map_err(invalid)?,
+            Edit::Replace(replacement) => {
+                if self.touches_system_prompt(chat, &replacement) {
+                    return Err(format!("the power `{}` was not granted", Power::SystemPrompt));
+                }
+                chat.replace(replacement).map_err(invalid)?;
+            }
+            Edit::HideTools(names) => self.hidden = names,
+            Edit::Stop { code, message } => return Ok(Made::Stop { code, message }),
+            Edit::Unknown(kind) => return Err(format!("this host knows no edit `{kind}`")),
+        }
+        Ok(Made::Change)
+    }
+
+    fn touches_system_prompt(&self, chat: &Chat, replacement: &Replacement) -> bool {
+        let is_system = |message: &Message| message.role == Role::System;
+        let snapshot = chat.snapshot();
+        let first_goes = snapshot.find(replacement.first) == Some(0);
+        let goes = first_goes && snapshot.iter().next().is_some_and(|entry| is_system(&entry.message));
+        (goes || replacement.messages.iter().any(is_system)) && !self.effect.powers().contains(&Power::SystemPrompt)
+    }
+
+    async fn failed(&mut self, cx: &RunCx, fault: Fault) -> Result<(), RunError> {
+        let effect = self.effect.name().to_owned();
+        match self.effect.on_failure() {
+            OnFailure::Fail => Err(RunError::Effect { name: effect, fault }),
+            OnFailure::Continue => {
+                let event = Event::EffectFailed { agent: cx.agent.clone(), effect, reason: fault.to_string() };
+                cx.events.emit(event).await;
+                Ok(())
+            }
+        }
+    }
+}
+
+enum Made {
+    Change,
+    Stop { code: String, message: String },
+}

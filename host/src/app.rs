@@ -1,0 +1,278 @@
+//! The composition root: from a config and plugin directories to an agent that can run. The only file that knows every
+//! part.
+
+use std::{path::PathBuf, sync::Arc};
+
+use crate::{
+    agent::{Agent, OnFailure},
+    capability::Grant,
+    config::{self, AgentConfig, Config, PluginUse, ProviderConfig, ProviderKind},
+    error::{ErrorKind, Report},
+    limits,
+    model::{Completer, ModelInfo},
+    net::{HttpClient, Secret},
+    plugin::{
+        Kind, Plugin, PluginCatalog, PluginEffect, PluginEngine, PluginError, PluginMiddleware, PluginModel,
+        PluginPackage, PluginTool, Settings,
+    },
+    provider::{self, OpenAi, OpenAiConfig},
+    tool::ToolBox,
+};
+
+/// Looks up a variable of the environment. The library does not read it itself.
+pub type Environment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
+/// Everything that agents are made of: config, plugins, the engine that runs them, the way to the network.
+pub struct App {
+    config: Config,
+    catalog: PluginCatalog,
+    engine: Arc<PluginEngine>,
+    environment: Environment,
+}
+
+/// An agent that can run, and what a person should know of how it came to be.
+pub struct Prepared {
+    /// The agent.
+    pub agent: Agent,
+    /// What was chosen without being told to.
+    pub notes: Vec<String>,
+    /// What is not as it should be, though the agent can run.
+    pub warnings: Vec<String>,
+}
+
+/// The name of the agent that runs where no config names one.
+pub const DEFAULT_AGENT: &str = "assistant";
+
+impl App {
+    /// An app of this config, with the plugins of its directories and of `plugin_dirs`. Compiled code is kept in `cache`.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] if a plugin directory is none, or if the engine cannot start.
+    pub fn new(
+        config: Config,
+        plugin_dirs: &[PathBuf],
+        cache: Option<PathBuf>,
+        environment: Environment,
+    ) -> Result<Self, Report> {
+        let mut directories: Vec<_> = config.plugin_dirs.iter().map(|directory| config.root.join(directory)).collect();
+        directories.extend_from_slice(plugin_dirs);
+        let catalog = PluginCatalog::scan(&directories)?;
+        Ok(Self { config, catalog, engine: Arc::new(PluginEngine::new(cache)?), environment })
+    }
+
+    /// The agent of this name with the model of this name; without names those of the config. A config without agents
+    /// has one, [`DEFAULT_AGENT`], with every plugin that needs no grant; one without models uses one that is found.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`]: no such agent or model, a plugin that it needs cannot be loaded.
+    pub async fn agent(&self, name: Option<&str>, model: Option<&str>) -> Result<Prepared, Report> {
+        let mut notes = Vec::new();
+        let mut warnings = Vec::new();
+        let config = match self.config.agents.is_empty() && name.is_none_or(|name| name == DEFAULT_AGENT) {
+            true => self.default_agent(&mut warnings),
+            false => self.config.agent(name)?.clone(),
+        };
+        let completer = self.completer(&config, model, &mut notes).await?;
+        let mut agent = Agent::new(&config.name, &config.instructions, completer);
+        agent.description = config.description.clone();
+        agent.max_iterations = match config.options.max_iterations {
+            None => limits::MAX_ITERATIONS,
+            Some(0) => limits::MAX_ITERATIONS_CEILING,
+            Some(most) => most,
+        };
+        for (id, uses) in &config.plugins {
+            let uses = uses.clone().unwrap_or_default();
+            let plugin = self.load(&config.name, id, &uses).await?;
+            self.warn_of_missing_powers(&config.name, &plugin, &uses, &mut warnings);
+            equip(&mut agent, &plugin, &mut warnings)?;
+        }
+        Ok(Prepared { agent, notes, warnings })
+    }
+
+    /// Every plugin that needs nothing, with nothing granted.
+    fn default_agent(&self, warnings: &mut Vec<String>) -> AgentConfig {
+        let mut config = AgentConfig { name: DEFAULT_AGENT.into(), ..AgentConfig::default() };
+        for (id, package) in self.catalog.iter() {
+            let package = match package {
+                Ok(package) => package,
+                Err(error) => {
+                    warnings.push(format!("plugin `{id}` is left out: {}", error.report()));
+                    continue;
+                }
+            };
+            if package.manifest.kinds == [Kind::Provider] {
+                continue;
+            }
+            match Grant::default().missing(&package.manifest.wants).as_slice() {
+                [] => {
+                    config.plugins.insert(id.into(), None);
+                }
+                missing => {
+                    let lines: Vec<_> = missing.iter().map(|missing| format!("`{}`", missing.line)).collect();
+                    let lines = lines.join(", ");
+                    warnings.push(format!("plugin `{id}` is left out: it wants {lines}, which a config must grant to an agent"));
+                }
+            }
+        }
+        config
+    }
+
+    async fn load(&self, agent: &str, id: &str, uses: &PluginUse) -> Result<Arc<Plugin>, Report> {
+        let package = self.package(agent, id)?;
+        let settings = Settings {
+            agent: agent.into(),
+            place: format!("agents.{agent}.plugins.{id}"),
+            grant: uses.grant(&self.config.root),
+            params: config::params(&uses.params),
+            on_failure: uses.on_failure,
+        };
+        let plugin = Plugin::load(&self.engine, package, &settings).await;
+        plugin.map(Arc::new).map_err(|error| error.report())
+    }
+
+    fn package(&self, user: &str, id: &str) -> Result<&Arc<PluginPackage>, Report> {
+        match self.catalog.get(id) {
+            Some(package) => package.map_err(PluginError::report),
+            None => {
+                let mut report = config::unknown("plugin", id, self.catalog.iter().map(|(id, _)| id));
+                report.kind = ErrorKind::Plugin;
+                if self.catalog.iter().next().is_none() {
+                    report.hint = Some("give the directory of its folder with --plugins or `plugin_dirs`".into());
+                }
+                Err(report.cause(format!("`{user}` needs it")))
+            }
+        }
+    }
+
+    fn warn_of_missing_powers(&self, agent: &str, plugin: &Plugin, uses: &PluginUse, warnings: &mut Vec<String>) {
+        let manifest = &plugin.package().manifest;
+        for missing in uses.grant(&self.config.root).missing(&manifest.wants) {
+            let id = &manifest.id;
+            warnings.push(format!(
+                "plugin `{id}` has less than it wants: grant `{}` under agents.{agent}.plugins.{id}",
+                missing.line
+            ));
+        }
+    }
+
+    /// The model of an agent: the one named on the command line, the agent's, the config's first, or one that is found.
+    async fn completer(
+        &self,
+        agent: &AgentConfig,
+        model: Option<&str>,
+        notes: &mut Vec<String>,
+    ) -> Result<Arc<dyn Completer>, Report> {
+        if !self.config.providers.is_empty() {
+            let provider = self.config.provider(model.or(agent.provider.as_deref()))?;
+            return self.configured(provider.expect("there is at least one")).await;
+        }
+        // Without models in the config, `--model` may name a provider plugin or a vendor's model.
+        if let Some(id) = model
+            && let Some(Ok(package)) = self.catalog.get(id)
+            && package.manifest.kinds.contains(&Kind::Provider)
+        {
+            let provider = ProviderConfig { name: id.into(), plugin: Some(id.into()), ..ProviderConfig::default() };
+            return self.plugin_model(&provider).await;
+        }
+        let client = HttpClient::new().map_err(|fault| Report::new(ErrorKind::Provider, fault.to_string()))?;
+        let found = provider::discover(&client, &*self.environment, model).await.ok_or_else(|| self.no_model(model))?;
+        notes.push(format!("using the model {} ({})", found.config.model, found.because));
+        Ok(Arc::new(open_ai(client, found.config)?))
+    }
+
+    fn no_model(&self, wanted: Option<&str>) -> Report {
+        let offline = self.catalog.iter().filter_map(|(id, package)| Some((id, package.ok()?)));
+        let offline = offline.filter(|(_, package)| package.manifest.kinds.contains(&Kind::Provider)).map(|(id, _)| id).next();
+        let report = match wanted {
+            Some(model) => Report::new(ErrorKind::Usage, format!("there is no model `{}`", model.escape_debug())),
+            None => Report::new(ErrorKind::Usage, "there is no model to use"),
+        };
+        let report = report.cause("no config names one, no key is set, and no local server answers on its usual port");
+        report.hint(match offline {
+            Some(id) => format!("set OPENAI_API_KEY, start a local server such as Ollama, or try the plugin with --model {id}"),
+            None => "set OPENAI_API_KEY, start a local server such as Ollama, or name a model under `providers` in shelly.yaml".into(),
+        })
+    }
+
+    async fn configured(&self, provider: &ProviderConfig) -> Result<Arc<dyn Completer>, Report> {
+        match provider.kind {
+            ProviderKind::Plugin => self.plugin_model(provider).await,
+            ProviderKind::Openai => {
+                let client = HttpClient::new().map_err(|fault| Report::new(ErrorKind::Provider, fault.to_string()))?;
+                let expand = |key: &str, value: &Option<String>| {
+                    let expanded = value.as_ref().map(|value| config::expand(value, &*self.environment)).transpose();
+                    expanded.map_err(|variable| {
+                        Report::new(ErrorKind::Usage, format!("the variable {variable} is not set"))
+                            .cause(format!("providers.{}.{key} names it", provider.name))
+                            .hint(format!("set {variable}, or use another model with --model"))
+                    })
+                };
+                let base_url = expand("base_url", &provider.base_url)?.unwrap_or_else(|| "https://api.openai.com/v1".into());
+                let config = OpenAiConfig {
+                    name: provider.name.clone(),
+                    base_url,
+                    model: provider.model.clone().unwrap_or_default(),
+                    key: expand("api_key", &provider.api_key)?.map(Secret::new),
+                    context_window: provider.context_window,
+                    max_tokens: provider.max_tokens,
+                    temperature: provider.temperature,
+                    max_tokens_field: provider.max_tokens_field,
+                };
+                Ok(Arc::new(open_ai(client, config)?))
+            }
+        }
+    }
+
+    async fn plugin_model(&self, provider: &ProviderConfig) -> Result<Arc<dyn Completer>, Report> {
+        let id = provider.plugin.as_deref().unwrap_or(&provider.name);
+        // A model serves every agent: it sees no agent's files, and no conversation but the one in its request.
+        let user = format!("providers.{}", provider.name);
+        let settings = Settings {
+            agent: user.clone(),
+            place: user.clone(),
+            grant: Grant { clock: provider.clock, random: provider.random, ..Grant::default() },
+            params: config::params(&provider.params),
+            on_failure: OnFailure::Fail,
+        };
+        let package = self.package(&user, id)?;
+        let plugin = Plugin::load(&self.engine, package, &settings).await.map_err(|error| error.report())?;
+        let info = ModelInfo {
+            name: provider.name.clone(),
+            model: provider.model.clone().unwrap_or_else(|| id.to_owned()),
+            context_window: provider.context_window,
+        };
+        let model = PluginModel::new(&Arc::new(plugin), info, provider.max_tokens, provider.temperature);
+        let model = model.ok_or_else(|| {
+            Report::new(ErrorKind::Plugin, format!("plugin `{id}` is no provider"))
+                .cause(format!("`{user}` wants it to speak to a model"))
+        })?;
+        Ok(Arc::new(model))
+    }
+}
+
+fn open_ai(client: HttpClient, config: OpenAiConfig) -> Result<OpenAi, Report> {
+    let name = config.name.clone();
+    OpenAi::new(client, config).map_err(|fault| {
+        Report::new(ErrorKind::Usage, format!("the model `{name}` cannot be used")).cause(fault)
+    })
+}
+
+/// Gives an agent all that a plugin is.
+fn equip(agent: &mut Agent, plugin: &Arc<Plugin>, warnings: &mut Vec<String>) -> Result<(), Report> {
+    let mut tools = ToolBox::new();
+    for tool in PluginTool::all(plugin) {
+        tools.register(tool).map_err(|clash| Report::new(ErrorKind::Plugin, clash.to_string()))?;
+    }
+    for clash in agent.tools.extend(tools) {
+        warnings.push(format!("{clash}; the first one is used"));
+    }
+    if let Some(effect) = PluginEffect::new(plugin) {
+        agent.effects.push(Arc::new(effect));
+    }
+    if let Some(middleware) = PluginMiddleware::new(plugin) {
+        agent.middleware.push(Arc::new(middleware));
+    }
+    Ok(())
+}

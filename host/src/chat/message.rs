@@ -1,0 +1,149 @@
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Content, ToolCall, ToolResult};
+
+/// Open-ended facts beside the typed ones, in order.
+pub type Meta = Vec<(String, String)>;
+
+/// Who speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// The agent's instructions.
+    System,
+    /// A person, another agent, or a note of the host or of an effect.
+    User,
+    /// The model.
+    Assistant,
+    /// The results of tool calls.
+    Tool,
+}
+
+/// Where the bytes of a [`Media`] are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// Here.
+    Bytes(Arc<[u8]>),
+    /// On the web; never fetched by the host.
+    Url(String),
+}
+
+/// An image, a document, a sound.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Media {
+    /// Such as `image/png`.
+    pub media_type: String,
+    /// A file name to show.
+    pub name: Option<String>,
+    /// Where the bytes are.
+    pub source: Source,
+}
+
+/// What a model thought before it answered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Thinking {
+    /// The thought, or a summary, or empty where the vendor hides it.
+    pub text: String,
+    /// What the vendor wants back unchanged.
+    pub opaque: Option<String>,
+}
+
+/// Something that has no case of its own: kept and handed on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Opaque {
+    /// Names the format, prefixed by its owner.
+    pub kind: String,
+    /// The value, JSON.
+    pub json: String,
+}
+
+/// A piece of a message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", content = "value", rename_all = "snake_case")]
+pub enum Part {
+    /// Text.
+    Text(String),
+    /// An image, a document, a sound.
+    Media(Media),
+    /// A thought of the model; only in assistant messages.
+    Thinking(Thinking),
+    /// A tool call; only in assistant messages.
+    ToolCall(ToolCall),
+    /// A tool's answer; only in tool messages.
+    ToolResult(ToolResult),
+    /// Anything else.
+    Other(Opaque),
+}
+
+/// One entry of a chat.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Message {
+    /// The name of the agent, person or plugin that wrote it; empty if unknown.
+    pub sender: String,
+    /// As what it was written.
+    pub role: Role,
+    /// Its pieces in order.
+    pub parts: Vec<Part>,
+    /// Facts beside it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub meta: Meta,
+}
+
+impl Message {
+    /// A message with one piece of text.
+    pub fn text(role: Role, sender: impl Into<String>, text: impl Into<String>) -> Self {
+        Self { sender: sender.into(), role, parts: vec![Part::Text(text.into())], meta: Meta::new() }
+    }
+
+    /// A message of the user.
+    pub fn user(text: impl Into<String>) -> Self {
+        Self::text(Role::User, "user", text)
+    }
+
+    /// The results of tool calls.
+    pub fn results(results: Vec<ToolResult>) -> Self {
+        let parts = results.into_iter().map(Part::ToolResult).collect();
+        Self { sender: String::new(), role: Role::Tool, parts, meta: Meta::new() }
+    }
+
+    /// The text parts, one after the other.
+    pub fn text_content(&self) -> String {
+        self.parts.iter().filter_map(|part| if let Part::Text(text) = part { Some(text.as_str()) } else { None }).collect()
+    }
+
+    /// The tool calls in order.
+    pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
+        self.parts.iter().filter_map(|part| if let Part::ToolCall(call) = part { Some(call) } else { None })
+    }
+
+    /// The tool results in order.
+    pub fn tool_results(&self) -> impl Iterator<Item = &ToolResult> {
+        self.parts.iter().filter_map(|part| if let Part::ToolResult(result) = part { Some(result) } else { None })
+    }
+
+    /// Estimate of its tokens: a quarter of its bytes, four for the frame, a fixed share for media.
+    pub fn tokens(&self) -> u32 {
+        const FRAME: usize = 4;
+        const MEDIA: usize = 4 * 1_000;
+        let bytes = |part: &Part| match part {
+            Part::Text(text) => text.len(),
+            Part::Media(_) => MEDIA,
+            Part::Thinking(thinking) => thinking.text.len(),
+            Part::ToolCall(call) => call.id.len() + call.name.len() + call.arguments.len(),
+            Part::ToolResult(result) => result.call_id.len() + result.content.iter().map(content_bytes).sum::<usize>(),
+            Part::Other(opaque) => opaque.json.len(),
+        };
+        fn content_bytes(content: &Content) -> usize {
+            match content {
+                Content::Text(text) | Content::Json(text) => text.len(),
+                Content::Media(_) => MEDIA,
+                Content::Other(opaque) => opaque.json.len(),
+            }
+        }
+        let total: usize = self.parts.iter().map(bytes).sum();
+        u32::try_from(total.div_ceil(4) + FRAME).unwrap_or(u32::MAX)
+    }
+}

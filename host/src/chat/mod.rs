@@ -1,0 +1,14 @@
+//! The conversation: the words that everything above shares, and the log that holds them.
+//!
+//! [`Chat`] keeps invariant 3: a transcript is always valid. A reply with tool calls is appended through
+//! [`Chat::reply`], which returns a guard; however the guard goes away, every call has exactly one result after it.
+
+mod log;
+mod message;
+mod reply;
+mod tool;
+
+pub use log::{Chat, EditError, Entry, OpenCalls, Replacement, Snapshot};
+pub use message::{Media, Message, Meta, Opaque, Part, Role, Source, Thinking};
+pub use reply::{Delta, StopReason, Usage};
+pub use tool::{Content, ToolCall, ToolHints, ToolResult, ToolSpec};

@@ -1,0 +1,266 @@
+//! What the terminal shows. Whatever a guest, a model or a server says is escaped here.
+
+use std::{
+    io::{IsTerminal, Write},
+    time::Duration,
+};
+
+use clap::ValueEnum;
+use serde_json::json;
+
+use crate::{
+    agent::Answer,
+    app::Prepared,
+    error::Report,
+    event::{Event, LogLevel},
+};
+
+/// What goes to standard output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// The answer.
+    Text,
+    /// One JSON object with the answer, or with the error.
+    Json,
+    /// One JSON object a line for each event, and one with the result at the end.
+    Events,
+}
+
+/// What a run came to.
+pub struct RunResult<'a> {
+    pub agent: &'a str,
+    pub model: &'a str,
+    pub answer: &'a Answer,
+    pub duration: Duration,
+}
+
+/// Prints the answer. Returns the exit code.
+pub fn answered(result: RunResult<'_>, output: Output) -> u8 {
+    let text = result.answer.message.text_content();
+    let value = json!({
+        "event": "result",
+        "ok": true,
+        "answer": text,
+        "agent": result.agent,
+        "model": result.model,
+        "iterations": result.answer.iterations,
+        "usage": result.answer.usage,
+        "duration_ms": result.duration.as_micros() as f64 / 1_000.0,
+    });
+    match output {
+        Output::Text if std::io::stdout().is_terminal() => say(&escaped(&text)),
+        // A program reads it: it gets the very bytes.
+        Output::Text => say(&text),
+        Output::Json | Output::Events => say(&value.to_string()),
+    }
+    0
+}
+
+/// Prints a failure. Returns the exit code.
+pub fn failed(report: &Report, output: Output) -> u8 {
+    let code = report.kind.exit_code();
+    if output != Output::Text {
+        say(&json!({ "event": "result", "ok": false, "error": report, "exit_code": code }).to_string());
+    }
+    let mut text = format!("{RED}error:{PLAIN} {}\n", escaped(&report.message));
+    for cause in &report.causes {
+        text.push_str(&format!("  {DIM}cause:{PLAIN} {}\n", indented(&escaped(cause))));
+    }
+    if let Some(hint) = &report.hint {
+        text.push_str(&format!("  {DIM}hint:{PLAIN}  {}\n", indented(&escaped(hint))));
+    }
+    tell(&text);
+    code
+}
+
+/// Says that the run was cancelled. Returns the exit code: what shells give a program that Ctrl-C ended.
+pub fn cancelled(output: Output) -> u8 {
+    const CODE: u8 = 130;
+    if output != Output::Text {
+        say(&json!({ "event": "result", "ok": false, "error": { "kind": "cancelled" }, "exit_code": CODE }).to_string());
+    }
+    tell("cancelled\n");
+    CODE
+}
+
+/// Shows how a run goes.
+pub struct Progress {
+    output: Output,
+    verbose: bool,
+}
+
+impl Progress {
+    pub fn new(output: Output, verbose: bool) -> Self {
+        Self { output, verbose }
+    }
+
+    /// What was found before the run.
+    pub fn notes(&mut self, prepared: &Prepared) {
+        for note in &prepared.notes {
+            tell(&format!("{DIM}{}{PLAIN}\n", escaped(note)));
+        }
+        for warning in &prepared.warnings {
+            self.show(&Event::Warning { message: warning.clone() });
+        }
+    }
+
+    /// One event: a line of JSON on standard output, or a line for people on standard error.
+    pub fn show(&mut self, event: &Event) {
+        if self.output == Output::Events {
+            if let Ok(line) = serde_json::to_string(event) {
+                say(&line);
+            }
+            return;
+        }
+        if let Some(line) = self.line(event) {
+            tell(&format!("{line}\n"));
+        }
+    }
+
+    fn line(&self, event: &Event) -> Option<String> {
+        Some(match event {
+            Event::RunStarted { agent, model, .. } => format!("{BOLD}{}{PLAIN} on {}", escaped(agent), escaped(model)),
+            Event::ModelStarted { .. } | Event::ModelDelta { .. } => return None,
+            Event::ModelFinished { agent, iteration, calls, usage, duration, .. } => {
+                let does = match calls {
+                    0 => "answers".to_owned(),
+                    1 => "calls a tool".to_owned(),
+                    calls => format!("calls {calls} tools"),
+                };
+                let (turn, time) = (iteration + 1, time(*duration));
+                let (input, output) = (usage.total() - usage.output_tokens, usage.output_tokens);
+                format!("{DIM}{}{PLAIN} turn {turn}: the model {does} ({time}, {input} tokens in, {output} out)", escaped(agent))
+            }
+            Event::ToolStarted { agent, tool, origin, arguments, .. } => {
+                let (agent, tool, origin) = (escaped(agent), escaped(tool), escaped(origin));
+                format!("{DIM}{agent}{PLAIN}   {tool} {DIM}of {origin}{PLAIN} {}", one_line(arguments, 80))
+            }
+            Event::ToolProgress { agent, done, total, message, .. } => {
+                let of = total.map_or(String::new(), |total| format!(" of {total}"));
+                let message = message.as_deref().map_or(String::new(), |message| format!(" {}", one_line(message, 80)));
+                format!("{DIM}{}{PLAIN}     {done}{of}{message}", escaped(agent))
+            }
+            Event::ToolFinished { agent, tool, is_error, bytes, duration, .. } => {
+                let how = if *is_error { format!("{RED}failed{PLAIN}") } else { format!("{GREEN}done{PLAIN}") };
+                format!("{DIM}{}{PLAIN}   {} {how} ({}, {bytes} bytes)", escaped(agent), escaped(tool), time(*duration))
+            }
+            Event::EffectEdited { agent, effect, edit } => {
+                format!("{DIM}{}{PLAIN}   {} edits the chat: {edit}", escaped(agent), escaped(effect))
+            }
+            Event::EffectRefused { agent, effect, edit, reason } => {
+                let (agent, effect, reason) = (escaped(agent), escaped(effect), one_line(reason, 200));
+                format!("{DIM}{agent}{PLAIN}   {effect} {YELLOW}was refused{PLAIN} {edit}: {reason}")
+            }
+            Event::EffectFailed { agent, effect, reason } => {
+                let (agent, effect, reason) = (escaped(agent), escaped(effect), one_line(reason, 200));
+                format!("{DIM}{agent}{PLAIN}   {effect} {YELLOW}failed{PLAIN}, the run goes on: {reason}")
+            }
+            Event::MiddlewareActed { agent, middleware, action } => {
+                format!("{DIM}{}{PLAIN}   {}: {action}", escaped(agent), escaped(middleware))
+            }
+            Event::PluginCall { .. } if !self.verbose => return None,
+            Event::PluginCall { agent, plugin, function, outcome, duration, memory } => {
+                let (agent, plugin, time, memory) = (escaped(agent), escaped(plugin), time(*duration), memory >> 10);
+                format!("{DIM}{agent}     {plugin} {function}: {outcome} ({time}, {memory} KiB){PLAIN}")
+            }
+            Event::PluginLog { level, .. } if !self.verbose && *level < LogLevel::Warn => return None,
+            Event::PluginLog { agent, plugin, level, message } => {
+                let level = match level {
+                    LogLevel::Debug => "debug",
+                    LogLevel::Info => "info",
+                    LogLevel::Warn => "warn",
+                    LogLevel::Error => "error",
+                };
+                let (agent, plugin, message) = (escaped(agent), escaped(plugin), one_line(message, 200));
+                format!("{DIM}{agent}     {plugin} {level}:{PLAIN} {message}")
+            }
+            Event::Warning { message } => format!("{YELLOW}warning:{PLAIN} {}", indented(&escaped(message))),
+            Event::RunFinished { agent, error: None, iterations, usage, duration, .. } => {
+                let (agent, time, tokens) = (escaped(agent), time(*duration), usage.total());
+                let turns = if *iterations == 1 { "turn" } else { "turns" };
+                format!("{BOLD}{agent}{PLAIN} is done: {iterations} {turns}, {tokens} tokens, {time}")
+            }
+            Event::RunFinished { agent, iterations, usage, duration, .. } => {
+                let (agent, time, tokens) = (escaped(agent), time(*duration), usage.total());
+                let turns = if *iterations == 1 { "turn" } else { "turns" };
+                format!("{BOLD}{agent}{PLAIN} gives up: {iterations} {turns}, {tokens} tokens, {time}")
+            }
+        })
+    }
+}
+
+const BOLD: &str = "\x1b[1m";
+const DIM: &str = "\x1b[2m";
+const RED: &str = "\x1b[1;31m";
+const GREEN: &str = "\x1b[32m";
+const YELLOW: &str = "\x1b[33m";
+const PLAIN: &str = "\x1b[0m";
+
+/// Writes a line to standard output. Whoever closed it wants no more: that is no error of ours.
+pub fn say(line: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(line.as_bytes()).and_then(|()| if line.ends_with('\n') { Ok(()) } else { out.write_all(b"\n") });
+    let _ = out.flush();
+}
+
+/// Writes to standard error, without colours where they are not wanted.
+fn tell(text: &str) {
+    let _ = anstream::stderr().write_all(text.as_bytes());
+}
+
+fn time(duration: Duration) -> String {
+    match duration.as_secs_f64() {
+        seconds if seconds < 0.001 => format!("{:.0} µs", seconds * 1e6),
+        seconds if seconds < 1.0 => format!("{:.1} ms", seconds * 1e3),
+        seconds => format!("{seconds:.1} s"),
+    }
+}
+
+/// The text without anything that a terminal would act on: control characters (but line breaks and tabs) and characters
+/// that change the direction of what follows are shown as escapes.
+pub fn escaped(text: &str) -> String {
+    let acts = |c: char| {
+        (c.is_control() && c != '\n' && c != '\t')
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{61c}')
+    };
+    if !text.contains(acts) {
+        return text.to_owned();
+    }
+    text.chars().fold(String::with_capacity(text.len()), |mut shown, c| {
+        if acts(c) { shown.extend(c.escape_unicode()) } else { shown.push(c) }
+        shown
+    })
+}
+
+/// The text on one line of at most `chars` characters.
+fn one_line(text: &str, chars: usize) -> String {
+    let line: String = escaped(text).split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(chars) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
+/// Later lines of a text under the first.
+fn indented(text: &str) -> String {
+    text.trim_end().replace('\n', "\n         ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_a_terminal_acts_on_is_left() {
+        for (text, shown) in [
+            ("plain\n\ttext é 日", "plain\n\ttext é 日"),
+            ("\x1b]52;c;aGk=\x07", "\\u{1b}]52;c;aGk=\\u{7}"),
+            ("a\rb\u{9b}31m", "a\\u{d}b\\u{9b}31m"),
+            ("user\u{202e}txt.exe", "user\\u{202e}txt.exe"),
+            ("\u{2066}x\u{2069}", "\\u{2066}x\\u{2069}"),
+        ] {
+            assert_eq!(escaped(text), shown);
+        }
+        assert_eq!(one_line("a\n  b \x1b[2J", 9), "a b \\u{1b…");
+    }
+}

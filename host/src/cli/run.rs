@@ -1,0 +1,174 @@
+use std::{
+    ffi::OsString,
+    io::{IsTerminal, Read},
+    path::PathBuf,
+    time::Instant,
+};
+
+use clap::Args;
+use tokio::signal;
+
+use super::render::{self, Output, Progress, RunResult};
+use crate::{
+    agent::{Answer, RunError},
+    app::{App, Prepared},
+    chat::{Chat, Message},
+    error::{ErrorKind, Report},
+    event::{EventSink, RunCx},
+    limits,
+};
+
+/// Give an agent a task and print its answer.
+///
+/// The answer goes to standard output, progress to standard error. Without a config the agent has every plugin that
+/// needs no grant, and the model is one that is found: a key in the environment (OPENAI_API_KEY, XAI_API_KEY,
+/// OPENROUTER_API_KEY), or a local server (Ollama, llama.cpp, vLLM, LM Studio) on its usual port.
+///
+/// The `offline-model` plugin of the quick start is not an LLM: it is a small deterministic stand-in that picks tools by
+/// the words of the task. For a real model set a key, start a local server, or name one under `providers` in shelly.yaml.
+#[derive(Args)]
+pub struct Run {
+    /// The config; without it .shelly/config.yaml or shelly.yaml, if there is one.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// A directory of plugin folders; may be given several times.
+    #[arg(long, value_name = "DIR")]
+    plugins: Vec<PathBuf>,
+    /// The agent; without it the entry agent of the config.
+    #[arg(long, value_name = "NAME")]
+    agent: Option<String>,
+    /// The model, by its name in the config; without a config a vendor's name, or the id of a provider plugin.
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
+    /// What to print on standard output.
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+    /// Also show what plugins log and what each call of a plugin costs.
+    #[arg(long, short)]
+    verbose: bool,
+    /// What to do; `-` reads it from standard input.
+    #[arg(value_name = "TASK")]
+    task: OsString,
+}
+
+/// How a run ended that did not come to an error of its own.
+enum End {
+    Answered(Box<Prepared>, Box<Answer>),
+    Cancelled,
+}
+
+impl Run {
+    pub fn execute(self) -> u8 {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+        let runtime = match runtime {
+            Ok(runtime) => runtime,
+            Err(error) => {
+                return render::failed(&Report::new(ErrorKind::Bug, "cannot start").cause(error), self.output);
+            }
+        };
+        let started = Instant::now();
+        let end = runtime.block_on(self.run());
+        // A guest in the middle of a computation yields within a tick; nothing else is waited for.
+        runtime.shutdown_background();
+        match end {
+            Ok(End::Answered(prepared, answer)) => {
+                let Prepared { agent, .. } = *prepared;
+                let model = &agent.completer.info().model;
+                render::answered(RunResult { agent: &agent.name, model, answer: &answer, duration: started.elapsed() }, self.output)
+            }
+            Ok(End::Cancelled) => render::cancelled(self.output),
+            Err(report) => render::failed(&report, self.output),
+        }
+    }
+
+    async fn run(&self) -> Result<End, Report> {
+        let task = self.task()?;
+        let config = super::config(self.config.as_ref())?;
+        let app = App::new(config, &self.plugins, super::cache_directory(), super::environment())?;
+        let prepare = app.agent(self.agent.as_deref(), self.model.as_deref());
+        let prepared = tokio::select! {
+            prepared = prepare => prepared?,
+            _ = signal::ctrl_c() => return Ok(End::Cancelled),
+        };
+
+        let (events, mut stream) = EventSink::channel();
+        let mut progress = Progress::new(self.output, self.verbose);
+        progress.notes(&prepared);
+        let shown = tokio::spawn(async move {
+            while let Some(event) = stream.next().await {
+                progress.show(&event);
+            }
+        });
+        let cx = RunCx { run: run_id().into(), agent: prepared.agent.name.as_str().into(), depth: 0, events };
+        let chat = Chat::new();
+        let outcome = tokio::select! {
+            outcome = prepared.agent.run(&cx, &chat, vec![Message::user(task)]) => Some(outcome),
+            _ = signal::ctrl_c() => None,
+        };
+        drop(cx);
+        // All that was told is shown before the last word is said.
+        let _ = shown.await;
+        match outcome {
+            Some(Ok(answer)) => Ok(End::Answered(Box::new(prepared), Box::new(answer))),
+            Some(Err(error)) => Err(explain(&prepared, &error)),
+            None => Ok(End::Cancelled),
+        }
+    }
+
+    fn task(&self) -> Result<String, Report> {
+        let usage = |message: &str| Report::new(ErrorKind::Usage, message);
+        let not_utf8 = || usage("the task is not UTF-8").hint("convert it, for example with iconv");
+        let task = if self.task == "-" {
+            if std::io::stdin().is_terminal() {
+                eprintln!("reading the task from standard input; end it with Ctrl-D");
+            }
+            let mut bytes = Vec::new();
+            let most = limits::TASK_BYTES as u64 + 1;
+            let read = std::io::stdin().take(most).read_to_end(&mut bytes);
+            read.map_err(|error| usage("cannot read the task from standard input").cause(error))?;
+            String::from_utf8(bytes).map_err(|_| not_utf8())?
+        } else {
+            self.task.to_str().ok_or_else(not_utf8)?.to_owned()
+        };
+        if task.len() > limits::TASK_BYTES {
+            return Err(usage(&format!("the task has more than {} bytes", limits::TASK_BYTES))
+                .hint("put it into a file and grant the agent a plugin that reads files"));
+        }
+        if task.trim().is_empty() {
+            return Err(usage("the task is empty").hint("say what to do: shelly-host run \"How many words are in README.md?\""));
+        }
+        Ok(task)
+    }
+}
+
+/// Names a run: when it began, and a part by chance.
+fn run_id() -> String {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let mut chance = [0; 4];
+    // Without chance the time alone names it.
+    let _ = getrandom::fill(&mut chance);
+    format!("run-{:x}-{:08x}", since.as_millis(), u32::from_le_bytes(chance))
+}
+
+fn explain(prepared: &Prepared, error: &RunError) -> Report {
+    let mut report = Report::new(error.kind(), error.to_string());
+    if let Some(cause) = std::error::Error::source(error) {
+        report = report.cause(cause);
+    }
+    let name = &prepared.agent.name;
+    match error {
+        RunError::MaxIterations(_) => {
+            report.hint(format!("raise agents.{name}.options.max_iterations, or give a smaller task"))
+        }
+        RunError::Cut => report.hint("raise `max_tokens` of the model in the config, or ask for less"),
+        RunError::Model(_) => {
+            let model = prepared.agent.completer.info();
+            report.message = format!("the model `{}` could not be asked", model.name);
+            report
+        }
+        RunError::Effect { name: effect, .. } => {
+            report.hint(format!("set `on_failure: continue` under agents.{name}.plugins.{effect} to go on without it"))
+        }
+        _ => report,
+    }
+}

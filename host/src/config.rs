@@ -1,0 +1,503 @@
+//! The config file: what agents there are, which models they use, which plugins they have and what those may do.
+//!
+//! Unknown keys are refused with their place and the nearest known key; a key that a later version knows is refused as
+//! such. `${NAME}` in `api_key` and `base_url` is replaced by a variable of the environment.
+
+use std::path::{Path, PathBuf};
+
+use indexmap::IndexMap;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::{
+    agent::OnFailure,
+    capability::{Access, FileGrant, Grant, Powers},
+    error::{ErrorKind, Report},
+    limits,
+    provider::MaxTokensField,
+};
+
+/// A config file.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Models, each under a name.
+    #[serde(default)]
+    pub providers: Vec<ProviderConfig>,
+    /// Directories of plugin folders; relative ones are below the config's root.
+    #[serde(default)]
+    pub plugin_dirs: Vec<PathBuf>,
+    /// Agents.
+    #[serde(default)]
+    pub agents: Vec<AgentConfig>,
+    /// The agent that runs if none is named; none: the first.
+    pub entry_agent: Option<String>,
+    /// The folder that relative paths are below.
+    #[serde(skip)]
+    pub root: PathBuf,
+}
+
+/// A model under a name.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProviderConfig {
+    /// The name that agents and `--model` use.
+    pub name: String,
+    /// What it speaks.
+    pub kind: ProviderKind,
+    /// `kind: plugin`: the plugin's id.
+    pub plugin: Option<String>,
+    /// `kind: plugin`: the plugin's own settings.
+    #[serde(default)]
+    pub params: IndexMap<String, serde_json::Value>,
+    /// `kind: plugin`: whether it may know the time.
+    #[serde(default)]
+    pub clock: bool,
+    /// `kind: plugin`: whether it may have random bytes.
+    #[serde(default)]
+    pub random: bool,
+    /// `kind: openai`: where the API begins.
+    pub base_url: Option<String>,
+    /// `kind: openai`: the key, by preference as `${NAME}`.
+    pub api_key: Option<String>,
+    /// The vendor's name for the model.
+    pub model: Option<String>,
+    /// Tokens that it can take.
+    pub context_window: Option<u64>,
+    /// The longest reply in tokens.
+    pub max_tokens: Option<u32>,
+    /// `kind: openai`: how the server calls the longest reply.
+    pub max_tokens_field: Option<MaxTokensField>,
+    /// 0 to 2.
+    pub temperature: Option<f32>,
+}
+
+/// What a provider speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProviderKind {
+    /// Chat Completions, as OpenAI and everyone compatible.
+    #[default]
+    Openai,
+    /// Whatever the plugin makes of it.
+    Plugin,
+}
+
+/// An agent.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgentConfig {
+    /// Its name.
+    pub name: String,
+    /// What it is good for.
+    #[serde(default)]
+    pub description: String,
+    /// What it is told to do and how.
+    #[serde(default)]
+    pub instructions: String,
+    /// The name of its model; none: the first.
+    pub provider: Option<String>,
+    /// Its plugins by id, in order, and what each may do for it.
+    #[serde(default)]
+    pub plugins: IndexMap<String, Option<PluginUse>>,
+    /// How it runs.
+    #[serde(default)]
+    pub options: AgentOptions,
+}
+
+/// How an agent runs.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgentOptions {
+    /// Turns of one run; 0 is the ceiling.
+    pub max_iterations: Option<u32>,
+}
+
+/// What a plugin may do for an agent: nothing that does not stand here.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PluginUse {
+    /// Folders.
+    #[serde(default)]
+    pub files: Vec<FileUse>,
+    /// The time.
+    #[serde(default)]
+    pub clock: bool,
+    /// Chance.
+    #[serde(default)]
+    pub random: bool,
+    /// The agent's conversation.
+    #[serde(default)]
+    pub chat: bool,
+    /// Powers of its effect.
+    #[serde(default)]
+    pub powers: Powers,
+    /// Its own settings.
+    #[serde(default)]
+    pub params: IndexMap<String, serde_json::Value>,
+    /// Whether a run goes on if its effect fails.
+    #[serde(default)]
+    pub on_failure: OnFailure,
+}
+
+/// A folder for a plugin.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileUse {
+    /// The folder; a relative one is below the config's root.
+    pub path: PathBuf,
+    /// What the plugin sees it as; none: `path` as it is written.
+    #[serde(rename = "as")]
+    pub name: Option<String>,
+    /// `read` or `write`.
+    #[serde(default = "read")]
+    pub mode: Access,
+}
+
+fn read() -> Access {
+    Access::Read
+}
+
+/// Keys of the predecessor's config whose features come later: told apart from mistakes.
+const NOT_YET: [&str; 24] = [
+    "rate_limit",
+    "batch",
+    "default_context_windows",
+    "mcp_servers",
+    "prefix",
+    "toolboxes",
+    "skills",
+    "effects",
+    "middleware",
+    "skills_tags",
+    "estimated_cost",
+    "max_concurrency",
+    "warn_iterations",
+    "max_delegation_depth",
+    "max_handoffs",
+    "context_threshold",
+    "interaction_mode",
+    "question_timeout",
+    "filesystem",
+    "context",
+    "git",
+    "net",
+    "kv",
+    "process",
+];
+
+impl Config {
+    /// Reads a config file. Relative paths in it are below its folder, or, if that is called `.shelly`, the one around it.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] that names the file, the place in it and the mend.
+    pub fn read(path: &Path) -> Result<Self, Report> {
+        let shown = path.display();
+        let unreadable = |error: std::io::Error| {
+            Report::new(ErrorKind::Usage, format!("cannot read the config {shown}"))
+                .cause(error)
+                .hint("give another with --config, or leave it out to run without one")
+        };
+        let size = std::fs::metadata(path).map_err(unreadable)?.len();
+        if size > limits::CONFIG_BYTES {
+            let most = limits::CONFIG_BYTES;
+            return Err(Report::new(ErrorKind::Usage, format!("the config {shown} has {size} bytes, at most {most} are read")));
+        }
+        let text = std::fs::read_to_string(path).map_err(unreadable)?;
+        let folder = std::path::absolute(path).map_err(unreadable)?.parent().unwrap_or(Path::new("/")).to_owned();
+        let root = match folder.file_name() {
+            Some(name) if name == ".shelly" => folder.parent().unwrap_or(&folder).to_owned(),
+            _ => folder,
+        };
+        Self::parse(&text, root).map_err(|report| report.in_file(shown))
+    }
+
+    /// Reads a config; relative paths in it are below `root`.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] that names the place and the mend.
+    pub fn parse(text: &str, root: PathBuf) -> Result<Self, Report> {
+        let mut config: Self = if text.trim().is_empty() {
+            Self::default()
+        } else {
+            serde_saphyr::from_str(text).map_err(|error| explain(&error))?
+        };
+        config.root = root;
+        config.check()?;
+        Ok(config)
+    }
+
+    /// What serde cannot see: names that must be unique, references that must lead somewhere, bounds.
+    fn check(&self) -> Result<(), Report> {
+        let wrong = |message: String| Err(Report::new(ErrorKind::Usage, message));
+        unique("providers", self.providers.iter().map(|provider| provider.name.as_str()))?;
+        unique("agents", self.agents.iter().map(|agent| agent.name.as_str()))?;
+        for provider in &self.providers {
+            let at = format!("providers.{}", provider.name);
+            let is_plugin = provider.kind == ProviderKind::Plugin;
+            if is_plugin && provider.plugin.is_none() {
+                return wrong(format!("{at}: a provider of kind `plugin` needs the id of its plugin in `plugin`"));
+            }
+            if !is_plugin && provider.model.is_none() {
+                return wrong(format!("{at}: name the model in `model`, as the server calls it"));
+            }
+            let only = |key: &str, set: bool, kind: &str| match set {
+                true => wrong(format!("{at}.{key}: this is for providers of kind `{kind}`")),
+                false => Ok(()),
+            };
+            only("plugin", !is_plugin && provider.plugin.is_some(), "plugin")?;
+            only("params", !is_plugin && !provider.params.is_empty(), "plugin")?;
+            only("clock", !is_plugin && provider.clock, "plugin")?;
+            only("random", !is_plugin && provider.random, "plugin")?;
+            only("base_url", is_plugin && provider.base_url.is_some(), "openai")?;
+            only("api_key", is_plugin && provider.api_key.is_some(), "openai")?;
+            only("max_tokens_field", is_plugin && provider.max_tokens_field.is_some(), "openai")?;
+            if provider.temperature.is_some_and(|value| !(0.0..=2.0).contains(&value)) {
+                return wrong(format!("{at}.temperature: it lies between 0 and 2"));
+            }
+            if provider.max_tokens == Some(0) {
+                return wrong(format!("{at}.max_tokens: it is at least 1"));
+            }
+        }
+        let names = || self.providers.iter().map(|provider| provider.name.as_str());
+        for agent in &self.agents {
+            if let Some(name) = &agent.provider
+                && !names().any(|known| known == name)
+            {
+                return Err(unknown("model", name, names()).cause(format!("agents.{}.provider names it", agent.name)));
+            }
+            if agent.options.max_iterations.is_some_and(|most| most > limits::MAX_ITERATIONS_CEILING) {
+                let most = limits::MAX_ITERATIONS_CEILING;
+                return wrong(format!("agents.{}.options.max_iterations: it is at most {most}", agent.name));
+            }
+        }
+        if let Some(name) = &self.entry_agent {
+            self.agent(Some(name)).map_err(|report| report.cause("entry_agent names it"))?;
+        }
+        Ok(())
+    }
+
+    /// The agent of this name; without one the entry agent.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] if there is none.
+    pub fn agent(&self, name: Option<&str>) -> Result<&AgentConfig, Report> {
+        let Some(name) = name.or(self.entry_agent.as_deref()) else {
+            return self.agents.first().ok_or_else(|| {
+                Report::new(ErrorKind::Usage, "the config has no agent").hint("add one: `agents: [{name: helper}]`")
+            });
+        };
+        let found = self.agents.iter().find(|agent| agent.name == name);
+        found.ok_or_else(|| unknown("agent", name, self.agents.iter().map(|agent| agent.name.as_str())))
+    }
+
+    /// The model of this name; without one the first.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] if there is none of that name.
+    pub fn provider(&self, name: Option<&str>) -> Result<Option<&ProviderConfig>, Report> {
+        let Some(name) = name else { return Ok(self.providers.first()) };
+        let found = self.providers.iter().find(|provider| provider.name == name);
+        let names = self.providers.iter().map(|provider| provider.name.as_str());
+        found.map(Some).ok_or_else(|| unknown("model", name, names))
+    }
+}
+
+impl PluginUse {
+    /// What it gives, with paths below `root`.
+    pub fn grant(&self, root: &Path) -> Grant {
+        let file = |file: &FileUse| FileGrant {
+            path: root.join(&file.path),
+            name: file.name.clone().unwrap_or_else(|| file.path.to_string_lossy().into_owned()),
+            access: file.mode,
+        };
+        Grant {
+            files: self.files.iter().map(file).collect(),
+            clock: self.clock,
+            random: self.random,
+            chat: self.chat,
+            powers: self.powers.clone(),
+        }
+    }
+}
+
+/// A plugin's own settings as it is handed them.
+pub fn params(params: &IndexMap<String, serde_json::Value>) -> Box<RawValue> {
+    serde_json::value::to_raw_value(params).expect("a map with string keys is a JSON object")
+}
+
+/// Replaces `${NAME}` by the variable of that name.
+///
+/// # Errors
+///
+/// The name of a variable that is not set or is empty.
+pub fn expand(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
+    let (mut expanded, mut rest) = (String::new(), text);
+    while let Some(start) = rest.find("${") {
+        let Some(length) = rest[start..].find('}') else { break };
+        let name = &rest[start + 2..start + length];
+        expanded.push_str(&rest[..start]);
+        expanded.push_str(&environment(name).filter(|value| !value.is_empty()).ok_or_else(|| name.to_owned())?);
+        rest = &rest[start + length + 1..];
+    }
+    expanded.push_str(rest);
+    Ok(expanded)
+}
+
+fn unique<'a>(list: &str, names: impl Iterator<Item = &'a str>) -> Result<(), Report> {
+    let mut seen = Vec::new();
+    for name in names {
+        if name.trim().is_empty() {
+            return Err(Report::new(ErrorKind::Usage, format!("{list}: one of them has an empty name")));
+        }
+        if seen.contains(&name) {
+            return Err(Report::new(ErrorKind::Usage, format!("{list}: two of them are called `{name}`")));
+        }
+        seen.push(name);
+    }
+    Ok(())
+}
+
+/// There is nothing of this name; what there is, and which of it was probably meant.
+pub fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> Report {
+    let known: Vec<_> = known.collect();
+    let report = Report::new(ErrorKind::Usage, format!("there is no {what} `{}`", name.escape_debug()));
+    match nearest(name, &known) {
+        Some(near) => report.hint(format!("did you mean `{near}`?")),
+        None if known.is_empty() => report.hint(format!("the config names no {what}")),
+        None => report.hint(format!("there is: {}", known.join(", "))),
+    }
+}
+
+fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+    let score = |known: &str| strsim::normalized_damerau_levenshtein(&name.to_lowercase(), &known.to_lowercase());
+    known.iter().copied().map(|known| (score(known), known)).filter(|(score, _)| *score >= 0.6).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, known)| known)
+}
+
+/// A mistake in the file as its reader sees it.
+fn explain(error: &serde_saphyr::Error) -> Report {
+    use serde_saphyr::Error;
+    let place = error.location().map_or(String::new(), |at| format!(", line {}, column {}", at.line(), at.column()));
+    let report = match error.without_snippet() {
+        Error::SerdeUnknownField { field, .. } if NOT_YET.contains(&field.as_str()) => {
+            Report::new(ErrorKind::Usage, format!("the key `{field}` is not supported yet"))
+                .hint("remove it, or use a newer shelly-host")
+        }
+        Error::SerdeUnknownField { field, expected, .. } => {
+            let report = Report::new(ErrorKind::Usage, format!("there is no key `{}`", field.escape_debug()));
+            match nearest(field, expected) {
+                Some(near) => report.hint(format!("did you mean `{near}`?")),
+                None => report.hint(format!("the keys here are: {}", expected.join(", "))),
+            }
+        }
+        Error::SerdeMissingField { field, .. } => Report::new(ErrorKind::Usage, format!("the key `{field}` is missing")),
+        Error::SerdeUnknownVariant { variant, expected, .. } => {
+            let report = Report::new(ErrorKind::Usage, format!("`{}` is not one of the values here", variant.escape_debug()));
+            match nearest(variant, expected) {
+                Some(near) => report.hint(format!("did you mean `{near}`?")),
+                None => report.hint(format!("the values are: {}", expected.join(", "))),
+            }
+        }
+        other => {
+            let text = other.to_string();
+            let first = text.lines().next().unwrap_or("it is not YAML").to_owned();
+            Report::new(ErrorKind::Usage, "the config cannot be understood").cause(first)
+        }
+    };
+    report.at(place)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Config, Report> {
+        Config::parse(text, "/root".into())
+    }
+
+    #[test]
+    fn a_config_is_read() {
+        let config = parse(
+            "
+providers:
+  - {name: offline, kind: plugin, plugin: offline-model}
+  - {name: local, kind: openai, base_url: 'http://localhost:11434/v1', model: llama}
+agents:
+  - name: helper
+    provider: local
+    plugins:
+      read-files:
+        files: [{path: docs, mode: read}]
+      count-text:
+      loop-guard:
+        powers: [note, stop]
+        params: {threshold: 3, deep: {list: [1, true, null, x]}}
+        on_failure: continue
+    options: {max_iterations: 7}
+",
+        )
+        .unwrap();
+        let agent = config.agent(None).unwrap();
+        assert_eq!(agent.plugins.keys().collect::<Vec<_>>(), ["read-files", "count-text", "loop-guard"]);
+        let grant = agent.plugins["read-files"].as_ref().unwrap().grant(&config.root);
+        assert_eq!(grant.files, [FileGrant { path: "/root/docs".into(), name: "docs".into(), access: Access::Read }]);
+        let guard = agent.plugins["loop-guard"].as_ref().unwrap();
+        assert_eq!(params(&guard.params).get(), r#"{"threshold":3,"deep":{"list":[1,true,null,"x"]}}"#);
+        assert_eq!(config.provider(Some("local")).unwrap().unwrap().model.as_deref(), Some("llama"));
+    }
+
+    #[test]
+    fn mistakes_name_place_and_mend() {
+        let helper = |rest: &str| format!("agents:\n  - name: helper\n{rest}");
+        for (text, message, hint) in [
+            ("agent: []".into(), "there is no key `agent`", "did you mean `agents`?"),
+            (helper("    plugin: {}\n"), "there is no key `plugin`", "did you mean `plugins`?"),
+            (helper("    colour: red\n"), "there is no key `colour`", "the keys here are: name, description"),
+            (helper("    toolboxes: [git]\n"), "the key `toolboxes` is not supported yet", "newer shelly-host"),
+            (helper("    provider: nope\n"), "there is no model `nope`", "the config names no model"),
+            (helper("entry_agent: helpr\n"), "there is no agent `helpr`", "did you mean `helper`?"),
+            (helper("  - name: helper\n"), "agents: two of them are called `helper`", ""),
+            (helper("    plugins: {x: {files: [{path: ., mode: reed}]}}\n"), "`reed` is not one of the values", "`read`"),
+            (helper("    plugins: {x: {powers: [stopp]}}\n"), "`stopp` is not one of the values", "did you mean `stop`?"),
+            (helper("    options: {max_iterations: 999999}\n"), "it is at most 10000", ""),
+            ("providers: [{name: a, kind: plugin}]".into(), "needs the id of its plugin", ""),
+            ("providers: [{name: a, kind: openai}]".into(), "name the model in `model`", ""),
+            ("providers: [{kind: openai}]".into(), "the key `name` is missing", ""),
+            ("providers: [{name: a, kind: openai, model: m, plugin: x}]".into(), "for providers of kind `plugin`", ""),
+            ("providers: [{name: a, kind: openai, model: m, temperature: 3}]".into(), "between 0 and 2", ""),
+            ("agents: [".into(), "cannot be understood", ""),
+            ("agents: 7".into(), "cannot be understood", ""),
+        ] {
+            let report = parse(&text).unwrap_err();
+            assert!(report.message.contains(message), "{text}\n{report:?}");
+            assert!(report.hint.clone().unwrap_or_default().contains(hint), "{text}\n{report:?}");
+        }
+    }
+
+    #[test]
+    fn the_line_of_a_mistake_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("shelly.yaml");
+        std::fs::write(&path, "agents:\n  - name: a\n    colour: red\n").unwrap();
+        let report = Config::read(&path).unwrap_err();
+        assert!(report.message.ends_with("shelly.yaml, line 3, column 5)"), "{}", report.message);
+    }
+
+    #[test]
+    fn variables_are_replaced_or_missed_by_name() {
+        let environment = |name: &str| (name == "KEY").then(|| "secret".to_owned());
+        for (text, expanded) in [
+            ("${KEY}", Ok("secret")),
+            ("a${KEY}b${KEY}", Ok("asecretbsecret")),
+            ("$KEY ${", Ok("$KEY ${")),
+            ("x${NO}y", Err("NO")),
+            ("${}", Err("")),
+        ] {
+            assert_eq!(expand(text, &environment), expanded.map(str::to_owned).map_err(str::to_owned), "{text}");
+        }
+    }
+}

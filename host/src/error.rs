@@ -1,0 +1,152 @@
+//! How a failure is classified, routed and shown.
+//!
+//! Every failure has one reader. A [`Fault`] is read by a model, a plugin or the retry logic: its case decides what
+//! happens next. A [`Report`] is read by a person at the terminal: what went wrong, why, and how to mend it.
+
+use std::{fmt, time::Duration};
+
+use serde::Serialize;
+
+/// Why a tool, a model or a plugin did not do what it was asked. Mirrors `types.error` of the plugin contract case by
+/// case, so that a failure keeps its meaning across the sandbox.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Fault {
+    /// The input is wrong; the same again fails again.
+    #[error("{message}")]
+    Invalid { message: String },
+    /// A rule or a grant forbids it, or a credential was not accepted.
+    #[error("{message}")]
+    Denied { message: String },
+    /// What was named does not exist.
+    #[error("{message}")]
+    NotFound { message: String },
+    /// A bound on size was passed.
+    #[error("{message}")]
+    TooLarge { message: String },
+    /// A budget is used up: tokens, rounds, attempts.
+    #[error("{message}")]
+    Exhausted { message: String },
+    /// Too many requests; may be tried again, not before `after`.
+    #[error("{message}")]
+    RateLimited { message: String, after: Option<Duration> },
+    /// Not reachable, overloaded or cut off in the middle; may be tried again, not before `after`.
+    #[error("{message}")]
+    Unavailable { message: String, after: Option<Duration> },
+    /// Time ran out; whether it took effect is not known.
+    #[error("{message}")]
+    Timeout { message: String },
+    /// Anything else; not tried again.
+    #[error("{message}")]
+    Other { message: String },
+}
+
+impl Fault {
+    /// An [`Fault::Invalid`].
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::Invalid { message: message.into() }
+    }
+
+    /// A [`Fault::Other`].
+    pub fn other(message: impl Into<String>) -> Self {
+        Self::Other { message: message.into() }
+    }
+
+    /// Whether the same request may succeed later.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::RateLimited { .. } | Self::Unavailable { .. })
+    }
+
+    /// How long to wait before trying again, where that is known.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::RateLimited { after, .. } | Self::Unavailable { after, .. } => *after,
+            _ => None,
+        }
+    }
+}
+
+/// What kind of failure ended the program: decides the exit code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorKind {
+    /// The run began and did not reach an answer.
+    Run,
+    /// The command line, the config or the task is wrong.
+    Usage,
+    /// A plugin that is needed could not be loaded.
+    Plugin,
+    /// The model could not be reached or refused the request.
+    Provider,
+    /// A bug of ours.
+    Bug,
+}
+
+impl ErrorKind {
+    /// The exit code, as documented in the README. 0 is an answer, and nothing else is.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Self::Run => 1,
+            Self::Usage => 2,
+            Self::Plugin => 3,
+            Self::Provider => 4,
+            Self::Bug => 70,
+        }
+    }
+}
+
+/// A failure as a person reads it: one line of what, lines of why, one hint how to mend it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// Decides the exit code.
+    pub kind: ErrorKind,
+    /// What went wrong, naming the thing that it is about.
+    pub message: String,
+    /// Why, outermost first.
+    pub causes: Vec<String>,
+    /// What to do about it.
+    pub hint: Option<String>,
+    /// Where in a file it is, as `, line 3, column 5`; empty where that says nothing.
+    #[serde(skip)]
+    place: String,
+}
+
+impl Report {
+    /// A report without causes or hint.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), causes: Vec::new(), hint: None, place: String::new() }
+    }
+
+    /// Adds a cause.
+    pub fn cause(mut self, cause: impl fmt::Display) -> Self {
+        self.causes.push(cause.to_string());
+        self
+    }
+
+    /// Sets the place.
+    pub(crate) fn at(mut self, place: String) -> Self {
+        self.place = place;
+        self
+    }
+
+    /// Puts the file, and the place in it, into the message.
+    pub(crate) fn in_file(mut self, file: impl fmt::Display) -> Self {
+        self.message = format!("{} ({file}{})", self.message, std::mem::take(&mut self.place));
+        self
+    }
+
+    /// Sets the hint.
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        self.causes.iter().try_for_each(|cause| write!(f, ": {cause}"))
+    }
+}
+
+impl std::error::Error for Report {}

@@ -1,0 +1,14 @@
+pub mod chat;
+pub mod error;
+pub mod limits;
+pub mod event;
+pub mod capability;
+pub mod model;
+pub mod tool;
+pub mod net;
+pub mod provider;
+pub mod agent;
+pub mod plugin;
+pub mod config;
+pub mod app;
+pub mod cli;

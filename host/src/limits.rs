@@ -1,0 +1,140 @@
+//! Every bound in the house, with its unit and its reason.
+//!
+//! Whatever a guest, a model, a server or a file says is untrusted: it is bounded on entry by one of these.
+
+use std::time::Duration;
+
+// ---- the agent's loop
+
+/// Turns of one run when the config names none, and the ceiling for what it may name.
+pub const MAX_ITERATIONS: u32 = 50;
+/// The most turns that a config can ask for: a loop without end is a bill without end.
+pub const MAX_ITERATIONS_CEILING: u32 = 10_000;
+/// Tool calls of one reply that run side by side; the others wait. More would only queue at the plugin pool.
+pub const PARALLEL_TOOL_CALLS: usize = 16;
+/// Tool calls that one reply may hold; those beyond it are answered with an error.
+pub const CALLS_PER_REPLY: usize = 128;
+/// Characters of one tool result that a model is shown. The predecessor's figure: about 8,000 tokens.
+pub const TOOL_RESULT_CHARS: usize = 32_000;
+/// Bytes of one task given on the command line, in a file or on standard input.
+pub const TASK_BYTES: usize = 1 << 20;
+/// Questions to a model that one effect may ask in a row.
+pub const ASKS_IN_A_ROW: u32 = 8;
+/// Times that one run middleware may ask for another attempt.
+pub const MIDDLEWARE_RETRIES: u32 = 2;
+/// The longest pause that a middleware may ask for before another attempt.
+pub const MIDDLEWARE_DELAY: Duration = Duration::from_secs(60);
+/// Events waiting for a slow reader before the run waits for it.
+pub const EVENT_QUEUE: usize = 1_024;
+
+// ---- files that a person gives us
+
+/// Bytes of a config file.
+pub const CONFIG_BYTES: u64 = 1 << 20;
+/// Bytes of a `plugin.toml`.
+pub const MANIFEST_BYTES: u64 = 64 << 10;
+/// Bytes of a component file. The largest known (Python's runtime in a component) has 19 MB.
+pub const COMPONENT_BYTES: u64 = 256 << 20;
+/// Plugin folders in one plugin directory.
+pub const PLUGINS_PER_DIRECTORY: usize = 1_024;
+
+// ---- one call of a plugin
+
+/// Linear memory of one instance, all its memories together.
+pub const PLUGIN_MEMORY_BYTES: usize = 128 << 20;
+/// The most memory that a config can give a plugin: the size of a slot in the pool (address space, not memory).
+pub const PLUGIN_MEMORY_CEILING: usize = 1 << 30;
+/// Elements of all tables of one instance together. A Python runtime needs some 12,000.
+pub const PLUGIN_TABLE_ELEMENTS: usize = 100_000;
+/// Core instances in one component. Three is usual; languages with a runtime of their own need about twenty.
+pub const PLUGIN_CORE_INSTANCES: usize = 64;
+/// Linear memories in one component.
+pub const PLUGIN_MEMORIES: u32 = 8;
+/// Tables in one component.
+pub const PLUGIN_TABLES: u32 = 16;
+/// Stack of one guest, in bytes. A deeper recursion is a trap.
+pub const PLUGIN_STACK_BYTES: usize = 512 << 10;
+/// Calls of plugins that are under way at once in the whole process; the others wait.
+pub const PLUGIN_CALLS: u32 = 256;
+/// Memory of a slot in the pool that stays mapped between two calls: what a small guest touches first. Measured:
+/// 128 KiB saves 40 % of a small call, 1 MiB makes it slower.
+pub const POOL_KEEP_RESIDENT_BYTES: usize = 128 << 10;
+/// How often a busy guest is made to yield.
+pub const EPOCH_TICK: Duration = Duration::from_millis(5);
+/// Wall time of instantiating a plugin at load, and of `specs`.
+pub const PROBE_TIME: Duration = Duration::from_secs(5);
+/// Wall time of a tool call.
+pub const TOOL_TIME: Duration = Duration::from_secs(60);
+/// Wall time of a pure step: an effect's `eval`, a middleware's `before` or `after`.
+pub const STEP_TIME: Duration = Duration::from_secs(1);
+/// Wall time of a completion by a provider plugin.
+pub const COMPLETION_TIME: Duration = Duration::from_secs(600);
+/// Bytes of values that one call hands to a guest or gets from it through one function, strings and lists together.
+pub const HOSTCALL_BYTES: usize = 32 << 20;
+/// Handles (open files, streams) that one instance may hold.
+pub const PLUGIN_HANDLES: usize = 256;
+
+// ---- what a plugin says
+
+/// Bytes of one log entry; the rest is cut.
+pub const LOG_ENTRY_BYTES: usize = 4 << 10;
+/// Log entries of one call; the others are dropped and counted.
+pub const LOG_ENTRIES: u32 = 1_000;
+/// Shortest pause between two progress reports of one call; of those in between the newest wins.
+pub const PROGRESS_PAUSE: Duration = Duration::from_millis(100);
+/// Tools of one plugin.
+pub const TOOLS_PER_PLUGIN: usize = 128;
+/// Bytes of a tool's description.
+pub const TOOL_DESCRIPTION_BYTES: usize = 8 << 10;
+/// Bytes of a tool's schema.
+pub const TOOL_SCHEMA_BYTES: usize = 64 << 10;
+/// Bytes of all that `specs` returns.
+pub const SPECS_BYTES: usize = 512 << 10;
+/// Bytes of a tool's result.
+pub const RESULT_BYTES: usize = 16 << 20;
+/// Bytes of the arguments of a tool call.
+pub const ARGUMENT_BYTES: usize = 1 << 20;
+/// Bytes of the state that a pure step may keep.
+pub const STATE_BYTES: usize = 64 << 10;
+/// Bytes of a note that an effect adds to the chat.
+pub const NOTE_BYTES: usize = 16 << 10;
+/// Edits in one answer of an effect.
+pub const EDITS_PER_STEP: usize = 1_024;
+/// Bytes of an error text.
+pub const ERROR_BYTES: usize = 4 << 10;
+/// Bytes of one piece that a provider hands to its sink.
+pub const DELTA_BYTES: usize = 64 << 10;
+/// Pairs in a `meta`.
+pub const META_PAIRS: usize = 32;
+/// Bytes of a `meta`.
+pub const META_BYTES: usize = 4 << 10;
+/// Bytes of the messages that one `chat.read` hands over.
+pub const CHAT_READ_BYTES: usize = 1 << 20;
+/// Entries that one `chat.entries` hands over.
+pub const CHAT_ENTRIES: usize = 1_024;
+/// Bytes of one `random.bytes`.
+pub const RANDOM_BYTES: u32 = 64 << 10;
+
+// ---- models over HTTP
+
+/// Bytes of one reply of a model, text, thoughts and arguments together.
+pub const REPLY_BYTES: usize = 16 << 20;
+/// Bytes of one event in a stream of a model's server.
+pub const STREAM_EVENT_BYTES: usize = 8 << 20;
+/// Bytes of an error body that are read to explain it.
+pub const ERROR_BODY_BYTES: usize = 4 << 10;
+/// Time to connect.
+pub const CONNECT_TIME: Duration = Duration::from_secs(10);
+/// Longest silence in the middle of a reply.
+pub const STREAM_IDLE_TIME: Duration = Duration::from_secs(120);
+/// Attempts after the first, for failures that may pass.
+pub const HTTP_RETRIES: usize = 3;
+/// The longest `Retry-After` that is waited for; a longer one is reported.
+pub const RETRY_AFTER_CEILING: Duration = Duration::from_secs(60);
+/// Time to find out whether a local model server is there.
+pub const DISCOVERY_TIME: Duration = Duration::from_millis(500);
+
+// ---- on disk
+
+/// Bytes of all compiled components in the cache; beyond it the oldest go.
+pub const CACHE_BYTES: u64 = 1 << 30;

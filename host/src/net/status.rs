@@ -1,0 +1,186 @@
+use std::{fmt::Write, time::Duration};
+
+use serde_json::Value;
+
+use super::Secret;
+use crate::{error::Fault, limits};
+
+/// Characters of a body that is not in one of the known shapes.
+const RAW_CHARS: usize = 300;
+
+/// The fault that a status other than success means. `after` is the server's `Retry-After`, `body` what it said.
+pub(super) fn fault(origin: &str, status: u16, after: Option<Duration>, body: &str, key: Option<&Secret>) -> Fault {
+    let complaint = Complaint::parse(body);
+    let said = match &complaint {
+        Some(complaint) => shown(&complaint.message, key, limits::ERROR_BYTES),
+        // A page made for browsers explains nothing here.
+        None if body.trim_start().starts_with('<') => String::new(),
+        None => shown(body.trim(), key, RAW_CHARS),
+    };
+    let mut message = format!("{origin} answered {status}");
+    if let Some(reason) = reqwest::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason()) {
+        let _ = write!(message, " {reason}");
+    }
+    if !said.is_empty() {
+        let _ = write!(message, ": {said}");
+    }
+    of_status(status, &complaint.unwrap_or_default(), message, after)
+}
+
+/// The fault that an error object means which a server sent in place of a reply, or in the middle of one. `error` is
+/// the value of its `error` key, JSON.
+pub fn fault_in_reply(origin: &str, error: &str, key: Option<&Secret>) -> Fault {
+    let value = serde_json::from_str(error).unwrap_or_else(|_| Value::String(error.into()));
+    let complaint = Complaint::of(&value);
+    let message = format!("{origin} broke off with an error: {}", shown(&complaint.message, key, limits::ERROR_BYTES));
+    of_status(complaint.status(), &complaint, message, None)
+}
+
+fn of_status(status: u16, complaint: &Complaint, message: String, after: Option<Duration>) -> Fault {
+    // Vendors use statuses for two things that mean another: a bill to pay is not a pause, a full window no bad input.
+    if complaint.is("insufficient_quota") {
+        return Fault::Exhausted { message };
+    }
+    if complaint.is("context_length_exceeded") || complaint.is("exceed_context_size_error") {
+        return Fault::TooLarge { message };
+    }
+    match status {
+        401 | 403 => Fault::Denied { message },
+        402 => Fault::Exhausted { message },
+        404 | 410 => Fault::NotFound { message },
+        413 => Fault::TooLarge { message },
+        429 => Fault::RateLimited { message, after },
+        408 | 409 | 500 | 502..=504 | 520..=529 => Fault::Unavailable { message, after },
+        400..=499 => Fault::Invalid { message },
+        _ => Fault::Other { message },
+    }
+}
+
+/// What a server says went wrong.
+#[derive(Default)]
+struct Complaint {
+    message: String,
+    kind: String,
+    code: String,
+}
+
+impl Complaint {
+    /// Reads a body of one of the usual shapes: `{"error": {"message": …}}`, `{"error": "…"}`, `{"message": "…"}`,
+    /// `{"detail": "…"}`, or a list that begins with one of them.
+    fn parse(body: &str) -> Option<Self> {
+        let value: Value = serde_json::from_str(body).ok()?;
+        let value = value.get(0).unwrap_or(&value);
+        let error = value.get("error").filter(|error| !error.is_null()).unwrap_or(value);
+        let complaint = Self::of(error);
+        (!complaint.message.is_empty()).then_some(complaint)
+    }
+
+    /// Reads an error object, or a bare message.
+    fn of(error: &Value) -> Self {
+        let field = |name: &str| match error.get(name) {
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Null) | None => String::new(),
+            Some(other) => other.to_string(),
+        };
+        let message = match error {
+            Value::String(text) => text.clone(),
+            _ => [field("message"), field("detail")].into_iter().find(|text| !text.is_empty()).unwrap_or_default(),
+        };
+        Self { message, kind: field("type"), code: field("code") }
+    }
+
+    fn is(&self, word: &str) -> bool {
+        self.kind == word || self.code == word
+    }
+
+    /// The status that it would have had as an answer of its own. Where nothing tells: the server failed at what it
+    /// had accepted, which may pass.
+    fn status(&self) -> u16 {
+        let word = |words: &[&str]| words.iter().any(|word| self.is(word));
+        match self.code.parse() {
+            Ok(status @ 400..=599) => status,
+            _ if word(&["invalid_request_error", "invalid_prompt"]) => 400,
+            _ if word(&["authentication_error", "permission_error", "invalid_api_key"]) => 401,
+            _ if word(&["not_found_error", "model_not_found"]) => 404,
+            _ if word(&["rate_limit_error", "rate_limit_exceeded", "too_many_requests"]) => 429,
+            _ => 500,
+        }
+    }
+}
+
+/// `text` of a server as it may be shown: at most `limit` bytes, without the key, on one line, control characters
+/// escaped.
+pub fn shown(text: &str, key: Option<&Secret>, limit: usize) -> String {
+    let text = key.map_or_else(|| text.into(), |key| key.blot(text));
+    let mut shown = String::new();
+    for c in text.chars() {
+        match c {
+            '\n' | '\r' | '\t' => shown.push(' '),
+            // Beside the control characters those that turn the direction of writing.
+            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => shown.extend(c.escape_unicode()),
+            c if c.is_control() => shown.extend(c.escape_unicode()),
+            c => shown.push(c),
+        }
+        if shown.len() >= limit {
+            shown.truncate(shown.floor_char_boundary(limit));
+            shown.push('…');
+            break;
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fault_of(status: u16, body: &str) -> Fault {
+        fault("host:1", status, None, body, Some(&Secret::new("sk-secret")))
+    }
+
+    #[test]
+    fn the_message_is_found_in_the_usual_shapes() {
+        for body in [
+            r#"{"error":{"message":"no luck","type":"x"}}"#,
+            r#"{"error":"no luck"}"#,
+            r#"{"message":"no luck"}"#,
+            r#"{"detail":"no luck"}"#,
+            r#"{"error":null,"message":"no luck"}"#,
+            r#"[{"error":{"message":"no luck"}}]"#,
+            "no luck\n",
+        ] {
+            assert_eq!(fault_of(400, body), Fault::invalid("host:1 answered 400 Bad Request: no luck"), "{body}");
+        }
+        for body in ["", "  ", "<html>no luck</html>"] {
+            assert_eq!(fault_of(400, body), Fault::invalid("host:1 answered 400 Bad Request"), "{body}");
+        }
+    }
+
+    #[test]
+    fn what_a_server_says_is_cleaned_and_bounded() {
+        let fault = fault_of(500, r#"{"error":"key sk-secret\u001b[31m\nred \u202eback"}"#);
+        assert_eq!(
+            fault.to_string(),
+            "host:1 answered 500 Internal Server Error: key ***\\u{1b}[31m red \\u{202e}back"
+        );
+        let long = fault_of(500, &format!(r#"{{"error":"{}"}}"#, "ä".repeat(10_000))).to_string();
+        assert!(long.len() < limits::ERROR_BYTES + 100 && long.ends_with("ä…"));
+    }
+
+    #[test]
+    fn words_of_vendors_outweigh_the_status() {
+        let quota = r#"{"error":{"message":"pay","code":"insufficient_quota"}}"#;
+        assert!(matches!(fault_of(429, quota), Fault::Exhausted { .. }));
+        let window = r#"{"error":{"message":"full","code":"context_length_exceeded"}}"#;
+        assert!(matches!(fault_of(400, window), Fault::TooLarge { .. }));
+    }
+
+    #[test]
+    fn errors_inside_a_reply_have_their_case() {
+        let inside = |error| fault_in_reply("host:1", error, Some(&Secret::new("sk-secret")));
+        assert!(matches!(inside(r#"{"message":"m","code":429}"#), Fault::RateLimited { .. }));
+        assert!(matches!(inside(r#"{"message":"m","type":"invalid_request_error"}"#), Fault::Invalid { .. }));
+        assert!(matches!(inside(r#"{"message":"m","type":"server_error"}"#), Fault::Unavailable { .. }));
+        assert_eq!(inside(r#""lost sk-secret""#).to_string(), "host:1 broke off with an error: lost ***");
+    }
+}

@@ -1,0 +1,134 @@
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+
+use super::run_context;
+use crate::{
+    agent::{Action, Ask, Edit, Effect, Moment, OnFailure, Phase, Step, Wake},
+    capability::Powers,
+    chat::{Replacement, Snapshot},
+    error::Fault,
+    event::RunCx,
+    limits,
+    plugin::{
+        bindings::exports::effect as wit,
+        convert,
+        loader::Plugin,
+        runtime::{CallSetup, ChatView, Lane},
+    },
+};
+
+/// The effect of a plugin.
+pub struct PluginEffect {
+    plugin: Arc<Plugin>,
+}
+
+impl PluginEffect {
+    /// The effect of a plugin; none if it has none.
+    pub fn new(plugin: &Arc<Plugin>) -> Option<Self> {
+        plugin.kinds.effect.is_some().then(|| Self { plugin: Arc::clone(plugin) })
+    }
+}
+
+#[async_trait]
+impl Effect for PluginEffect {
+    fn name(&self) -> &str {
+        &self.plugin.id
+    }
+
+    fn phases(&self) -> &[Phase] {
+        &self.plugin.package.manifest.phases
+    }
+
+    fn powers(&self) -> &Powers {
+        &self.plugin.grant.powers
+    }
+
+    fn on_failure(&self) -> OnFailure {
+        self.plugin.on_failure
+    }
+
+    async fn eval(
+        &self,
+        cx: &RunCx,
+        moment: &Moment,
+        chat: &Snapshot,
+        tools: &Arc<[String]>,
+        state: Vec<u8>,
+    ) -> Result<Step, Fault> {
+        let Some(kind) = &self.plugin.kinds.effect else { return Err(Fault::other("the plugin has no effect")) };
+        let setup = CallSetup { function: "effect.eval", time: limits::STEP_TIME, lane: Lane::Step };
+        let moment = moment_to_wit(cx, moment, chat);
+        let step = self.plugin.call(
+            cx,
+            setup,
+            |store| {
+                let (chat, tools, powers) = (chat.clone(), tools.clone(), self.plugin.grant.powers.clone());
+                store.chat = Some(ChatView { chat, tools, powers });
+            },
+            async |store, instance| kind.load(&mut *store, instance)?.call_eval(store, &moment, &state).await,
+        );
+        let step = step.await?;
+        Ok(Step { state: step.state, action: action(step.action)?, wake: step.wake.map(wake) })
+    }
+}
+
+fn moment_to_wit(cx: &RunCx, moment: &Moment, chat: &Snapshot) -> wit::Moment {
+    let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    wit::Moment {
+        cx: run_context(cx),
+        phase: match moment.phase {
+            Phase::BeforeModel => wit::Phase::BeforeModel,
+            Phase::AfterModel => wit::Phase::AfterModel,
+        },
+        iteration: moment.iteration,
+        messages: u32::try_from(chat.len()).unwrap_or(u32::MAX),
+        request_tokens: moment.request_tokens,
+        context_window: moment.context_window,
+        last_usage: moment.last_usage.map(convert::usage_to_wit),
+        run_usage: convert::usage_to_wit(moment.run_usage),
+        model_ms: millis(moment.model_time),
+        elapsed_ms: millis(moment.elapsed),
+        reply: moment.reply.as_ref().map(|reply| match reply {
+            Ok(completion) => Ok(convert::completion_to_wit(completion)),
+            Err(fault) => Err(convert::fault_to_wit(fault)),
+        }),
+    }
+}
+
+fn wake(wake: wit::Wake) -> Wake {
+    Wake {
+        iteration: wake.iteration,
+        request_tokens: wake.request_tokens,
+        run_tokens: wake.run_tokens,
+        model_time: wake.model_ms.map(Duration::from_millis),
+    }
+}
+
+fn action(action: wit::Action) -> Result<Action, Fault> {
+    match action {
+        wit::Action::Edits(edits) => edits.into_iter().map(edit).collect::<Result<_, _>>().map(Action::Edits),
+        wit::Action::AskModel(ask) => {
+            Ok(Action::AskModel(Box::new(Ask { model: ask.model, request: convert::request(ask.request)? })))
+        }
+    }
+}
+
+fn edit(edit: wit::Edit) -> Result<Edit, Fault> {
+    Ok(match edit {
+        wit::Edit::Note(text) => Edit::Note(text),
+        wit::Edit::ReplaceResult(new) => {
+            Edit::ReplaceResult { call_id: new.call_id, content: convert::content(new.content)? }
+        }
+        wit::Edit::Replace(wit::Replacement { first, last, messages }) => {
+            let messages = messages.into_iter().map(convert::message).collect::<Result<_, _>>()?;
+            Edit::Replace(Replacement { first, last, messages })
+        }
+        wit::Edit::HideTools(names) => Edit::HideTools(names),
+        wit::Edit::Stop(stop) => Edit::Stop {
+            code: convert::bounded(stop.code, 100),
+            message: convert::bounded(stop.message, limits::ERROR_BYTES),
+        },
+        wit::Edit::Other(opaque) => Edit::Unknown(convert::bounded(opaque.kind, 100)),
+    })
+}

@@ -1,0 +1,99 @@
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+
+use super::run_context;
+use crate::{
+    agent::{AfterDecision, BeforeDecision, Middleware, Outcome},
+    chat::Message,
+    error::Fault,
+    event::RunCx,
+    limits,
+    plugin::{
+        bindings::exports::run_middleware as wit,
+        convert,
+        loader::Plugin,
+        runtime::{CallSetup, Lane},
+    },
+};
+
+/// The middleware of a plugin around an agent's runs.
+pub struct PluginMiddleware {
+    plugin: Arc<Plugin>,
+}
+
+impl PluginMiddleware {
+    /// The middleware of a plugin; none if it has none.
+    pub fn new(plugin: &Arc<Plugin>) -> Option<Self> {
+        plugin.kinds.run_middleware.is_some().then(|| Self { plugin: Arc::clone(plugin) })
+    }
+
+    fn kind(&self) -> Result<&wit::GuestIndices, Fault> {
+        self.plugin.kinds.run_middleware.as_ref().ok_or_else(|| Fault::other("the plugin has no middleware"))
+    }
+}
+
+#[async_trait]
+impl Middleware for PluginMiddleware {
+    fn name(&self) -> &str {
+        &self.plugin.id
+    }
+
+    async fn before(&self, cx: &RunCx, input: &[Message]) -> Result<BeforeDecision, Fault> {
+        let kind = self.kind()?;
+        let setup = CallSetup { function: "run-middleware.before", time: limits::STEP_TIME, lane: Lane::Step };
+        let (context, input) = (run_context(cx), input.iter().map(convert::message_to_wit).collect::<Vec<_>>());
+        let decision = self.plugin.call(cx, setup, |_| {}, async |store, instance| {
+            kind.load(&mut *store, instance)?.call_before(store, &context, &input).await
+        });
+        Ok(match decision.await? {
+            wit::BeforeDecision::Proceed(pass) => BeforeDecision::Proceed {
+                input: pass.input.map(|input| input.into_iter().map(plain_message).collect()).transpose()?,
+                state: bounded_state(pass.state)?,
+            },
+            wit::BeforeDecision::Answer(message) => BeforeDecision::Answer(plain_message(message)?),
+            wit::BeforeDecision::Reject(error) => BeforeDecision::Reject(convert::fault(error)),
+        })
+    }
+
+    async fn after(&self, cx: &RunCx, outcome: &Outcome, state: Vec<u8>) -> Result<AfterDecision, Fault> {
+        let kind = self.kind()?;
+        let setup = CallSetup { function: "run-middleware.after", time: limits::STEP_TIME, lane: Lane::Step };
+        let context = run_context(cx);
+        let outcome = wit::Outcome {
+            reply: outcome.reply.as_ref().map(convert::message_to_wit).map_err(convert::fault_to_wit),
+            usage: convert::usage_to_wit(outcome.usage),
+            attempt: outcome.attempt,
+        };
+        let decision = self.plugin.call(cx, setup, |_| {}, async |store, instance| {
+            kind.load(&mut *store, instance)?.call_after(store, &context, &outcome, &state).await
+        });
+        Ok(match decision.await? {
+            wit::AfterDecision::Accept => AfterDecision::Accept,
+            wit::AfterDecision::Replace(message) => AfterDecision::Replace(plain_message(message)?),
+            wit::AfterDecision::Reject(error) => AfterDecision::Reject(convert::fault(error)),
+            wit::AfterDecision::Retry(again) => AfterDecision::Retry {
+                feedback: again.feedback.map(|text| convert::bounded(text, limits::NOTE_BYTES)),
+                delay: Duration::from_millis(again.delay_ms),
+                state: bounded_state(again.state)?,
+            },
+        })
+    }
+}
+
+/// A message that opens no calls and answers none.
+fn plain_message(message: super::types::Message) -> Result<Message, Fault> {
+    let message = convert::message(message)?;
+    if message.tool_calls().next().is_some() || message.tool_results().next().is_some() {
+        return Err(Fault::other("a middleware's message can have neither tool calls nor results"));
+    }
+    Ok(message)
+}
+
+fn bounded_state(state: Vec<u8>) -> Result<Vec<u8>, Fault> {
+    if state.len() > limits::STATE_BYTES {
+        let message = format!("its state has {} bytes, at most {} are kept", state.len(), limits::STATE_BYTES);
+        return Err(Fault::TooLarge { message });
+    }
+    Ok(state)
+}

@@ -1,0 +1,18 @@
+//! Each kind of plugin as the trait that the agent knows.
+
+mod effect;
+mod middleware;
+mod provider;
+mod tool;
+
+pub use effect::PluginEffect;
+pub use middleware::PluginMiddleware;
+pub use provider::PluginModel;
+pub use tool::PluginTool;
+
+use super::bindings::types;
+use crate::event::RunCx;
+
+fn run_context(cx: &RunCx) -> types::RunContext {
+    types::RunContext { run: cx.run.to_string(), agent: cx.agent.to_string(), depth: cx.depth }
+}

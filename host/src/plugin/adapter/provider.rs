@@ -1,0 +1,60 @@
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use crate::{
+    error::Fault,
+    event::RunCx,
+    limits,
+    model::{Completer, Completion, CompletionRequest, DeltaSink, ModelInfo},
+    plugin::{
+        convert,
+        loader::Plugin,
+        runtime::{CallSetup, Lane},
+    },
+};
+
+/// A model behind the provider of a plugin.
+pub struct PluginModel {
+    plugin: Arc<Plugin>,
+    info: ModelInfo,
+    max_tokens: Option<u32>,
+    temperature: Option<f32>,
+}
+
+impl PluginModel {
+    /// The model `info.model` of a plugin; none if the plugin is no provider. `max_tokens` and `temperature` hold where a
+    /// request names none.
+    pub fn new(
+        plugin: &Arc<Plugin>,
+        info: ModelInfo,
+        max_tokens: Option<u32>,
+        temperature: Option<f32>,
+    ) -> Option<Self> {
+        plugin.kinds.provider.is_some().then(|| Self { plugin: Arc::clone(plugin), info, max_tokens, temperature })
+    }
+}
+
+#[async_trait]
+impl Completer for PluginModel {
+    fn info(&self) -> &ModelInfo {
+        &self.info
+    }
+
+    async fn complete(&self, cx: &RunCx, request: &CompletionRequest, sink: &DeltaSink) -> Result<Completion, Fault> {
+        let Some(kind) = &self.plugin.kinds.provider else { return Err(Fault::other("the plugin has no provider")) };
+        let setup = CallSetup { function: "provider.complete", time: limits::COMPLETION_TIME, lane: Lane::Stream };
+        let mut request = convert::request_to_wit(request);
+        request.max_output_tokens = request.max_output_tokens.or(self.max_tokens);
+        request.temperature = request.temperature.or(self.temperature);
+        let completion = self.plugin.call(
+            cx,
+            setup,
+            |state| state.sink = sink.clone(),
+            async |store, instance| {
+                kind.load(&mut *store, instance)?.call_complete(store, &self.info.model, &request).await
+            },
+        );
+        convert::completion(completion.await?)
+    }
+}

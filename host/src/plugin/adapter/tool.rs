@@ -1,0 +1,64 @@
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+
+use crate::{
+    chat::{Content, ToolCall, ToolSpec},
+    error::Fault,
+    limits,
+    plugin::{
+        convert,
+        loader::Plugin,
+        runtime::{CallSetup, ChatView, Lane, Progress},
+    },
+    tool::{Tool, ToolCx},
+};
+
+/// One tool of a plugin.
+pub struct PluginTool {
+    plugin: Arc<Plugin>,
+    spec: Arc<ToolSpec>,
+}
+
+impl PluginTool {
+    /// All tools of a plugin.
+    pub fn all(plugin: &Arc<Plugin>) -> impl Iterator<Item = Arc<dyn Tool>> {
+        let tool = |spec: &Arc<ToolSpec>| Self { plugin: Arc::clone(plugin), spec: Arc::clone(spec) };
+        plugin.tools().iter().map(move |spec| Arc::new(tool(spec)) as Arc<dyn Tool>)
+    }
+}
+
+#[async_trait]
+impl Tool for PluginTool {
+    fn spec(&self) -> &Arc<ToolSpec> {
+        &self.spec
+    }
+
+    fn origin(&self) -> &str {
+        &self.plugin.id
+    }
+
+    fn time_limit(&self) -> Duration {
+        // The call has its own; this one also covers waiting for a place among all calls.
+        limits::TOOL_TIME * 2
+    }
+
+    async fn call(&self, cx: &ToolCx, call: &ToolCall) -> Result<Vec<Content>, Fault> {
+        let Some(kind) = &self.plugin.kinds.tool else { return Err(Fault::other("the plugin has no tools")) };
+        let setup = CallSetup { function: "tool.call", time: limits::TOOL_TIME, lane: Lane::Step };
+        let wit = convert::tool_call_to_wit(call);
+        let content = self.plugin.call(
+            &cx.run,
+            setup,
+            |state| {
+                state.progress = Some(Progress { call: call.id.clone(), told: None, waiting: None });
+                if self.plugin.grant.chat {
+                    let (chat, tools, powers) = (cx.chat.clone(), cx.tools.clone(), self.plugin.grant.powers.clone());
+                    state.chat = Some(ChatView { chat, tools, powers });
+                }
+            },
+            async |store, instance| kind.load(&mut *store, instance)?.call_call(store, &wit).await,
+        );
+        convert::content(content.await?)
+    }
+}

@@ -1,0 +1,181 @@
+//! What a component is, read off its bytes without compiling or running any of it.
+
+use std::{fmt, str::FromStr};
+
+use serde::Serialize;
+use wasmparser::{ComponentExternalKind, Encoding, Parser, Payload, Validator, WasmFeatures};
+
+/// The version of the contract that this host speaks.
+pub const CONTRACT: &str = "0.1.0";
+const PACKAGE: &str = "shelly:plugin/";
+
+/// What a plugin can be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Tools that a model can call.
+    Tool,
+    /// Looks at the chat once a turn.
+    Effect,
+    /// Stands around a run.
+    RunMiddleware,
+    /// Stands around a request to a model.
+    ModelMiddleware,
+    /// Stands around a tool call.
+    ToolMiddleware,
+    /// Speaks to a model.
+    Provider,
+    /// Leads a team.
+    Coordinator,
+}
+
+impl Kind {
+    const ALL: [Kind; 7] = [
+        Kind::Tool,
+        Kind::Effect,
+        Kind::RunMiddleware,
+        Kind::ModelMiddleware,
+        Kind::ToolMiddleware,
+        Kind::Provider,
+        Kind::Coordinator,
+    ];
+
+    /// Its name in manifests: that of the interface.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tool => "tool",
+            Self::Effect => "effect",
+            Self::RunMiddleware => "run-middleware",
+            Self::ModelMiddleware => "model-middleware",
+            Self::ToolMiddleware => "tool-middleware",
+            Self::Provider => "provider",
+            Self::Coordinator => "coordinator",
+        }
+    }
+
+    /// Whether this version of the host runs it.
+    pub fn is_supported(self) -> bool {
+        matches!(self, Self::Tool | Self::Effect | Self::RunMiddleware | Self::Provider)
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Kind {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(|| {
+            let names: Vec<_> = Self::ALL.iter().map(|kind| kind.name()).collect();
+            format!("there is no kind `{name}`; the kinds are {}", names.join(", "))
+        })
+    }
+}
+
+/// What a component exports and imports.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Anatomy {
+    /// The kinds that it exports.
+    pub kinds: Vec<Kind>,
+    /// The interfaces that it imports, with their versions; those that hold types alone are left out.
+    pub imports: Vec<String>,
+}
+
+/// Why bytes are not a plugin.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Misshapen {
+    #[error("it is not WebAssembly")]
+    NotWasm,
+    #[error("it is a core module, not a component")]
+    CoreModule,
+    #[error("it is cut off or damaged: {message} (at byte {offset})")]
+    Damaged { message: String, offset: usize },
+    #[error("it {verb} `{name}`, but this host speaks version {CONTRACT} of the contract")]
+    OtherContract { verb: &'static str, name: String },
+    #[error("it exports none of the kinds of the contract")]
+    NoKind,
+}
+
+impl Anatomy {
+    /// Validates the bytes and reads the names of what they import and export.
+    ///
+    /// # Errors
+    ///
+    /// [`Misshapen`], if they are not a component of this contract.
+    pub fn read(bytes: &[u8]) -> Result<Self, Misshapen> {
+        if !bytes.starts_with(b"\0asm") {
+            return Err(Misshapen::NotWasm);
+        }
+        let damaged =
+            |error: wasmparser::BinaryReaderError| Misshapen::Damaged { message: error.message().into(), offset: error.offset() as usize };
+        let (mut imports, mut exports, mut depth) = (Vec::new(), Vec::new(), 0_u32);
+        for payload in Parser::new(0).parse_all(bytes) {
+            match payload.map_err(damaged)? {
+                Payload::Version { encoding: Encoding::Module, .. } if depth == 0 => return Err(Misshapen::CoreModule),
+                Payload::Version { .. } => depth += 1,
+                Payload::End(_) => depth -= 1,
+                Payload::ComponentImportSection(section) if depth == 1 => {
+                    for import in section {
+                        imports.push(import.map_err(damaged)?.name.name.to_owned());
+                    }
+                }
+                Payload::ComponentExportSection(section) if depth == 1 => {
+                    for export in section {
+                        let export = export.map_err(damaged)?;
+                        if export.kind == ComponentExternalKind::Instance {
+                            exports.push(export.name.name.to_owned());
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        // What the engine would refuse is refused here; what else it takes does not matter for the shape.
+        Validator::new_with_features(WasmFeatures::all()).validate_all(bytes).map_err(damaged)?;
+
+        let mut kinds = Vec::new();
+        for name in &exports {
+            let Some((interface, version)) = of_contract(name) else { continue };
+            let Ok(kind) = interface.parse() else { continue };
+            if !speaks(version) {
+                return Err(Misshapen::OtherContract { verb: "exports", name: name.clone() });
+            }
+            kinds.push(kind);
+        }
+        for name in &imports {
+            if of_contract(name).is_some_and(|(_, version)| !speaks(version)) {
+                return Err(Misshapen::OtherContract { verb: "imports", name: name.clone() });
+            }
+        }
+        imports.retain(|name| of_contract(name).is_none_or(|(interface, _)| interface != "types"));
+        kinds.sort();
+        if kinds.is_empty() { Err(Misshapen::NoKind) } else { Ok(Self { kinds, imports }) }
+    }
+}
+
+/// `shelly:plugin/log@0.1.0` as (`log`, `0.1.0`).
+pub(super) fn of_contract(name: &str) -> Option<(&str, &str)> {
+    let interface = name.strip_prefix(PACKAGE)?;
+    Some(interface.split_once('@').unwrap_or((interface, "")))
+}
+
+/// Versions that differ in the last number alone speak with each other.
+fn speaks(version: &str) -> bool {
+    version.rsplit_once('.').is_some_and(|(series, _)| CONTRACT.starts_with(&format!("{series}.")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_of_one_series_speak_with_each_other() {
+        for (version, speaks_it) in [("0.1.0", true), ("0.1.7", true), ("0.2.0", false), ("1.1.0", false), ("", false), ("0.1", false)] {
+            assert_eq!(speaks(version), speaks_it, "{version}");
+        }
+    }
+}

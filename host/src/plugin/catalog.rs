@@ -1,0 +1,240 @@
+//! The plugins of some directories: what is there, what is wrong with it. Nothing is compiled here.
+
+use std::{
+    fs,
+    io::{self, Read},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use indexmap::IndexMap;
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+
+use super::{
+    anatomy::Anatomy,
+    error::PluginError,
+    imports,
+    manifest::{self, Manifest},
+};
+use crate::{
+    error::{ErrorKind, Report},
+    limits,
+};
+
+/// A plugin folder that holds what it says: manifest and component agree, and this host can run it.
+#[derive(Debug, Clone)]
+pub struct PluginPackage {
+    /// What it says of itself.
+    pub manifest: Manifest,
+    /// What its component exports and imports.
+    pub anatomy: Anatomy,
+    /// The folder.
+    pub folder: PathBuf,
+    /// Bytes of the component.
+    pub size: u64,
+    /// SHA-256 of the component.
+    pub digest: Digest,
+}
+
+/// SHA-256 of a component.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Digest([u8; 32]);
+
+impl Digest {
+    pub(super) fn of(bytes: &[u8]) -> Self {
+        Self(Sha256::digest(bytes).into())
+    }
+}
+
+impl std::fmt::Display for Digest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl std::fmt::Debug for Digest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+impl Serialize for Digest {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl PluginPackage {
+    /// Reads a plugin folder and checks that it can be run here.
+    ///
+    /// # Errors
+    ///
+    /// [`PluginError`].
+    pub fn read(folder: &Path) -> Result<Self, PluginError> {
+        let manifest = Manifest::read(folder)?;
+        let bytes = read_component(&folder.join(&manifest.component))?;
+        let anatomy = Anatomy::read(&bytes)
+            .map_err(|source| PluginError::Component { path: folder.join(&manifest.component), source })?;
+        check(&manifest, &anatomy)?;
+        Ok(Self { manifest, anatomy, folder: folder.into(), size: bytes.len() as u64, digest: Digest::of(&bytes) })
+    }
+
+    /// Reads a component without a folder: its manifest is made of what it exports and imports.
+    ///
+    /// # Errors
+    ///
+    /// [`PluginError`].
+    pub fn read_file(path: &Path) -> Result<Self, PluginError> {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        if let Ok(package) = Self::read(folder)
+            && path.file_name() == Some(package.manifest.component.as_ref())
+        {
+            return Ok(package);
+        }
+        let bytes = read_component(path)?;
+        let anatomy =
+            Anatomy::read(&bytes).map_err(|source| PluginError::Component { path: path.into(), source })?;
+        let name = |part: Option<&std::ffi::OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
+        let manifest = Manifest::of_anatomy(name(path.file_stem()), name(path.file_name()), &anatomy);
+        check(&manifest, &anatomy)?;
+        Ok(Self { manifest, anatomy, folder: folder.into(), size: bytes.len() as u64, digest: Digest::of(&bytes) })
+    }
+
+    /// The component's bytes, if they are still those that were checked.
+    pub(super) fn bytes(&self) -> Result<Vec<u8>, PluginError> {
+        let path = self.folder.join(&self.manifest.component);
+        let bytes = read_component(&path)?;
+        if Digest::of(&bytes) != self.digest {
+            let source = io::Error::other("it was changed after it was checked; run again");
+            return Err(PluginError::Unreadable { path, source });
+        }
+        Ok(bytes)
+    }
+}
+
+/// Reads a component's file, bounded.
+pub(super) fn read_component(path: &Path) -> Result<Vec<u8>, PluginError> {
+    let unreadable = |source| PluginError::Unreadable { path: path.into(), source };
+    let file = fs::File::open(path).map_err(unreadable)?;
+    let metadata = file.metadata().map_err(unreadable)?;
+    if !metadata.is_file() {
+        return Err(unreadable(io::Error::other("it is not a file")));
+    }
+    if metadata.len() > limits::COMPONENT_BYTES {
+        return Err(PluginError::TooLarge { path: path.into(), size: metadata.len(), most: limits::COMPONENT_BYTES });
+    }
+    let mut bytes = Vec::with_capacity(metadata.len() as usize);
+    file.take(limits::COMPONENT_BYTES).read_to_end(&mut bytes).map_err(unreadable)?;
+    Ok(bytes)
+}
+
+/// Manifest and component agree, and this host has what they need.
+fn check(manifest: &Manifest, anatomy: &Anatomy) -> Result<(), PluginError> {
+    let id = || manifest.id.clone();
+    if manifest.kinds != anatomy.kinds {
+        let list = |kinds: &[super::Kind]| kinds.iter().map(|kind| format!("\"{kind}\"")).collect::<Vec<_>>().join(", ");
+        let (said, exported) = (list(&manifest.kinds), list(&anatomy.kinds));
+        return Err(PluginError::KindsDiffer { id: id(), said, exported });
+    }
+    if let Some(kind) = manifest.kinds.iter().find(|kind| !kind.is_supported()) {
+        return Err(PluginError::KindUnsupported { id: id(), kind: *kind });
+    }
+    for import in &anatomy.imports {
+        match imports::need_of_import(import) {
+            None => return Err(PluginError::ImportUnsupported { id: id(), import: import.clone() }),
+            Some(need) if !need.is_asked_for_by(manifest) => {
+                return Err(PluginError::NotAskedFor { id: id(), import: import.clone(), line: need.manifest_line() });
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// The plugins of some directories, by id.
+#[derive(Debug, Default)]
+pub struct PluginCatalog {
+    plugins: IndexMap<String, Result<Arc<PluginPackage>, PluginError>>,
+}
+
+impl PluginCatalog {
+    /// Reads directories of plugin folders. A folder without a `plugin.toml` is passed over; one bad plugin is kept as
+    /// such under its id (or its folder's name), and stops only who needs it.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] for a directory that is no directory of plugins at all.
+    pub fn scan(directories: &[PathBuf]) -> Result<Self, Report> {
+        let mut catalog = Self::default();
+        for directory in directories {
+            for folder in plugin_folders(directory)? {
+                catalog.add(&folder);
+            }
+        }
+        Ok(catalog)
+    }
+
+    fn add(&mut self, folder: &Path) {
+        let read = PluginPackage::read(folder);
+        let id = match &read {
+            Ok(package) => package.manifest.id.clone(),
+            // What cannot be read has no id: its folder names it.
+            Err(_) => match Manifest::read(folder) {
+                Ok(manifest) => manifest.id,
+                Err(_) => folder.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            },
+        };
+        let plugin = match self.plugins.get(&id) {
+            Some(Ok(first)) => {
+                Err(PluginError::SameId { id: id.clone(), first: first.folder.clone(), second: folder.into() })
+            }
+            Some(Err(_)) => return,
+            None => read.map(Arc::new),
+        };
+        self.plugins.insert(id, plugin);
+    }
+
+    /// The plugin of this id; none if there is none.
+    pub fn get(&self, id: &str) -> Option<Result<&Arc<PluginPackage>, &PluginError>> {
+        self.plugins.get(id).map(Result::as_ref)
+    }
+
+    /// All of them in the order of discovery, the bad ones too.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, Result<&Arc<PluginPackage>, &PluginError>)> {
+        self.plugins.iter().map(|(id, plugin)| (id.as_str(), plugin.as_ref()))
+    }
+}
+
+fn plugin_folders(directory: &Path) -> Result<Vec<PathBuf>, Report> {
+    let usage = |message: String| Report::new(ErrorKind::Usage, message);
+    const HINT: &str = "give the directory that holds plugin folders; each of them holds a plugin.toml and its component";
+    let unreadable = |error: io::Error| {
+        usage(format!("cannot read the plugin directory {}", directory.display())).cause(error).hint(HINT)
+    };
+    if directory.is_file() {
+        return Err(usage(format!("{} is a file, not a plugin directory", directory.display())).hint(HINT));
+    }
+    if directory.join(manifest::FILE).is_file() {
+        let parent = directory.canonicalize().ok().and_then(|path| path.parent().map(Path::to_owned));
+        let hint = parent.map_or(HINT.to_owned(), |parent| format!("give the directory around it: {}", parent.display()));
+        return Err(usage(format!("{} is itself a plugin folder", directory.display())).hint(hint));
+    }
+    let mut folders = Vec::new();
+    for entry in fs::read_dir(directory).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        if path.join(manifest::FILE).is_file() {
+            folders.push(path);
+        }
+        if folders.len() > limits::PLUGINS_PER_DIRECTORY {
+            let most = limits::PLUGINS_PER_DIRECTORY;
+            return Err(usage(format!("{} holds more than {most} plugins", directory.display())));
+        }
+    }
+    if folders.is_empty() {
+        return Err(usage(format!("there is no plugin in {}", directory.display())).hint(HINT));
+    }
+    // Directory order differs from machine to machine.
+    folders.sort();
+    Ok(folders)
+}

@@ -1,0 +1,105 @@
+use std::{io, path::PathBuf};
+
+use super::{
+    anatomy::{CONTRACT, Kind, Misshapen},
+    manifest,
+};
+use crate::{
+    capability::Missing,
+    error::{ErrorKind, Fault, Report},
+};
+
+/// Why a plugin cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum PluginError {
+    /// A file of its folder cannot be read.
+    #[error("cannot read {}", path.display())]
+    Unreadable { path: PathBuf, source: io::Error },
+    /// A file is larger than is read.
+    #[error("{} has {size} bytes, at most {most} are read", path.display())]
+    TooLarge { path: PathBuf, size: u64, most: u64 },
+    /// The manifest says something that it cannot.
+    #[error("{} is not a plugin's manifest", path.display())]
+    Manifest { path: PathBuf, message: String },
+    /// The component's file is not a component of this contract.
+    #[error("{} is not a plugin's component", path.display())]
+    Component { path: PathBuf, source: Misshapen },
+    /// Manifest and component disagree.
+    #[error("plugin `{id}`: plugin.toml says its kinds are [{said}], but its component exports [{exported}]")]
+    KindsDiffer { id: String, said: String, exported: String },
+    /// It is of a kind that this version does not run.
+    #[error("plugin `{id}` is of kind `{kind}`, which this version of shelly-host does not run yet")]
+    KindUnsupported { id: String, kind: Kind },
+    /// It imports an interface that this version does not provide.
+    #[error("plugin `{id}` imports `{import}`, which this version of shelly-host does not provide")]
+    ImportUnsupported { id: String, import: String },
+    /// It imports something that its manifest does not ask for.
+    #[error("plugin `{id}` imports `{import}`, but its plugin.toml does not ask for it")]
+    NotAskedFor { id: String, import: String, line: &'static str },
+    /// Two folders hold a plugin of one id.
+    #[error("two plugins have the id `{id}`")]
+    SameId { id: String, first: PathBuf, second: PathBuf },
+    /// The agent does not give what it needs.
+    #[error("plugin `{id}` wants a capability that agent `{agent}` was not granted")]
+    NotGranted { id: String, agent: String, place: String, import: String, missing: Missing },
+    /// A folder that the agent grants is not there.
+    #[error("plugin `{id}`: agent `{agent}` grants it the folder {}, which cannot be opened", path.display())]
+    NoFolder { id: String, agent: String, path: PathBuf, message: String },
+    /// The engine does not take the component.
+    #[error("plugin `{id}` cannot be made ready to run")]
+    NotRunnable { id: String, message: String },
+    /// It failed when it was tried at load.
+    #[error("plugin `{id}` failed when it was tried")]
+    Probe { id: String, fault: Fault },
+    /// Its tools are not acceptable.
+    #[error("plugin `{id}` has a tool that cannot be offered to a model")]
+    BadTool { id: String, message: String },
+}
+
+impl PluginError {
+    /// As a person reads it.
+    pub fn report(&self) -> Report {
+        let report = Report::new(ErrorKind::Plugin, self.to_string());
+        match self {
+            Self::Unreadable { source, path } => {
+                let hint = if path.ends_with(manifest::FILE) {
+                    "a plugin folder holds a plugin.toml and the component that it names".to_owned()
+                } else {
+                    "check `component` in plugin.toml, and that the plugin was built".to_owned()
+                };
+                report.cause(source).hint(hint)
+            }
+            Self::TooLarge { .. } => report.hint("strip debug information from the component, or check the file"),
+            Self::Manifest { message, .. } => report.cause(message),
+            Self::Component { source, .. } => {
+                let hint = match source {
+                    Misshapen::NotWasm => "name the component that the build made in `component` of plugin.toml".to_owned(),
+                    Misshapen::CoreModule => {
+                        "link it with wasm-component-ld, or make a component of it with `wasm-tools component new`".to_owned()
+                    }
+                    Misshapen::Damaged { .. } => "build or copy it again".to_owned(),
+                    Misshapen::OtherContract { .. } => {
+                        format!("build the plugin with an SDK for version {CONTRACT} of the contract, or use a host that speaks its version")
+                    }
+                    Misshapen::NoKind => "export one of tool, effect, run-middleware and provider of `shelly:plugin`".to_owned(),
+                };
+                report.cause(source).hint(hint)
+            }
+            Self::KindsDiffer { exported, .. } => report.hint(format!("write kinds = [{exported}] in its plugin.toml")),
+            Self::KindUnsupported { .. } => report.hint("remove the plugin, or use a newer shelly-host"),
+            Self::ImportUnsupported { .. } => {
+                report.hint("remove the import from the plugin's world, or use a newer shelly-host")
+            }
+            Self::NotAskedFor { line, .. } => report.hint(format!("add `{line}` to [wants] in its plugin.toml, or remove the import")),
+            Self::SameId { first, second, .. } => report
+                .cause(format!("they are in {} and {}", first.display(), second.display()))
+                .hint("remove one of them, or give it another id in its plugin.toml"),
+            Self::NotGranted { place, import, missing, .. } => report
+                .cause(format!("it imports `{import}`; its plugin.toml asks for `{}`", missing.capability))
+                .hint(format!("grant it under {place} in the config: `{}`", missing.line)),
+            Self::NoFolder { message, .. } => report.cause(message).hint("check the path under `files` in the config"),
+            Self::NotRunnable { message, .. } | Self::BadTool { message, .. } => report.cause(message),
+            Self::Probe { fault, .. } => report.cause(fault),
+        }
+    }
+}

@@ -1,0 +1,76 @@
+use wasmtime::bail;
+
+use crate::{
+    chat::{Entry, Part},
+    limits,
+    plugin::{
+        bindings::{imports::chat, types},
+        convert,
+        runtime::{ChatView, PluginState},
+    },
+};
+
+impl PluginState {
+    fn view(&self) -> wasmtime::Result<&ChatView> {
+        match &self.chat {
+            Some(view) => Ok(view),
+            None => bail!("this call belongs to no conversation"),
+        }
+    }
+}
+
+impl chat::Host for PluginState {
+    async fn length(&mut self) -> wasmtime::Result<u32> {
+        Ok(u32::try_from(self.view()?.chat.len()).unwrap_or(u32::MAX))
+    }
+
+    async fn entries(&mut self, start: u32, end: u32) -> wasmtime::Result<Vec<chat::Entry>> {
+        let range = self.view()?.chat.range(start as usize, end as usize);
+        Ok(range.take(limits::CHAT_ENTRIES).map(facts).collect())
+    }
+
+    async fn read(&mut self, start: u32, end: u32) -> wasmtime::Result<Vec<types::Message>> {
+        let view = self.view()?;
+        let (mut messages, mut bytes) = (Vec::new(), 0);
+        for entry in view.chat.range(start as usize, end as usize) {
+            let message = convert::message_seen(&entry.message, &view.powers);
+            bytes += convert::message_bytes(&message);
+            if bytes > limits::CHAT_READ_BYTES && !messages.is_empty() {
+                break;
+            }
+            messages.push(message);
+        }
+        Ok(messages)
+    }
+
+    async fn find(&mut self, id: u64) -> wasmtime::Result<Option<u32>> {
+        Ok(self.view()?.chat.find(id).and_then(|position| u32::try_from(position).ok()))
+    }
+
+    async fn tools(&mut self) -> wasmtime::Result<Vec<String>> {
+        Ok(self.view()?.tools.to_vec())
+    }
+}
+
+fn facts(entry: &Entry) -> chat::Entry {
+    let mut traits = chat::Traits::empty();
+    for part in &entry.message.parts {
+        match part {
+            Part::ToolCall(_) => traits |= chat::Traits::CALLS,
+            Part::ToolResult(result) if result.is_error => traits |= chat::Traits::RESULTS | chat::Traits::FAILED,
+            Part::ToolResult(_) => traits |= chat::Traits::RESULTS,
+            Part::Media(_) => traits |= chat::Traits::MEDIA,
+            _ => {}
+        }
+    }
+    let when = |on, flag| if on { flag } else { chat::Traits::empty() };
+    traits |= when(entry.note, chat::Traits::NOTE) | when(entry.edited, chat::Traits::EDITED);
+    chat::Entry {
+        id: entry.id,
+        role: convert::role_to_wit(entry.message.role),
+        traits,
+        group: entry.group,
+        tokens: entry.tokens,
+    }
+}
+

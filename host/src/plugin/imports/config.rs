@@ -1,0 +1,7 @@
+use crate::plugin::{bindings::imports::config, runtime::PluginState};
+
+impl config::Host for PluginState {
+    async fn get(&mut self) -> wasmtime::Result<String> {
+        Ok(self.config.to_string())
+    }
+}

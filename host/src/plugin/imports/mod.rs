@@ -1,0 +1,141 @@
+//! What a plugin may import: one file an interface, and the table of what each one takes.
+
+mod chat;
+mod clock;
+mod config;
+mod log;
+mod progress;
+mod random;
+mod sink;
+
+use wasmtime::component::{HasSelf, Linker, ResourceTable};
+
+use super::{
+    anatomy::{Kind, of_contract},
+    bindings::imports,
+    manifest::Manifest,
+    runtime::PluginState,
+};
+use crate::capability::{Grant, Missing, Wants};
+
+/// What it takes to import an interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// Nothing: it is always there.
+    Nothing,
+    /// To be of that kind.
+    Kind(Kind),
+    /// To be an effect, or to be granted `chat`.
+    Chat,
+    /// To be granted `clock`.
+    Clock,
+    /// To be granted `random`.
+    Random,
+    /// To be granted `files`.
+    Files,
+}
+
+/// What it takes to import this, as the component names it; none if this host does not have it.
+pub fn need_of_import(import: &str) -> Option<Need> {
+    let name = import.split_once('@').map_or(import, |(interface, _)| interface);
+    Some(match of_contract(name).map_or(name, |(interface, _)| interface) {
+        "log" | "config" => Need::Nothing,
+        "progress" => Need::Kind(Kind::Tool),
+        "sink" => Need::Kind(Kind::Provider),
+        "chat" => Need::Chat,
+        "clock" => Need::Clock,
+        "random" => Need::Random,
+        "wasi:filesystem/types" | "wasi:filesystem/preopens" | "wasi:io/error" | "wasi:io/poll" | "wasi:io/streams" => {
+            Need::Files
+        }
+        // `wasi:filesystem/types` takes a type from it; its functions are not linked.
+        "wasi:clocks/wall-clock" => Need::Files,
+        _ => return None,
+    })
+}
+
+impl Need {
+    /// Whether the manifest asks for it.
+    pub fn is_asked_for_by(self, manifest: &Manifest) -> bool {
+        let Wants { files, clock, random, chat, .. } = &manifest.wants;
+        match self {
+            Self::Nothing => true,
+            Self::Kind(kind) => manifest.kinds.contains(&kind),
+            Self::Chat => *chat || manifest.kinds.contains(&Kind::Effect),
+            Self::Clock => *clock,
+            Self::Random => *random,
+            Self::Files => files.is_some(),
+        }
+    }
+
+    /// The line of `[wants]` that asks for it.
+    pub fn manifest_line(self) -> &'static str {
+        match self {
+            Self::Nothing | Self::Kind(_) => "(it comes with the kind alone)",
+            Self::Chat => "chat = true",
+            Self::Clock => "clock = true",
+            Self::Random => "random = true",
+            Self::Files => "files = \"read\"",
+        }
+    }
+
+    /// What the grant lacks for it.
+    pub fn missing_in(self, grant: &Grant, manifest: &Manifest) -> Option<Missing> {
+        let name = match self {
+            Self::Nothing | Self::Kind(_) => return None,
+            Self::Chat if manifest.kinds.contains(&Kind::Effect) => return None,
+            Self::Chat => "chat",
+            Self::Clock => "clock",
+            Self::Random => "random",
+            Self::Files => "files",
+        };
+        grant.missing(&manifest.wants).into_iter().find(|missing| missing.capability == name)
+    }
+}
+
+/// Links what was granted, and nothing else: what is not here cannot be called, whatever the guest does.
+pub fn link(linker: &mut Linker<PluginState>, grant: &Grant, kinds: &[Kind]) -> wasmtime::Result<()> {
+    type Own = HasSelf<PluginState>;
+    imports::types::add_to_linker::<_, Own>(linker, |state| state)?;
+    imports::log::add_to_linker::<_, Own>(linker, |state| state)?;
+    imports::config::add_to_linker::<_, Own>(linker, |state| state)?;
+    if kinds.contains(&Kind::Tool) {
+        imports::progress::add_to_linker::<_, Own>(linker, |state| state)?;
+    }
+    if kinds.contains(&Kind::Provider) {
+        imports::sink::add_to_linker::<_, Own>(linker, |state| state)?;
+    }
+    if grant.chat || kinds.contains(&Kind::Effect) {
+        imports::chat::add_to_linker::<_, Own>(linker, |state| state)?;
+    }
+    if grant.clock {
+        imports::clock::add_to_linker::<_, Own>(linker, |state| state)?;
+    }
+    if grant.random {
+        imports::random::add_to_linker::<_, Own>(linker, |state| state)?;
+    }
+    if !grant.files.is_empty() {
+        link_files(linker)?;
+    }
+    Ok(())
+}
+
+/// WASI's file system, on the granted folders alone, and the streams that it reads through.
+fn link_files(linker: &mut Linker<PluginState>) -> wasmtime::Result<()> {
+    use wasmtime_wasi::{
+        filesystem::{WasiFilesystem, WasiFilesystemView},
+        p2::bindings::filesystem,
+    };
+    use wasmtime_wasi_io::bindings::wasi::io;
+    struct Table;
+    impl wasmtime::component::HasData for Table {
+        type Data<'a> = &'a mut ResourceTable;
+    }
+    filesystem::types::add_to_linker::<_, WasiFilesystem>(linker, PluginState::filesystem)?;
+    filesystem::preopens::add_to_linker::<_, WasiFilesystem>(linker, PluginState::filesystem)?;
+    io::error::add_to_linker::<_, Table>(linker, |state| &mut state.table)?;
+    io::poll::add_to_linker::<_, Table>(linker, |state| &mut state.table)?;
+    io::streams::add_to_linker::<_, Table>(linker, |state| &mut state.table)
+}
+
+impl imports::types::Host for PluginState {}

@@ -1,0 +1,24 @@
+use std::time::Instant;
+
+use crate::{
+    event::Event,
+    limits,
+    plugin::{bindings::imports::progress, convert, runtime::PluginState},
+};
+
+impl progress::Host for PluginState {
+    async fn report(&mut self, done: f64, total: Option<f64>, message: Option<String>) -> wasmtime::Result<()> {
+        let Some(progress) = &mut self.progress else { return Ok(()) };
+        let message = message.map(|message| convert::bounded(message, limits::LOG_ENTRY_BYTES));
+        let now = Instant::now();
+        if progress.told.is_some_and(|told| now - told < limits::PROGRESS_PAUSE) {
+            progress.waiting = Some((done, total, message));
+            return Ok(());
+        }
+        progress.told = Some(now);
+        progress.waiting = None;
+        let (agent, call) = (self.cx.agent.clone(), progress.call.clone());
+        self.cx.events.emit(Event::ToolProgress { agent, call, done, total, message }).await;
+        Ok(())
+    }
+}

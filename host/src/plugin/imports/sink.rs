@@ -1,0 +1,27 @@
+use wasmtime::bail;
+
+use crate::{
+    limits,
+    model::Delta,
+    plugin::{bindings::imports::sink, convert, runtime::PluginState},
+};
+
+impl sink::Host for PluginState {
+    async fn emit(&mut self, delta: sink::Delta) -> wasmtime::Result<()> {
+        let delta = match delta {
+            sink::Delta::Text(text) | sink::Delta::Thinking(text) | sink::Delta::ToolCall(text)
+                if text.len() > limits::DELTA_BYTES =>
+            {
+                bail!("a piece of {} bytes was handed to the sink, at most {} are taken", text.len(), limits::DELTA_BYTES)
+            }
+            sink::Delta::Text(text) => Delta::Text(text),
+            sink::Delta::Thinking(text) => Delta::Thinking(text),
+            sink::Delta::ToolCall(name) => Delta::ToolCall(name),
+            sink::Delta::Usage(usage) => Delta::Usage(convert::usage(usage)),
+            // A piece of a format that nobody here shows.
+            sink::Delta::Other(_) => return Ok(()),
+        };
+        self.sink.emit(delta).await;
+        Ok(())
+    }
+}

@@ -1,0 +1,228 @@
+//! A plugin bound to one agent: compared with the grant, linked to what was granted, tried once.
+
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+use wasmtime::component::{Component, InstancePre, Linker};
+use wasmtime_wasi::{FsPerms, WasiCtx, filesystem::WasiFilesystemCtx};
+
+use super::{
+    anatomy::Kind,
+    bindings::exports,
+    catalog::PluginPackage,
+    convert,
+    error::PluginError,
+    imports,
+    runtime::{CallSetup, Lane, PluginEngine, PluginState},
+};
+use crate::{
+    agent::OnFailure,
+    capability::{Access, FileGrant, Grant},
+    chat::ToolSpec,
+    event::{EventSink, RunCx},
+    limits,
+};
+
+/// What an agent's config says of a plugin.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The agent.
+    pub agent: String,
+    /// Where in the config it stands, for hints: `agents.helper.plugins.read-files`.
+    pub place: String,
+    /// What the agent gives.
+    pub grant: Grant,
+    /// The plugin's own settings, a JSON object.
+    pub params: Box<RawValue>,
+    /// Whether a run goes on if its effect fails.
+    pub on_failure: OnFailure,
+}
+
+/// A plugin bound to one agent. What it can reach was decided when it was linked.
+pub struct Plugin {
+    pub(super) id: Arc<str>,
+    pub(super) package: Arc<PluginPackage>,
+    pub(super) grant: Grant,
+    pub(super) on_failure: OnFailure,
+    pub(super) engine: Arc<PluginEngine>,
+    pub(super) pre: InstancePre<PluginState>,
+    pub(super) kinds: KindIndices,
+    pub(super) config: Arc<str>,
+    pub(super) files: WasiFilesystemCtx,
+    specs: Arc<[Arc<ToolSpec>]>,
+}
+
+/// Where in the component the functions of each kind are; found once.
+pub(super) struct KindIndices {
+    pub tool: Option<exports::tool::GuestIndices>,
+    pub effect: Option<exports::effect::GuestIndices>,
+    pub run_middleware: Option<exports::run_middleware::GuestIndices>,
+    pub provider: Option<exports::provider::GuestIndices>,
+}
+
+impl KindIndices {
+    fn find(pre: &InstancePre<PluginState>, kinds: &[Kind]) -> wasmtime::Result<Self> {
+        let has = |kind| kinds.contains(&kind);
+        Ok(Self {
+            tool: has(Kind::Tool).then(|| exports::tool::GuestIndices::new(pre)).transpose()?,
+            effect: has(Kind::Effect).then(|| exports::effect::GuestIndices::new(pre)).transpose()?,
+            run_middleware: has(Kind::RunMiddleware).then(|| exports::run_middleware::GuestIndices::new(pre)).transpose()?,
+            provider: has(Kind::Provider).then(|| exports::provider::GuestIndices::new(pre)).transpose()?,
+        })
+    }
+}
+
+impl Plugin {
+    /// Binds a plugin to an agent. Compiling it may take seconds the first time.
+    ///
+    /// # Errors
+    ///
+    /// [`PluginError`]: a capability that it needs is not granted, it does not fit the contract, it fails when tried.
+    pub async fn load(
+        engine: &Arc<PluginEngine>,
+        package: &Arc<PluginPackage>,
+        settings: &Settings,
+    ) -> Result<Self, PluginError> {
+        let id = || package.manifest.id.clone();
+        check_grant(package, settings)?;
+        let component = compile(engine, package).await?;
+        let not_runnable = |error: wasmtime::Error| PluginError::NotRunnable { id: id(), message: format!("{error:#}") };
+
+        let grant = settings.grant.meet(&package.manifest.wants);
+        let mut linker = Linker::new(engine.engine());
+        imports::link(&mut linker, &grant, &package.manifest.kinds).map_err(not_runnable)?;
+        let pre = linker.instantiate_pre(&component).map_err(not_runnable)?;
+        let mut plugin = Self {
+            id: id().into(),
+            package: Arc::clone(package),
+            on_failure: settings.on_failure,
+            engine: Arc::clone(engine),
+            kinds: KindIndices::find(&pre, &package.manifest.kinds).map_err(not_runnable)?,
+            pre,
+            config: settings.params.get().into(),
+            files: open_folders(&package.manifest.id, &settings.agent, &grant.files)?,
+            grant,
+            specs: [].into(),
+        };
+        plugin.specs = plugin.probe(&component, &settings.agent).await?;
+        Ok(plugin)
+    }
+
+    /// Its tools, as it described them.
+    pub fn tools(&self) -> &Arc<[Arc<ToolSpec>]> {
+        &self.specs
+    }
+
+    /// What it is.
+    pub fn package(&self) -> &PluginPackage {
+        &self.package
+    }
+
+    /// What it has got of what it wants.
+    pub fn grant(&self) -> &Grant {
+        &self.grant
+    }
+
+    /// Instantiates it once and loads every kind that it exports, so that a component that does not fit the contract is
+    /// found now and not in the middle of a run; and asks for its tools. Only log and config work meanwhile.
+    async fn probe(&self, component: &Component, agent: &str) -> Result<Arc<[Arc<ToolSpec>]>, PluginError> {
+        let known = self.engine.specs(self.package.digest, &self.config);
+        let id = || self.id.to_string();
+        let failed = |fault| PluginError::Probe { id: id(), fault };
+        let not_runnable = |error: wasmtime::Error| PluginError::NotRunnable { id: id(), message: format!("{error:#}") };
+
+        let mut linker = Linker::new(self.engine.engine());
+        imports::link(&mut linker, &Grant::default(), &[]).map_err(not_runnable)?;
+        linker.define_unknown_imports_as_traps(component).map_err(not_runnable)?;
+        let pre = linker.instantiate_pre(component).map_err(not_runnable)?;
+
+        let cx = RunCx { run: "load".into(), agent: agent.into(), depth: 0, events: EventSink::none() };
+        let setup = CallSetup { function: "probe", time: limits::PROBE_TIME, lane: Lane::Step };
+        let kinds = &self.kinds;
+        let asked = self.call_on(&pre, &cx, setup, |_| {}, async |store, instance| {
+            kinds.effect.as_ref().map(|kind| kind.load(&mut *store, instance)).transpose()?;
+            kinds.run_middleware.as_ref().map(|kind| kind.load(&mut *store, instance)).transpose()?;
+            kinds.provider.as_ref().map(|kind| kind.load(&mut *store, instance)).transpose()?;
+            match &kinds.tool {
+                Some(kind) => {
+                    let guest = kind.load(&mut *store, instance)?;
+                    if known.is_some() { Ok(Ok(vec![])) } else { guest.call_specs(store).await }
+                }
+                None => Ok(Ok(vec![])),
+            }
+        });
+        let asked = asked.await.map_err(failed)?;
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let specs = check_specs(asked).map_err(|message| PluginError::BadTool { id: id(), message })?;
+        self.engine.keep_specs(self.package.digest, &self.config, &specs);
+        Ok(specs)
+    }
+}
+
+/// Everything that the component imports was granted: told here, because the engine's own message misleads.
+fn check_grant(package: &PluginPackage, settings: &Settings) -> Result<(), PluginError> {
+    for import in &package.anatomy.imports {
+        let missing = imports::need_of_import(import).and_then(|need| need.missing_in(&settings.grant, &package.manifest));
+        if let Some(missing) = missing {
+            let (id, agent) = (package.manifest.id.clone(), settings.agent.clone());
+            let (place, import) = (settings.place.clone(), import.clone());
+            return Err(PluginError::NotGranted { id, agent, place, import, missing });
+        }
+    }
+    Ok(())
+}
+
+/// Compiling keeps a core busy for up to seconds: not on a thread that serves others.
+async fn compile(engine: &Arc<PluginEngine>, package: &Arc<PluginPackage>) -> Result<Component, PluginError> {
+    let (engine, package) = (Arc::clone(engine), Arc::clone(package));
+    let compiled = tokio::task::spawn_blocking(move || {
+        let id = || package.manifest.id.clone();
+        engine
+            .compile(package.digest, || package.bytes())?
+            .map_err(|error| PluginError::NotRunnable { id: id(), message: format!("{error:#}") })
+    });
+    match compiled.await {
+        Ok(compiled) => compiled,
+        Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
+    }
+}
+
+fn open_folders(id: &str, agent: &str, folders: &[FileGrant]) -> Result<WasiFilesystemCtx, PluginError> {
+    if folders.is_empty() {
+        return Ok(WasiFilesystemCtx::default());
+    }
+    let mut wasi = WasiCtx::builder();
+    for folder in folders {
+        let mode = match folder.access {
+            Access::Read => FsPerms::ReadOnly,
+            Access::Write => FsPerms::ReadWrite,
+        };
+        wasi.preopened_dir(&folder.path, &folder.name, mode).map_err(|error| PluginError::NoFolder {
+            id: id.into(),
+            agent: agent.into(),
+            path: folder.path.clone(),
+            message: format!("{error:#}"),
+        })?;
+    }
+    Ok(wasi.build().filesystem().clone())
+}
+
+/// The tools that a plugin says it has, if they can be offered.
+fn check_specs(specs: Vec<super::bindings::types::ToolSpec>) -> Result<Arc<[Arc<ToolSpec>]>, String> {
+    if specs.len() > limits::TOOLS_PER_PLUGIN {
+        return Err(format!("it has {} tools, at most {} are taken", specs.len(), limits::TOOLS_PER_PLUGIN));
+    }
+    let bytes: usize = specs.iter().map(|spec| spec.description.len() + spec.input_schema.len()).sum();
+    if bytes > limits::SPECS_BYTES {
+        return Err(format!("its tools are described in {bytes} bytes, at most {} are taken", limits::SPECS_BYTES));
+    }
+    let specs: Vec<_> = specs.into_iter().map(|spec| convert::tool_spec(spec).map(Arc::new)).collect::<Result<_, _>>()?;
+    for (position, spec) in specs.iter().enumerate() {
+        if specs[..position].iter().any(|before| before.name == spec.name) {
+            return Err(format!("two of its tools are called `{}`", spec.name));
+        }
+    }
+    Ok(specs.into())
+}

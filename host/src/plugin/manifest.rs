@@ -1,0 +1,187 @@
+//! `plugin.toml`: what a plugin says of itself.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    anatomy::{Anatomy, Kind},
+    error::PluginError,
+    imports::{self, Need},
+};
+use crate::{
+    agent::Phase,
+    capability::{Access, Powers, Wants},
+    limits,
+};
+
+/// The file's name in a plugin folder.
+pub const FILE: &str = "plugin.toml";
+
+/// What a plugin says of itself; checked against the component when it is found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Manifest {
+    /// 1 to 64 of `a-z 0-9 -`: unique among the plugins of a run.
+    pub id: String,
+    /// Its own version.
+    pub version: String,
+    /// What it is for.
+    pub description: String,
+    /// The component's file name, in the same folder.
+    pub component: String,
+    /// What it is; equals what the component exports.
+    pub kinds: Vec<Kind>,
+    /// What it asks for.
+    pub wants: Wants,
+    /// When its effect wants to be called.
+    pub phases: Vec<Phase>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    id: String,
+    #[serde(default)]
+    version: String,
+    #[serde(default)]
+    description: String,
+    component: String,
+    kinds: Vec<String>,
+    #[serde(default)]
+    wants: FileWants,
+    effect: Option<FileEffect>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileWants {
+    files: Option<Access>,
+    #[serde(default)]
+    clock: bool,
+    #[serde(default)]
+    random: bool,
+    #[serde(default)]
+    chat: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileEffect {
+    phases: Vec<Phase>,
+    #[serde(default)]
+    powers: Powers,
+}
+
+impl Manifest {
+    /// Reads the manifest of a plugin folder.
+    ///
+    /// # Errors
+    ///
+    /// [`PluginError`] that names the file and the place in it.
+    pub fn read(folder: &Path) -> Result<Self, PluginError> {
+        let path = folder.join(FILE);
+        let unreadable = |source| PluginError::Unreadable { path: path.clone(), source };
+        let size = std::fs::metadata(&path).map_err(unreadable)?.len();
+        if size > limits::MANIFEST_BYTES {
+            return Err(PluginError::TooLarge { path, size, most: limits::MANIFEST_BYTES });
+        }
+        let text = std::fs::read_to_string(&path).map_err(unreadable)?;
+        Self::parse(&text).map_err(|message| PluginError::Manifest { path, message })
+    }
+
+    /// What the manifest of a component without one would have to say.
+    pub(super) fn of_anatomy(id: String, component: String, anatomy: &Anatomy) -> Self {
+        let needs = |need| anatomy.imports.iter().any(|import| imports::need_of_import(import) == Some(need));
+        let wants = Wants {
+            files: needs(Need::Files).then_some(Access::Read),
+            clock: needs(Need::Clock),
+            random: needs(Need::Random),
+            chat: needs(Need::Chat) && !anatomy.kinds.contains(&Kind::Effect),
+            powers: Powers::new(),
+        };
+        let (version, description, kinds) = (String::new(), String::new(), anatomy.kinds.clone());
+        Self { id, version, description, component, kinds, wants, phases: Vec::new() }
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let file: File = toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
+        let is_id = |id: &str| {
+            (1..=64).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+        };
+        if !is_id(&file.id) {
+            return Err(format!("id: `{}` is not an id: 1 to 64 of a-z, 0-9 and -", file.id.escape_debug()));
+        }
+        let is_name = |name: &str| !name.is_empty() && !name.contains(['/', '\\', '\0']) && name != "." && name != "..";
+        if !is_name(&file.component) {
+            return Err(format!("component: `{}` is not the name of a file in the plugin's folder", file.component.escape_debug()));
+        }
+        let mut kinds = file.kinds.iter().map(|kind| kind.parse()).collect::<Result<Vec<Kind>, _>>().map_err(|e| format!("kinds: {e}"))?;
+        kinds.sort();
+        kinds.dedup();
+        if kinds.is_empty() {
+            return Err("kinds: name at least one kind that the component exports".into());
+        }
+        let is_effect = kinds.contains(&Kind::Effect);
+        let (phases, powers) = match file.effect {
+            Some(_) if !is_effect => return Err("[effect] is only for a plugin of kind `effect`".into()),
+            Some(effect) if effect.phases.is_empty() => return Err("effect.phases: name at least one phase".into()),
+            Some(effect) => (effect.phases, effect.powers),
+            None if is_effect => return Err("an effect needs [effect] with its phases and powers".into()),
+            None => Default::default(),
+        };
+        let FileWants { files, clock, random, chat } = file.wants;
+        Ok(Self {
+            id: file.id,
+            version: file.version,
+            description: file.description,
+            component: file.component,
+            kinds,
+            wants: Wants { files, clock, random, chat, powers },
+            phases,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::capability::Power;
+
+    #[test]
+    fn a_manifest_is_read() {
+        let manifest = Manifest::parse(
+            r#"
+            id = "guard"
+            component = "guard.wasm"
+            kinds = ["effect", "tool"]
+            wants = { files = "read", clock = true }
+            effect = { phases = ["before-model"], powers = ["note"] }
+            "#,
+        )
+        .unwrap();
+        assert_eq!(manifest.kinds, [Kind::Tool, Kind::Effect]);
+        assert_eq!(manifest.wants.files, Some(Access::Read));
+        assert_eq!(manifest.wants.powers, [Power::Note].into());
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let with = |change: &str| format!("id = \"a\"\ncomponent = \"a.wasm\"\nkinds = [\"tool\"]\n{change}");
+        for (text, says) in [
+            (with("nonsense = 1"), "unknown field `nonsense`"),
+            (with("wants = { network = true }"), "unknown field `network`"),
+            (with("wants = { files = \"all\" }"), "unknown variant `all`"),
+            (with("[effect]\nphases = [\"before-model\"]"), "only for a plugin of kind `effect`"),
+            ("id = \"A b\"\ncomponent = \"a.wasm\"\nkinds = [\"tool\"]".into(), "`A b` is not an id"),
+            ("id = \"a\"\ncomponent = \"../a.wasm\"\nkinds = [\"tool\"]".into(), "not the name of a file"),
+            ("id = \"a\"\ncomponent = \"a.wasm\"\nkinds = [\"toll\"]".into(), "no kind `toll`"),
+            ("id = \"a\"\ncomponent = \"a.wasm\"\nkinds = []".into(), "at least one kind"),
+            ("id = \"a\"\ncomponent = \"a.wasm\"\nkinds = [\"effect\"]".into(), "needs [effect]"),
+            ("id = \"a\"\nkinds = [\"tool\"]".into(), "missing field `component`"),
+            ("id = ".into(), "line 1"),
+        ] {
+            let error = Manifest::parse(&text).unwrap_err();
+            assert!(error.contains(says), "{text}\n--- {error}");
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! Plugins: WebAssembly components behind the contract in `wit/`. The only module that knows wasmtime and WIT types.
+//!
+//! A plugin's way: [`PluginCatalog`] finds its folder, reads its [`Manifest`] and looks into the component without
+//! compiling it ([`Anatomy`]). [`Plugin::load`] binds it to one agent: it compares the imports with the [`Grant`],
+//! links those that were granted and no others, compiles (or takes the code from the cache), and asks it once for its
+//! tools. The adapters then make each kind the trait that the agent knows: a fresh store and instance for each call,
+//! under limits, dropped after it.
+//!
+//! [`Grant`]: crate::capability::Grant
+
+mod adapter;
+mod anatomy;
+mod bindings;
+mod catalog;
+mod convert;
+mod error;
+mod imports;
+mod loader;
+mod manifest;
+mod runtime;
+
+pub use adapter::{PluginEffect, PluginMiddleware, PluginModel, PluginTool};
+pub use anatomy::{Anatomy, Kind};
+pub use catalog::{PluginCatalog, PluginPackage};
+pub use error::PluginError;
+pub use loader::{Plugin, Settings};
+pub use manifest::Manifest;
+pub use runtime::PluginEngine;

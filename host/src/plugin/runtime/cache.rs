@@ -1,0 +1,170 @@
+//! Compiled code on disk. It is run as it is, so nobody else may write there, and each entry is verified before use.
+
+use std::{
+    fs,
+    hash::{DefaultHasher, Hash, Hasher},
+    io::{self, Read, Write},
+    path::{Path, PathBuf},
+};
+
+use sha2::{Digest as _, Sha256};
+use wasmtime::{Engine, component::Component};
+
+use crate::{limits, plugin::catalog::Digest};
+
+/// A directory of compiled components: `<component digest>-<settings>.bin`, SHA-256 of the code and then the code.
+///
+/// It is a cache: whatever is wrong with it is logged and the component is compiled again.
+pub(super) struct CompileCache {
+    directory: PathBuf,
+    /// Names wasmtime's version, the target and every setting that compiled code depends on.
+    settings: String,
+}
+
+const HASH: usize = 32;
+
+impl CompileCache {
+    pub fn new(directory: PathBuf, engine: &Engine) -> Self {
+        let mut hasher = DefaultHasher::new();
+        engine.precompile_compatibility_hash().hash(&mut hasher);
+        Self { directory, settings: format!("{:016x}", hasher.finish()) }
+    }
+
+    fn path(&self, digest: Digest) -> PathBuf {
+        self.directory.join(format!("{digest}-{}.bin", self.settings))
+    }
+
+    /// The compiled component, if there is a whole one.
+    pub fn get(&self, engine: &Engine, digest: Digest) -> Option<Component> {
+        if !self.directory.is_dir() {
+            return None;
+        }
+        self.check_private().map_err(|error| tracing::warn!(%error, "the compile cache is not used")).ok()?;
+        let path = self.path(digest);
+        let code = read_verified(&path)?;
+        // SAFETY: the code is run as it is. It was written by `put` of the same user in a directory that nobody else
+        // can write, and its hash shows that it is whole; `deserialize` checks version and settings once more.
+        let component = unsafe { Component::deserialize(engine, &code) };
+        component.map_err(|error| tracing::warn!(%error, "a cached component is compiled again")).ok()
+    }
+
+    /// Keeps the compiled component.
+    pub fn put(&self, digest: Digest, component: &Component) {
+        let kept = component.serialize().map_err(io::Error::other).and_then(|code| {
+            self.make_private()?;
+            write_verified(&self.path(digest), &code)?;
+            self.prune()
+        });
+        if let Err(error) = kept {
+            tracing::warn!(%error, directory = %self.directory.display(), "a compiled component could not be kept");
+        }
+    }
+
+    fn make_private(&self) -> io::Result<()> {
+        let mut builder = fs::DirBuilder::new();
+        builder.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(&self.directory)?;
+        self.check_private()
+    }
+
+    /// Only we may write here: whoever can change a compiled component runs code outside the sandbox.
+    fn check_private(&self) -> io::Result<()> {
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::{MetadataExt, PermissionsExt};
+            let metadata = fs::symlink_metadata(&self.directory)?;
+            let mode = metadata.permissions().mode() & 0o777;
+            let ours = metadata.uid() == rustix::process::geteuid().as_raw();
+            if !metadata.is_dir() || mode & 0o077 != 0 || !ours {
+                let directory = self.directory.display();
+                return Err(io::Error::other(format!("{directory} must be a directory of yours with mode 0700, it has {mode:o}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the entries that were written longest ago while all of them together are over the bound.
+    fn prune(&self) -> io::Result<()> {
+        let mut entries = Vec::new();
+        for entry in fs::read_dir(&self.directory)? {
+            let entry = entry?;
+            let metadata = entry.metadata()?;
+            if metadata.is_file() {
+                entries.push((metadata.modified()?, metadata.len(), entry.path()));
+            }
+        }
+        entries.sort();
+        let mut total: u64 = entries.iter().map(|(_, size, _)| size).sum();
+        for (_, size, path) in entries {
+            if total <= limits::CACHE_BYTES {
+                break;
+            }
+            fs::remove_file(path)?;
+            total -= size;
+        }
+        Ok(())
+    }
+}
+
+fn read_verified(path: &Path) -> Option<Vec<u8>> {
+    let mut file = fs::File::open(path).ok()?;
+    let (mut hash, mut code) = ([0; HASH], Vec::new());
+    let read = file.read_exact(&mut hash).and_then(|()| file.read_to_end(&mut code));
+    if read.is_err() || Sha256::digest(&code)[..] != hash {
+        tracing::warn!(path = %path.display(), "a cached component is damaged and compiled again");
+        return None;
+    }
+    Some(code)
+}
+
+fn write_verified(path: &Path, code: &[u8]) -> io::Result<()> {
+    let directory = path.parent().expect("a file in the cache's directory");
+    // Whole or not at all, also where two processes write the same entry.
+    let mut file = tempfile::NamedTempFile::new_in(directory)?;
+    file.write_all(&Sha256::digest(code))?;
+    file.write_all(code)?;
+    file.persist(path)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_whole_or_not_there() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("entry");
+        assert_eq!(read_verified(&path), None);
+        write_verified(&path, b"code").unwrap();
+        assert_eq!(read_verified(&path).as_deref(), Some(&b"code"[..]));
+        let whole = fs::read(&path).unwrap();
+        for end in 0..whole.len() {
+            fs::write(&path, &whole[..end]).unwrap();
+            assert_eq!(read_verified(&path), None, "cut at {end}");
+        }
+        for at in 0..whole.len() {
+            let mut damaged = whole.clone();
+            damaged[at] ^= 1;
+            fs::write(&path, damaged).unwrap();
+            assert_eq!(read_verified(&path), None, "damaged at {at}");
+        }
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_directory_that_others_can_write_is_not_used() {
+        use std::os::unix::fs::PermissionsExt;
+        let parent = tempfile::tempdir().unwrap();
+        let engine = Engine::default();
+        let cache = CompileCache::new(parent.path().join("made"), &engine);
+        let component = Component::from_binary(&engine, b"\0asm\x0d\0\x01\0").unwrap();
+        let digest = Digest::of(b"x");
+        cache.put(digest, &component);
+        assert!(cache.get(&engine, digest).is_some(), "made with mode 0700");
+        fs::set_permissions(&cache.directory, fs::Permissions::from_mode(0o770)).unwrap();
+        assert!(cache.get(&engine, digest).is_none());
+    }
+}

@@ -1,0 +1,153 @@
+use std::{
+    collections::HashMap,
+    path::PathBuf,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread,
+};
+
+use tokio::sync::Semaphore;
+use wasmtime::{
+    Config, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, WasmBacktraceDetails, component::Component,
+};
+
+use super::{Lane, cache::CompileCache};
+use crate::{
+    chat::ToolSpec,
+    error::{ErrorKind, Report},
+    limits,
+    plugin::catalog::Digest,
+};
+
+/// What all plugins of the process share: the compiler, the pool of instances and the cache of compiled code. No
+/// plugin's data is in it.
+pub struct PluginEngine {
+    engine: Engine,
+    cache: Option<CompileCache>,
+    compiled: Mutex<HashMap<Digest, Component>>,
+    specs: Mutex<SpecsByConfig>,
+    steps: Arc<Semaphore>,
+    streams: Arc<Semaphore>,
+}
+
+/// What `specs` returned, by component and configuration.
+type SpecsByConfig = HashMap<(Digest, String), Arc<[Arc<ToolSpec>]>>;
+
+/// Completions under way at once: they hold their instance while a model works, so they have places of their own.
+const STREAMS: u32 = limits::PLUGIN_CALLS / 4;
+
+impl PluginEngine {
+    /// An engine that keeps compiled code in `cache`, a directory of its own, if one is given.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] if the machine does not let it reserve its memory.
+    pub fn new(cache: Option<PathBuf>) -> Result<Self, Report> {
+        let failed = |error: wasmtime::Error| {
+            Report::new(ErrorKind::Plugin, "the WebAssembly engine cannot be started")
+                .cause(format!("{error:#}"))
+                .hint("raise the limit of address space (ulimit -v)")
+        };
+        let engine = Engine::new(&config()).map_err(failed)?;
+        start_ticker(&engine);
+        Ok(Self {
+            cache: cache.map(|directory| CompileCache::new(directory, &engine)),
+            engine,
+            compiled: Mutex::default(),
+            specs: Mutex::default(),
+            steps: Arc::new(Semaphore::new((limits::PLUGIN_CALLS - STREAMS) as usize)),
+            streams: Arc::new(Semaphore::new(STREAMS as usize)),
+        })
+    }
+
+    pub(in crate::plugin) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    pub(super) fn places(&self, lane: Lane) -> &Arc<Semaphore> {
+        match lane {
+            Lane::Step => &self.steps,
+            Lane::Stream => &self.streams,
+        }
+    }
+
+    /// The component as native code: from this process, from the cache, or compiled now from `bytes`.
+    pub(in crate::plugin) fn compile<E>(
+        &self,
+        digest: Digest,
+        bytes: impl FnOnce() -> Result<Vec<u8>, E>,
+    ) -> Result<wasmtime::Result<Component>, E> {
+        if let Some(component) = lock(&self.compiled).get(&digest) {
+            return Ok(Ok(component.clone()));
+        }
+        let cached = self.cache.as_ref().and_then(|cache| cache.get(&self.engine, digest));
+        let component = match cached {
+            Some(component) => component,
+            None => match Component::from_binary(&self.engine, &bytes()?) {
+                Ok(component) => {
+                    if let Some(cache) = &self.cache {
+                        cache.put(digest, &component);
+                    }
+                    component
+                }
+                Err(error) => return Ok(Err(error)),
+            },
+        };
+        lock(&self.compiled).insert(digest, component.clone());
+        Ok(Ok(component))
+    }
+
+    /// The tools that the component described under this configuration, if it was asked before.
+    pub(in crate::plugin) fn specs(&self, digest: Digest, config: &str) -> Option<Arc<[Arc<ToolSpec>]>> {
+        lock(&self.specs).get(&(digest, config.to_owned())).cloned()
+    }
+
+    pub(in crate::plugin) fn keep_specs(&self, digest: Digest, config: &str, specs: &Arc<[Arc<ToolSpec>]>) {
+        lock(&self.specs).insert((digest, config.to_owned()), Arc::clone(specs));
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// One configuration for every plugin. Also what a bench compares with: the floor has the same settings.
+pub fn config() -> Config {
+    let calls = limits::PLUGIN_CALLS;
+    let mut pool = PoolingAllocationConfig::default();
+    pool.total_component_instances(calls)
+        .total_stacks(calls)
+        // Most components have one memory and some three core instances; a few with a runtime of their own have more.
+        .total_memories(calls * 2)
+        .total_tables(calls * 4)
+        .total_core_instances(calls * 8)
+        .max_core_instances_per_component(limits::PLUGIN_CORE_INSTANCES as u32)
+        .max_memories_per_component(limits::PLUGIN_MEMORIES)
+        .max_tables_per_component(limits::PLUGIN_TABLES)
+        .max_memory_size(limits::PLUGIN_MEMORY_CEILING)
+        .table_elements(limits::PLUGIN_TABLE_ELEMENTS)
+        .linear_memory_keep_resident(limits::POOL_KEEP_RESIDENT_BYTES)
+        .table_keep_resident(limits::POOL_KEEP_RESIDENT_BYTES);
+    let mut config = Config::new();
+    config
+        .wasm_component_model(true)
+        .epoch_interruption(true)
+        .max_wasm_stack(limits::PLUGIN_STACK_BYTES)
+        // A guest's frames mean nothing to who reads our errors, and details are looked up in the environment.
+        .wasm_backtrace_details(WasmBacktraceDetails::Disable)
+        .wasm_backtrace_max_frames(None)
+        .allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
+    config
+}
+
+/// One thread makes time pass for all guests. It holds the engine weakly, so it ends with it.
+fn start_ticker(engine: &Engine) {
+    let engine = engine.weak();
+    let tick = move || {
+        while let Some(engine) = engine.upgrade() {
+            engine.increment_epoch();
+            drop(engine);
+            thread::sleep(limits::EPOCH_TICK);
+        }
+    };
+    thread::Builder::new().name("plugin-epochs".into()).spawn(tick).expect("a thread can be started");
+}

@@ -1,0 +1,298 @@
+//! A request as the wire has it.
+
+use std::borrow::Cow;
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::MaxTokensField;
+use crate::{
+    chat::{Media, Message, Part, Role, Source, ToolCall, ToolResult, ToolSpec},
+    error::Fault,
+    model::{CompletionRequest, ToolChoice},
+};
+
+/// What a request says where the caller says nothing.
+pub struct Defaults {
+    pub max_tokens: Option<u32>,
+    pub temperature: Option<f32>,
+    pub max_tokens_field: MaxTokensField,
+}
+
+/// The body of a request for a stream.
+///
+/// # Errors
+///
+/// [`Fault::Invalid`] if the schema of the reply is no JSON.
+pub fn body(model: &str, defaults: &Defaults, request: &CompletionRequest) -> Result<Vec<u8>, Fault> {
+    let mut messages = Vec::new();
+    for entry in request.messages.iter() {
+        push_message(&mut messages, &entry.message);
+    }
+    let longest = request.max_output_tokens.or(defaults.max_tokens);
+    let as_field = |field| longest.filter(|_| defaults.max_tokens_field == field);
+    let body = Body {
+        model,
+        messages,
+        tools: request.tools.iter().map(|tool| Tool::new(tool)).collect(),
+        tool_choice: if request.tools.is_empty() { None } else { tool_choice(&request.tool_choice) },
+        response_format: request.response_schema.as_deref().map(ResponseFormat::new).transpose()?,
+        temperature: request.temperature.or(defaults.temperature).filter(|value| value.is_finite()),
+        max_tokens: as_field(MaxTokensField::MaxTokens),
+        max_completion_tokens: as_field(MaxTokensField::MaxCompletionTokens),
+        stream: true,
+        stream_options: StreamOptions { include_usage: true },
+    };
+    serde_json::to_vec(&body).map_err(|error| Fault::invalid(format!("the request cannot be written as JSON: {error}")))
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    messages: Vec<WireMessage<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<WireChoice<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_format: Option<ResponseFormat<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_completion_tokens: Option<u32>,
+    stream: bool,
+    stream_options: StreamOptions,
+}
+
+#[derive(Serialize)]
+struct StreamOptions {
+    include_usage: bool,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "role", rename_all = "snake_case")]
+enum WireMessage<'a> {
+    System {
+        content: String,
+    },
+    User {
+        content: UserContent<'a>,
+    },
+    Assistant {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        content: Option<String>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        tool_calls: Vec<Call<'a>>,
+    },
+    Tool {
+        tool_call_id: &'a str,
+        content: String,
+    },
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum UserContent<'a> {
+    Text(Cow<'a, str>),
+    Parts(Vec<UserPart<'a>>),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum UserPart<'a> {
+    Text { text: Cow<'a, str> },
+    ImageUrl { image_url: ImageUrl<'a> },
+    File { file: File<'a> },
+}
+
+#[derive(Serialize)]
+struct ImageUrl<'a> {
+    url: Cow<'a, str>,
+}
+
+#[derive(Serialize)]
+struct File<'a> {
+    filename: &'a str,
+    file_data: String,
+}
+
+#[derive(Serialize)]
+struct Call<'a> {
+    id: &'a str,
+    r#type: &'static str,
+    function: CalledFunction<'a>,
+}
+
+#[derive(Serialize)]
+struct CalledFunction<'a> {
+    name: Cow<'a, str>,
+    arguments: Cow<'a, str>,
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    r#type: &'static str,
+    function: Function<'a>,
+}
+
+#[derive(Serialize)]
+struct Function<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters: &'a RawValue,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum WireChoice<'a> {
+    Word(&'static str),
+    Tool { r#type: &'static str, function: Name<'a> },
+}
+
+#[derive(Serialize)]
+struct Name<'a> {
+    name: &'a str,
+}
+
+#[derive(Serialize)]
+struct ResponseFormat<'a> {
+    r#type: &'static str,
+    json_schema: JsonSchema<'a>,
+}
+
+#[derive(Serialize)]
+struct JsonSchema<'a> {
+    name: &'static str,
+    schema: &'a RawValue,
+}
+
+impl<'a> ResponseFormat<'a> {
+    /// Without `strict`: OpenAI takes only some schemas with it, and what came of it is checked by whoever asked.
+    fn new(schema: &'a str) -> Result<Self, Fault> {
+        let schema = serde_json::from_str(schema)
+            .map_err(|error| Fault::invalid(format!("the schema of the reply is not JSON: {error}")))?;
+        Ok(Self { r#type: "json_schema", json_schema: JsonSchema { name: "reply", schema } })
+    }
+}
+
+impl<'a> Tool<'a> {
+    fn new(tool: &'a ToolSpec) -> Self {
+        let function = Function { name: &tool.name, description: &tool.description, parameters: &tool.input_schema };
+        Self { r#type: "function", function }
+    }
+}
+
+fn tool_choice(choice: &ToolChoice) -> Option<WireChoice<'_>> {
+    match choice {
+        ToolChoice::Auto => None,
+        ToolChoice::Never => Some(WireChoice::Word("none")),
+        ToolChoice::Required => Some(WireChoice::Word("required")),
+        ToolChoice::Tool(name) => Some(WireChoice::Tool { r#type: "function", function: Name { name } }),
+    }
+}
+
+fn push_message<'a>(messages: &mut Vec<WireMessage<'a>>, message: &'a Message) {
+    match message.role {
+        Role::System => messages.push(WireMessage::System { content: message.text_content() }),
+        Role::User => messages.push(WireMessage::User { content: user_content(message) }),
+        Role::Assistant => messages.push(assistant(message)),
+        Role::Tool => messages.extend(message.tool_results().map(tool_result)),
+    }
+}
+
+fn user_content(message: &Message) -> UserContent<'_> {
+    if let [Part::Text(text)] = message.parts.as_slice() {
+        return UserContent::Text(text.into());
+    }
+    let parts: Vec<_> = message.parts.iter().filter_map(user_part).collect();
+    // Nobody takes an empty list.
+    if parts.is_empty() { UserContent::Text("".into()) } else { UserContent::Parts(parts) }
+}
+
+fn user_part(part: &Part) -> Option<UserPart<'_>> {
+    match part {
+        Part::Text(text) => Some(UserPart::Text { text: text.into() }),
+        Part::Media(media) => Some(media_part(media)),
+        Part::Other(opaque) => Some(UserPart::Text { text: opaque.json.as_str().into() }),
+        // These belong to other roles.
+        Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_) => None,
+    }
+}
+
+fn media_part(media: &Media) -> UserPart<'_> {
+    let is_text = media.media_type.starts_with("text/");
+    match &media.source {
+        Source::Url(url) if media.media_type.starts_with("image/") => {
+            UserPart::ImageUrl { image_url: ImageUrl { url: url.into() } }
+        }
+        Source::Bytes(bytes) if media.media_type.starts_with("image/") => {
+            UserPart::ImageUrl { image_url: ImageUrl { url: data_uri(&media.media_type, bytes).into() } }
+        }
+        Source::Bytes(bytes) if is_text && let Ok(text) = str::from_utf8(bytes) => UserPart::Text { text: text.into() },
+        Source::Bytes(bytes) if media.media_type == "application/pdf" => {
+            let filename = media.name.as_deref().unwrap_or("document.pdf");
+            UserPart::File { file: File { filename, file_data: data_uri(&media.media_type, bytes) } }
+        }
+        source => UserPart::Text { text: placeholder(media, source).into() },
+    }
+}
+
+fn data_uri(media_type: &str, bytes: &[u8]) -> String {
+    format!("data:{media_type};base64,{}", BASE64_STANDARD.encode(bytes))
+}
+
+/// What the model is told of an attachment that the wire has no place for.
+fn placeholder(media: &Media, source: &Source) -> String {
+    let name = media.name.as_deref().unwrap_or("attachment");
+    match source {
+        Source::Url(url) => format!("[{name}, {}: {url}]", media.media_type),
+        Source::Bytes(bytes) => format!("[{name}, {}, {} bytes: cannot be shown]", media.media_type, bytes.len()),
+    }
+}
+
+fn assistant(message: &Message) -> WireMessage<'_> {
+    let tool_calls: Vec<_> = message.tool_calls().map(call).collect();
+    // A message with neither is refused, one with an empty text is not.
+    let content = Some(message.text_content()).filter(|text| !text.is_empty() || tool_calls.is_empty());
+    WireMessage::Assistant { content, tool_calls }
+}
+
+fn call(call: &ToolCall) -> Call<'_> {
+    Call {
+        id: &call.id,
+        r#type: "function",
+        function: CalledFunction { name: name(&call.name), arguments: arguments(call) },
+    }
+}
+
+/// A name that a model made up may have characters that the vendor refuses; the refusal would end the whole run.
+fn name(name: &str) -> Cow<'_, str> {
+    if ToolSpec::is_valid_name(name) {
+        return name.into();
+    }
+    let allowed = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+    let name: String = name.chars().take(64).map(allowed).collect();
+    if name.is_empty() { "_".into() } else { name.into() }
+}
+
+/// Some servers parse the arguments and refuse a chat whose model once wrote broken ones: those are wrapped.
+fn arguments(call: &ToolCall) -> Cow<'_, str> {
+    let written = call.arguments.trim();
+    if written.is_empty() {
+        "{}".into()
+    } else if written.starts_with('{') && serde_json::from_str::<&RawValue>(written).is_ok() {
+        written.into()
+    } else {
+        serde_json::json!({ "invalid_arguments": written }).to_string().into()
+    }
+}
+
+/// The wire has no word for a failed call, so the text says it.
+fn tool_result(result: &ToolResult) -> WireMessage<'_> {
+    let text = result.text();
+    let content = if result.is_error { format!("Error: {text}") } else { text };
+    WireMessage::Tool { tool_call_id: &result.call_id, content }
+}

@@ -1,0 +1,51 @@
+//! Tools: what a model can call, whoever made it.
+
+mod toolbox;
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+
+pub use toolbox::{ToolBox, ToolClash};
+
+use crate::{
+    chat::{Content, Snapshot, ToolCall, ToolSpec},
+    error::Fault,
+    event::RunCx,
+    limits,
+};
+
+/// Something that a model can call. The agent cannot tell a plugin's tool from one written in Rust.
+#[async_trait]
+pub trait Tool: Send + Sync {
+    /// The tool as a model is told of it; always the same.
+    fn spec(&self) -> &Arc<ToolSpec>;
+
+    /// Who made it: a plugin's id, or `host`.
+    fn origin(&self) -> &str {
+        "host"
+    }
+
+    /// Wall time that one call may take.
+    fn time_limit(&self) -> Duration {
+        limits::TOOL_TIME
+    }
+
+    /// Runs it. Several calls may run at once. Dropping the future cancels the call.
+    ///
+    /// # Errors
+    ///
+    /// A [`Fault`], which the model reads as an error result.
+    async fn call(&self, cx: &ToolCx, call: &ToolCall) -> Result<Vec<Content>, Fault>;
+}
+
+/// What a tool call is made in.
+#[derive(Debug, Clone)]
+pub struct ToolCx {
+    /// In whose name.
+    pub run: RunCx,
+    /// The conversation up to the reply that made the call.
+    pub chat: Snapshot,
+    /// The names of all the agent's tools.
+    pub tools: Arc<[String]>,
+}

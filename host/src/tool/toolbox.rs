@@ -1,0 +1,338 @@
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Instant};
+
+use futures_util::FutureExt;
+use indexmap::{IndexMap, map::Entry};
+
+use super::{Tool, ToolCx};
+use crate::{
+    chat::{Content, ToolCall, ToolResult, ToolSpec},
+    error::Fault,
+    event::Event,
+    limits,
+};
+
+/// Two tools of one name were put into one toolbox.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("two tools are called `{name}`: one of `{first}`, one of `{second}`")]
+pub struct ToolClash {
+    /// The name.
+    pub name: String,
+    /// Who made the one that was there.
+    pub first: String,
+    /// Who made the one that was refused.
+    pub second: String,
+}
+
+/// Tools in order. The list that a model is shown and the table that calls are dispatched from are this one object.
+#[derive(Clone, Default)]
+pub struct ToolBox {
+    tools: IndexMap<String, Arc<dyn Tool>>,
+}
+
+impl ToolBox {
+    /// No tools.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a tool.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolClash`] if one of that name is there; it stays.
+    pub fn register(&mut self, tool: Arc<dyn Tool>) -> Result<(), ToolClash> {
+        match self.tools.entry(tool.spec().name.clone()) {
+            Entry::Vacant(place) => {
+                place.insert(tool);
+                Ok(())
+            }
+            Entry::Occupied(there) => Err(ToolClash {
+                name: there.key().clone(),
+                first: there.get().origin().into(),
+                second: tool.origin().into(),
+            }),
+        }
+    }
+
+    /// Adds the tools of another toolbox. Where names clash the one that was there first stays; the clashes are returned.
+    pub fn extend(&mut self, other: ToolBox) -> Vec<ToolClash> {
+        other.tools.into_values().filter_map(|tool| self.register(tool).err()).collect()
+    }
+
+    /// This toolbox without the tools of these names: neither shown nor run.
+    pub fn without(&self, hidden: &[String]) -> ToolBox {
+        let mut tools = self.tools.clone();
+        tools.retain(|name, _| !hidden.contains(name));
+        ToolBox { tools }
+    }
+
+    /// How many tools there are.
+    pub fn len(&self) -> usize {
+        self.tools.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.tools.is_empty()
+    }
+
+    /// The names in order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.tools.keys().map(String::as_str)
+    }
+
+    /// The tools as a model is told of them, in order.
+    pub fn specs(&self) -> Arc<[Arc<ToolSpec>]> {
+        self.tools.values().map(|tool| Arc::clone(tool.spec())).collect()
+    }
+
+    /// Runs a call. Never fails: whatever goes wrong, the model gets a result that says so.
+    pub async fn dispatch(&self, cx: &ToolCx, call: &ToolCall) -> ToolResult {
+        let (agent, events, started) = (&cx.run.agent, &cx.run.events, Instant::now());
+        if events.is_watched() {
+            let origin = self.tools.get(&call.name).map_or("none", |tool| tool.origin()).to_owned();
+            let arguments = cut(&call.arguments, 200);
+            let (agent, call, tool) = (Arc::clone(agent), call.id.clone(), call.name.clone());
+            events.emit(Event::ToolStarted { agent, call, tool, origin, arguments }).await;
+        }
+        let outcome = match self.find(call) {
+            Ok((tool, call)) => run_contained(tool, cx, &call).await,
+            Err(fault) => Err(fault),
+        };
+        let result = shown(call, outcome);
+        if events.is_watched() {
+            let bytes = result.content.iter().map(content_bytes).sum();
+            let (agent, call, tool) = (Arc::clone(agent), call.id.clone(), call.name.clone());
+            let (is_error, duration) = (result.is_error, started.elapsed());
+            events.emit(Event::ToolFinished { agent, call, tool, is_error, bytes, duration }).await;
+        }
+        result
+    }
+
+    fn find<'a>(&self, call: &'a ToolCall) -> Result<(&Arc<dyn Tool>, std::borrow::Cow<'a, ToolCall>), Fault> {
+        use std::borrow::Cow;
+        let tool = self.tools.get(&call.name).ok_or_else(|| {
+            let names: Vec<_> = self.names().collect();
+            let known = if names.is_empty() { "there are no tools".into() } else { format!("there are: {}", names.join(", ")) };
+            Fault::NotFound { message: format!("tool not found: {}; {known}", cut(&call.name, 100)) }
+        })?;
+        if call.arguments.len() > limits::ARGUMENT_BYTES {
+            let message = format!("the arguments have {} bytes, at most {} are taken", call.arguments.len(), limits::ARGUMENT_BYTES);
+            return Err(Fault::TooLarge { message });
+        }
+        if call.arguments.trim().is_empty() {
+            return Ok((tool, Cow::Owned(ToolCall { arguments: "{}".into(), ..call.clone() })));
+        }
+        serde_json::from_str::<JsonObject>(&call.arguments)
+            .map_err(|error| Fault::invalid(format!("the arguments are not a JSON object: {error}")))?;
+        Ok((tool, Cow::Borrowed(call)))
+    }
+}
+
+/// Accepts any JSON object without building it.
+struct JsonObject;
+
+impl<'de> serde::Deserialize<'de> for JsonObject {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl<'de> serde::de::Visitor<'de> for Visitor {
+            type Value = JsonObject;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<M: serde::de::MapAccess<'de>>(self, mut map: M) -> Result<JsonObject, M::Error> {
+                use serde::de::IgnoredAny;
+                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+                Ok(JsonObject)
+            }
+        }
+        deserializer.deserialize_map(Visitor)
+    }
+}
+
+/// Runs a tool so that neither a panic nor a call without end leaves it.
+async fn run_contained(tool: &Arc<dyn Tool>, cx: &ToolCx, call: &ToolCall) -> Result<Vec<Content>, Fault> {
+    let limit = tool.time_limit();
+    let contained = AssertUnwindSafe(tokio::time::timeout(limit, tool.call(cx, call))).catch_unwind();
+    match contained.await {
+        Ok(Ok(outcome)) => outcome,
+        Ok(Err(_)) => Err(Fault::Timeout { message: format!("it took longer than {} seconds", limit.as_secs_f32()) }),
+        Err(_) => Err(Fault::other("the tool crashed; its other calls are not affected")),
+    }
+}
+
+/// The result as the model is shown it: bounded, and a failure told as one.
+fn shown(call: &ToolCall, outcome: Result<Vec<Content>, Fault>) -> ToolResult {
+    let (content, is_error) = match outcome {
+        Ok(content) => (content, false),
+        Err(fault) => (vec![Content::Text(fault.to_string())], true),
+    };
+    ToolResult { call_id: call.id.clone(), content: cut_content(content), is_error }
+}
+
+/// Cuts the text of a result at [`limits::TOOL_RESULT_CHARS`] characters in all, and says so in it.
+fn cut_content(mut content: Vec<Content>) -> Vec<Content> {
+    let mut left = limits::TOOL_RESULT_CHARS;
+    let mut cut_away = 0;
+    for piece in &mut content {
+        if let Content::Text(text) | Content::Json(text) = piece {
+            if text.len() <= left {
+                // No more characters than bytes: most results need no counting.
+                left -= text.chars().count();
+                continue;
+            }
+            let chars = text.chars().count();
+            if let Some((end, _)) = text.char_indices().nth(left) {
+                text.truncate(end);
+                cut_away += chars - left;
+                left = 0;
+            } else {
+                left -= chars;
+            }
+        }
+    }
+    content.retain(|piece| !matches!(piece, Content::Text(text) | Content::Json(text) if text.is_empty()) || cut_away == 0);
+    if cut_away > 0 {
+        content.push(Content::Text(format!("[{cut_away} more characters were cut]")));
+    }
+    content
+}
+
+fn content_bytes(content: &Content) -> usize {
+    match content {
+        Content::Text(text) | Content::Json(text) => text.len(),
+        Content::Media(media) => match &media.source {
+            crate::chat::Source::Bytes(bytes) => bytes.len(),
+            crate::chat::Source::Url(url) => url.len(),
+        },
+        Content::Other(opaque) => opaque.json.len(),
+    }
+}
+
+/// At most `chars` characters of a text, with a mark where it was cut.
+fn cut(text: &str, chars: usize) -> String {
+    match text.char_indices().nth(chars) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use async_trait::async_trait;
+
+    use super::*;
+    use crate::{
+        chat::{Snapshot, ToolHints},
+        event::{EventSink, RunCx},
+    };
+
+    enum Does {
+        Echo,
+        Panic,
+        Hang,
+        Flood(usize),
+    }
+
+    struct Native(Arc<ToolSpec>, &'static str, Does);
+
+    fn native(name: &str, origin: &'static str, does: Does) -> Arc<dyn Tool> {
+        let input_schema = serde_json::value::to_raw_value(&serde_json::json!({"type": "object"})).unwrap().into();
+        let spec = ToolSpec { name: name.into(), description: String::new(), input_schema, hints: ToolHints::default() };
+        Arc::new(Native(Arc::new(spec), origin, does))
+    }
+
+    #[async_trait]
+    impl Tool for Native {
+        fn spec(&self) -> &Arc<ToolSpec> {
+            &self.0
+        }
+        fn origin(&self) -> &str {
+            self.1
+        }
+        fn time_limit(&self) -> Duration {
+            Duration::from_millis(20)
+        }
+        async fn call(&self, _: &ToolCx, call: &ToolCall) -> Result<Vec<Content>, Fault> {
+            match self.2 {
+                Does::Echo => Ok(vec![Content::Text(call.arguments.clone())]),
+                Does::Panic => panic!("boom"),
+                Does::Hang => std::future::pending().await,
+                Does::Flood(chars) => Ok(vec![Content::Text("é".repeat(chars)), Content::Text("tail".into())]),
+            }
+        }
+    }
+
+    fn toolbox() -> ToolBox {
+        let mut toolbox = ToolBox::new();
+        let edge = limits::TOOL_RESULT_CHARS;
+        for (name, does) in [
+            ("echo", Does::Echo),
+            ("panic", Does::Panic),
+            ("hang", Does::Hang),
+            ("flood", Does::Flood(edge + 7)),
+            ("full", Does::Flood(edge - 4)),
+        ] {
+            toolbox.register(native(name, "host", does)).unwrap();
+        }
+        toolbox
+    }
+
+    async fn call(name: &str, arguments: &str) -> (bool, String) {
+        let run = RunCx { run: "r".into(), agent: "a".into(), depth: 0, events: EventSink::none() };
+        let cx = ToolCx { run, chat: Snapshot::default(), tools: [].into() };
+        let call = ToolCall { id: "c".into(), name: name.into(), arguments: arguments.into(), meta: vec![] };
+        let result = toolbox().dispatch(&cx, &call).await;
+        assert_eq!(result.call_id, "c");
+        (result.is_error, result.text())
+    }
+
+    #[tokio::test]
+    async fn dispatch_always_gives_a_result() {
+        for (name, arguments, is_error, text) in [
+            ("echo", r#"{"a":1}"#, false, r#"{"a":1}"#),
+            ("echo", "", false, "{}"),
+            ("echo", "[1]", true, "the arguments are not a JSON object"),
+            ("echo", r#"{"a":"#, true, "the arguments are not a JSON object"),
+            ("nope", "{}", true, "tool not found: nope; there are: echo, panic, hang, flood, full"),
+            ("panic", "{}", true, "the tool crashed"),
+            ("hang", "{}", true, "it took longer than 0.02 seconds"),
+        ] {
+            let got = call(name, arguments).await;
+            assert!(got.0 == is_error && got.1.starts_with(text), "{name} {arguments}: {got:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn arguments_over_the_bound_are_refused() {
+        let (is_error, text) = call("echo", &format!("{{\"a\":\"{}\"}}", "x".repeat(limits::ARGUMENT_BYTES))).await;
+        assert!(is_error && text.contains("at most 1048576"), "{text}");
+    }
+
+    #[tokio::test]
+    async fn a_result_is_cut_at_a_character_and_says_so() {
+        let (_, text) = call("flood", "{}").await;
+        assert!(text.ends_with("[11 more characters were cut]"), "{}", &text[text.len() - 60..]);
+        assert_eq!(text.chars().filter(|c| *c == 'é').count(), limits::TOOL_RESULT_CHARS);
+        let (_, text) = call("full", "{}").await;
+        assert!(text.ends_with("tail"));
+    }
+
+    #[test]
+    fn two_tools_of_one_name_are_refused_and_across_boxes_the_first_wins() {
+        let mut first = ToolBox::new();
+        first.register(native("t", "one", Does::Echo)).unwrap();
+        let clash = first.register(native("t", "two", Does::Echo)).unwrap_err();
+        assert_eq!(clash.to_string(), "two tools are called `t`: one of `one`, one of `two`");
+        let mut second = ToolBox::new();
+        second.register(native("t", "three", Does::Echo)).unwrap();
+        second.register(native("u", "three", Does::Echo)).unwrap();
+        let clashes = first.extend(second);
+        assert_eq!(clashes.len(), 1);
+        assert_eq!(first.names().collect::<Vec<_>>(), ["t", "u"]);
+        assert_eq!(first.tools["t"].origin(), "one");
+        assert_eq!(first.without(&["t".into()]).names().collect::<Vec<_>>(), ["u"]);
+    }
+}

@@ -1,0 +1,238 @@
+//! Watches for an agent that makes the same tool call over and over: same tool, same arguments. After some repetitions
+//! it tells the model so, each time the number grows; after some more it stops the run.
+//!
+//! Params: `{"threshold": 3, "stop_after": 5}`, which are the defaults.
+//!
+//! Without the power `see-arguments` all arguments look alike, and calls that only differ in them count as the same.
+
+use serde::Deserialize;
+use shelly_plugin::{
+    Error, Message, Part, chat,
+    chat::Traits,
+    config,
+    effect::{Edit, Effect, Moment, Phase, Step, Stop, Wake},
+    types::Role,
+};
+
+mod state;
+
+use state::State;
+
+shelly_plugin::export!(effect: LoopGuard);
+
+/// Most messages looked at from the end.
+const WINDOW: u32 = 512;
+
+/// Arguments are shown up to so many characters.
+const MAX_SHOWN: usize = 200;
+
+struct LoopGuard;
+
+#[derive(Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Params {
+    /// From this many equal calls in a row on the model is told.
+    threshold: u32,
+    /// At this many the run ends.
+    stop_after: u32,
+}
+
+impl Default for Params {
+    fn default() -> Params {
+        Params { threshold: 3, stop_after: 5 }
+    }
+}
+
+impl Params {
+    fn check(self) -> Result<Params, Error> {
+        if self.threshold < 2 || self.stop_after < self.threshold {
+            return Err(Error::Invalid(format!(
+                "params: `threshold` is {} and `stop_after` {}; `threshold` must be at least 2, `stop_after` not less",
+                self.threshold, self.stop_after
+            )));
+        }
+        Ok(self)
+    }
+}
+
+/// A call as far as it can be equal to another.
+#[derive(Debug, Clone, PartialEq)]
+struct Call {
+    tool: String,
+    /// JSON with sorted keys and no white space.
+    arguments: String,
+}
+
+impl Effect for LoopGuard {
+    fn eval(moment: Moment, state: Vec<u8>) -> Result<Step, Error> {
+        let params = config::<Params>()?.check()?;
+        if moment.phase != Phase::BeforeModel {
+            return Ok(Step::edits(state, Vec::new()));
+        }
+        let repeated = repeated_call(moment.messages, params.stop_after);
+        Ok(step(&params, repeated, moment.iteration, &state))
+    }
+}
+
+/// The answer, given the call that the chat ends with and how often in a row it was made.
+fn step(params: &Params, repeated: Option<(Call, u32)>, iteration: u32, state: &[u8]) -> Step {
+    let count = repeated.as_ref().map_or(0, |(_, count)| *count);
+    let Some((call, count)) = repeated.filter(|(_, count)| *count >= params.threshold) else {
+        // A turn makes a call; so many turns must pass before there can be enough of them.
+        let wake = Wake::at_iteration(iteration + params.threshold - count);
+        return Step::edits(State::default().encode(), Vec::new()).until(wake);
+    };
+    let noted = State::decode(state);
+    let now = State::new(&call, count);
+    let edit = if count >= params.stop_after {
+        vec![Edit::Stop(Stop {
+            code: "loop".into(),
+            message: format!("{} was called {count} times in a row", shown(&call)),
+        })]
+    } else if noted.call != now.call || noted.count < count {
+        vec![Edit::Note(format!(
+            "You have called {} {count} times in a row. Calling it again gives nothing new: use the results that you \
+             have, change the arguments, try another tool, or say what is in the way. At {} calls the run is stopped.",
+            shown(&call),
+            params.stop_after
+        ))]
+    } else {
+        Vec::new()
+    };
+    Step::edits(now.encode(), edit)
+}
+
+fn shown(call: &Call) -> String {
+    let cut: String = call.arguments.chars().take(MAX_SHOWN).collect();
+    let rest = if cut.len() < call.arguments.len() { "…" } else { "" };
+    format!("`{}` with {cut}{rest}", call.tool)
+}
+
+/// The call that the chat ends with, and how often it was made in a row, counted up to `max`. Reads only the messages
+/// that have calls, from the end on, until one differs.
+fn repeated_call(messages: u32, max: u32) -> Option<(Call, u32)> {
+    let start = messages.saturating_sub(WINDOW);
+    let mut tail = Tail::default();
+    for (index, entry) in chat::entries(start, messages).iter().enumerate().rev() {
+        if tail.count >= max || is_new_task(entry.role, entry.traits) {
+            break;
+        }
+        if !entry.traits.contains(Traits::CALLS) {
+            continue;
+        }
+        let position = start + index as u32;
+        let read = chat::read(position, position + 1);
+        if !read.iter().all(|message| tail.take(message)) {
+            break;
+        }
+    }
+    tail.call.map(|call| (call, tail.count))
+}
+
+/// What a person says begins something new; notes do not.
+fn is_new_task(role: Role, traits: Traits) -> bool {
+    role == Role::User && !traits.contains(Traits::NOTE)
+}
+
+/// Equal calls, counted from the end of the chat backwards.
+#[derive(Default)]
+struct Tail {
+    call: Option<Call>,
+    count: u32,
+}
+
+impl Tail {
+    /// Adds the calls of the message before. False as soon as one differs.
+    fn take(&mut self, message: &Message) -> bool {
+        for part in message.parts.iter().rev() {
+            let Part::ToolCall(call) = part else { continue };
+            let call = Call { tool: call.name.clone(), arguments: canonical(&call.arguments) };
+            if self.call.get_or_insert_with(|| call.clone()) != &call {
+                return false;
+            }
+            self.count += 1;
+        }
+        true
+    }
+}
+
+/// The same text for the same JSON.
+fn canonical(json: &str) -> String {
+    // Keys of a `Value` are sorted.
+    serde_json::from_str::<serde_json::Value>(json).map_or_else(|_| json.to_owned(), |value| value.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use shelly_plugin::{effect::Action, types::ToolCall};
+
+    use super::*;
+
+    fn message(calls: &[(&str, &str)]) -> Message {
+        let parts = calls.iter().map(|(name, arguments)| {
+            Part::ToolCall(ToolCall {
+                id: "1".into(),
+                name: (*name).into(),
+                arguments: (*arguments).into(),
+                meta: vec![],
+            })
+        });
+        Message { parts: parts.collect(), ..Message::new(Role::Assistant, "") }
+    }
+
+    fn call(arguments: &str) -> Call {
+        Call { tool: "read".into(), arguments: arguments.into() }
+    }
+
+    #[test]
+    fn equal_calls_are_counted_from_the_end() {
+        let mut tail = Tail::default();
+        assert!(tail.take(&message(&[("read", r#"{"a":1,"b":2}"#)])));
+        assert!(tail.take(&message(&[("read", r#"{ "b": 2, "a": 1 }"#), ("read", r#"{"a":1,"b":2}"#)])));
+        assert!(!tail.take(&message(&[("read", r#"{"a":1,"b":2}"#), ("read", r#"{"a":1}"#)])));
+        assert_eq!((tail.call.as_ref(), tail.count), (Some(&call(r#"{"a":1,"b":2}"#)), 3));
+        assert!(!Tail { call: Some(call("{}")), count: 1 }.take(&message(&[("write", "{}")])));
+    }
+
+    #[test]
+    fn it_sleeps_notes_once_a_count_and_stops() {
+        let params = Params::default().check().unwrap();
+        let mut state = Vec::new();
+        // Calls in a row, and what comes of them: the iteration slept to, a note, a stop.
+        let turns = [
+            (None, Some(3), false, false),
+            (Some(1), Some(4), false, false),
+            (Some(3), None, true, false),
+            (Some(3), None, false, false),
+            (Some(4), None, true, false),
+            (Some(5), None, false, true),
+        ];
+        for (turn, (count, wake, note, stop)) in turns.into_iter().enumerate() {
+            let iteration = if turn == 0 { 0 } else { 2 };
+            let answer = step(&params, count.map(|count| (call("{}"), count)), iteration, &state);
+            let Action::Edits(edits) = answer.action else { panic!("no edits") };
+            assert_eq!(answer.wake.map(|wake| wake.iteration.unwrap()), wake, "turn {turn}");
+            assert_eq!(edits.iter().any(|edit| matches!(edit, Edit::Note(_))), note, "turn {turn}");
+            assert_eq!(edits.iter().any(|edit| matches!(edit, Edit::Stop(s) if s.code == "loop")), stop, "turn {turn}");
+            state = answer.state;
+        }
+        // Another call is another matter.
+        let answer = step(&params, Some((call("[1]"), 3)), 9, &state);
+        assert!(matches!(answer.action, Action::Edits(edits) if edits.len() == 1));
+    }
+
+    #[test]
+    fn a_note_names_the_call_and_stays_short() {
+        let answer = step(&Params::default(), Some((call(&"ä".repeat(9_000)), 3)), 3, &[]);
+        let Action::Edits(edits) = answer.action else { panic!("no edits") };
+        let [Edit::Note(note)] = &edits[..] else { panic!("no note") };
+        assert!(note.starts_with("You have called `read` with ää") && note.len() < 1_000, "{note}");
+    }
+
+    #[test]
+    fn senseless_params_are_refused() {
+        for (threshold, stop_after) in [(0, 5), (1, 5), (4, 3)] {
+            assert!(Params { threshold, stop_after }.check().is_err());
+        }
+    }
+}

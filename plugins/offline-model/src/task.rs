@@ -1,0 +1,308 @@
+//! What a task asks for, as far as a few rules find it out.
+
+/// A task: things to look at, and what is to be found out about each.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Task {
+    /// Files and folders that it names, in order.
+    pub paths: Vec<String>,
+    /// Texts that it quotes.
+    pub quotes: Vec<String>,
+    /// Its parts that each ask for one thing.
+    pub clauses: Vec<Clause>,
+}
+
+/// One thing that is asked for.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub(crate) struct Clause {
+    /// As it was written, without paths and quotes.
+    pub words: Vec<String>,
+    /// Files and folders that it names itself.
+    pub paths: Vec<String>,
+    /// What a tool for it should be about: stems.
+    pub keywords: Vec<String>,
+    /// The ones of them without which a tool does something else: what is counted, `longest`.
+    pub required: Vec<String>,
+    /// `longest`, `shortest`, `largest` …, and what comes after it.
+    pub superlative: Option<(String, String)>,
+    /// A number that it names, `1` for "the longest line".
+    pub number: Option<u64>,
+    /// It asks how many.
+    pub counts: bool,
+    /// It asks for the names in a folder.
+    pub lists: bool,
+    /// It asks for a text.
+    pub shows: bool,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Token {
+    Word(String),
+    Path(String),
+    Quote(String),
+    /// A comma or `and`: perhaps the end of a clause.
+    Joint,
+    /// The end of a sentence.
+    Stop,
+}
+
+/// Words that begin a request.
+#[rustfmt::skip]
+const HEADS: &[&str] = &[
+    "how", "what", "which", "who", "where", "list", "show", "count", "find", "tell", "give", "read", "print", "name",
+    "report", "display", "open", "quote",
+];
+
+/// Words that ask for a text itself.
+const SHOWS: &[&str] = &["show", "say", "read", "print", "display", "open", "quote", "contain", "content", "cat"];
+
+/// Words for what is in a folder.
+const LISTED: &[&str] = &["file", "folder", "directory", "entry", "subfolder", "subdirectory"];
+
+/// Words that tell nothing about which tool is wanted.
+#[rustfmt::skip]
+const FILLERS: &[&str] = &[
+    "a", "about", "all", "also", "an", "and", "any", "are", "at", "be", "beginning", "both", "but", "by", "can",
+    "could", "did", "do", "doe", "each", "every", "exactly", "file", "for", "from", "ha", "have", "her", "here", "hi",
+    "his", "i", "in", "inside", "is", "it", "its", "just", "let", "many", "me", "much", "my", "named", "no", "of",
+    "on", "or", "our", "out", "please", "several", "so", "some", "text", "than", "that", "the", "their", "them",
+    "then", "there", "these", "they", "this", "those", "to", "together", "under", "us", "want", "was", "we", "were",
+    "will", "with", "within", "would", "you", "your",
+];
+
+#[rustfmt::skip]
+const NUMBERS: &[&str] = &[
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
+    "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty",
+];
+
+/// Reads a task. A word that is a tool's name is no file's.
+pub(crate) fn parse(text: &str, tools: &[&str]) -> Task {
+    let mut task = Task::default();
+    let mut tokens = tokens(text);
+    for token in &mut tokens {
+        if let Token::Path(name) = token
+            && tools.contains(&name.as_str())
+        {
+            *token = Token::Word(std::mem::take(name));
+        }
+    }
+    for token in &tokens {
+        match token {
+            Token::Path(path) if !task.paths.contains(path) => task.paths.push(path.clone()),
+            Token::Quote(quote) if !task.quotes.contains(quote) => task.quotes.push(quote.clone()),
+            _ => {}
+        }
+    }
+    task.clauses = split(&tokens).iter().map(|tokens| clause(tokens, !task.paths.is_empty())).collect();
+    task
+}
+
+/// The same word for all its forms, roughly.
+pub(crate) fn stem(word: &str) -> String {
+    let word = word.to_lowercase();
+    let stem = match word.as_str() {
+        "char" | "chars" | "letter" | "letters" => "character",
+        "dir" | "dirs" => "directory",
+        "said" | "says" => "say",
+        _ => match word.strip_suffix("ies") {
+            Some(stem) if stem.len() > 1 => return format!("{stem}y"),
+            _ if word.ends_with("ss") => &word,
+            _ => word.strip_suffix('s').filter(|stem| stem.len() > 1).unwrap_or(&word),
+        },
+    };
+    stem.to_owned()
+}
+
+/// The words of a tool's name or description.
+pub(crate) fn stems(text: &str) -> Vec<String> {
+    let mut spaced = String::new();
+    let mut lower_before = false;
+    for c in text.chars() {
+        // `readFile` is two words.
+        if c.is_uppercase() && lower_before {
+            spaced.push(' ');
+        }
+        lower_before = c.is_lowercase();
+        spaced.push(if c.is_alphanumeric() { c } else { ' ' });
+    }
+    spaced.split_whitespace().map(stem).collect()
+}
+
+fn tokens(text: &str) -> Vec<Token> {
+    let mut tokens = Vec::new();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        if let Some((quote, after)) = quoted(rest) {
+            tokens.push(match looks_like_path(quote) || (first == '`' && !quote.contains(' ')) {
+                true => Token::Path(quote.to_owned()),
+                false => Token::Quote(quote.to_owned()),
+            });
+            rest = after;
+        } else if first.is_whitespace() {
+            if first == '\n' {
+                tokens.push(Token::Stop);
+            }
+            rest = &rest[first.len_utf8()..];
+        } else {
+            let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
+            word(&rest[..end], &mut tokens);
+            rest = &rest[end..];
+        }
+    }
+    name_files(tokens)
+}
+
+/// What is between quotes at the beginning of `text`, and what follows.
+fn quoted(text: &str) -> Option<(&str, &str)> {
+    let close = match text.chars().next()? {
+        '"' => '"',
+        '`' => '`',
+        '\'' => '\'',
+        '“' => '”',
+        _ => return None,
+    };
+    let inner = &text[text.chars().next()?.len_utf8()..];
+    let (quote, after) = inner.split_once(close)?;
+    (!quote.trim().is_empty()).then_some((quote, after))
+}
+
+fn word(raw: &str, tokens: &mut Vec<Token>) {
+    let begin = raw.trim_start_matches(['(', '[', '{', '<', '*', '"', '\'', '`']);
+    let mut core = begin.trim_end_matches(|c: char| !c.is_alphanumeric() && c != '/' && c != '_');
+    let tail = &begin[core.len()..];
+    core = core.strip_suffix("'s").or(core.strip_suffix("’s")).unwrap_or(core);
+    if looks_like_path(core) {
+        tokens.push(Token::Path(core.to_owned()));
+    } else if core.eq_ignore_ascii_case("and") || core.eq_ignore_ascii_case("then") || core == "&" {
+        tokens.push(Token::Joint);
+    } else if !core.is_empty() {
+        tokens.push(Token::Word(core.to_owned()));
+    }
+    if tail.contains(['?', '!', ';', '.', ':']) {
+        tokens.push(Token::Stop);
+    } else if tail.contains(',') {
+        tokens.push(Token::Joint);
+    }
+}
+
+fn looks_like_path(text: &str) -> bool {
+    let name = text.trim_end_matches('/').rsplit('/').next().unwrap_or("");
+    let extension = name.rsplit_once('.').is_some_and(|(stem, extension)| {
+        let short = (1..=8).contains(&extension.len()) || stem.is_empty();
+        let plain =
+            extension.chars().all(|c| c.is_ascii_alphanumeric()) && extension.chars().any(|c| !c.is_ascii_digit());
+        // `e.g` and `3.5` are no files, `.gitignore` is one.
+        short && plain && (stem.len() != 1 || extension.len() != 1)
+    });
+    let slash = text.contains('/') && text.chars().any(char::is_alphanumeric);
+    !text.contains("://") && text.len() <= 400 && (extension || slash && !text.contains(char::is_whitespace))
+}
+
+/// `in LICENSE`, `does Makefile say`, `the README`: a name with capitals where a file is expected.
+fn name_files(mut tokens: Vec<Token>) -> Vec<Token> {
+    for index in 1..tokens.len() {
+        let [Token::Word(before), Token::Word(word)] = &tokens[index - 1..=index] else { continue };
+        let shouted = word.len() > 2 && word.chars().all(|c| c.is_uppercase());
+        let begins_large = word.len() > 1 && word.starts_with(|c: char| c.is_uppercase());
+        let before = before.to_lowercase();
+        let expected = ["in", "of", "does", "file", "read", "show", "open", "print"].contains(&before.as_str());
+        if expected && begins_large || before == "the" && shouted {
+            tokens[index] = Token::Path(word.clone());
+        }
+    }
+    tokens
+}
+
+/// `in src`, `in the src folder`, `of folder src`.
+fn folder(tokens: &[Token]) -> Option<String> {
+    let words: Vec<&str> = tokens.iter().map(|token| if let Token::Word(word) = token { word } else { "" }).collect();
+    let start = words.iter().rposition(|word| ["in", "inside", "of", "under", "from", "list", "ls"].contains(word))?;
+    let name = words[start + 1..].iter().find(|word| !["the", "folder", "directory", "a", "my"].contains(word))?;
+    let vague = ["", "this", "here", "there", "it", "current", "file", "files", "all", "folders", "top", "root"];
+    (!vague.contains(name)).then(|| (*name).to_owned())
+}
+
+/// The clauses. A part without a word that begins a request belongs to the one before: "how many words and lines".
+fn split(tokens: &[Token]) -> Vec<Vec<Token>> {
+    let mut clauses: Vec<Vec<Token>> = Vec::new();
+    for part in tokens.split(|token| matches!(token, Token::Joint | Token::Stop)) {
+        let begins =
+            words(part).iter().any(|word| HEADS.contains(&word.to_lowercase().as_str()) || is_superlative(word));
+        match clauses.last_mut() {
+            Some(before) if !begins => before.extend_from_slice(part),
+            _ => clauses.push(part.to_vec()),
+        }
+    }
+    clauses.retain(|clause| !words(clause).is_empty());
+    clauses
+}
+
+fn words(tokens: &[Token]) -> Vec<String> {
+    tokens.iter().filter_map(|token| if let Token::Word(word) = token { Some(word.clone()) } else { None }).collect()
+}
+
+fn is_superlative(word: &str) -> bool {
+    let word = word.to_lowercase();
+    word.len() > 5 && word.ends_with("est") && !["request", "interest", "suggest", "latest"].contains(&word.as_str())
+}
+
+/// Understands a clause. `has_path`: the task names a file or folder, here or elsewhere.
+fn clause(tokens: &[Token], has_path: bool) -> Clause {
+    let words = words(tokens);
+    let lower: Vec<String> = words.iter().map(|word| word.to_lowercase()).collect();
+    let stems: Vec<String> = lower.iter().map(|word| stem(word)).collect();
+    let paths = tokens.iter().filter_map(|token| if let Token::Path(path) = token { Some(path.clone()) } else { None });
+    let mut clause = Clause { words, paths: paths.collect(), ..Clause::default() };
+
+    // What is counted.
+    let pair = |a: &str, b: &str| lower.windows(2).position(|two| two[0] == a && two[1] == b).map(|at| at + 2);
+    let counted =
+        pair("how", "many").or(pair("number", "of")).or(stems.iter().position(|s| s == "count").map(|at| at + 1));
+    if let Some(start) = counted {
+        clause.counts = true;
+        let number_of = |stem: &&String| !FILLERS.contains(&stem.as_str()) || LISTED.contains(&stem.as_str());
+        clause.required.extend(stems[start..].iter().find(number_of).cloned());
+    }
+
+    if let Some(at) = lower.iter().position(|word| is_superlative(word)) {
+        // "The longest lines", "which lines are longest".
+        let is_noun = |word: &&String| {
+            !FILLERS.contains(&stem(word).as_str()) && !HEADS.contains(&word.as_str()) && number(word).is_none()
+        };
+        let noun = lower.get(at + 1).or(lower[..at].iter().find(is_noun)).cloned().unwrap_or_default();
+        clause.required.push(lower[at].clone());
+        // "The longest line" is one.
+        let singular = !noun.is_empty() && !noun.ends_with('s');
+        clause.number = singular.then_some(1);
+        clause.superlative = Some((lower[at].clone(), noun));
+    }
+    clause.number = lower.iter().find_map(|word| number(word)).or(clause.number);
+
+    let asks_about_folder = stems.iter().any(|stem| LISTED.contains(&stem.as_str()) && stem != "file")
+        || lower.iter().any(|word| word == "files" || word == "list" || word == "ls");
+    let counts_text = clause.counts && !clause.required.iter().any(|stem| LISTED.contains(&stem.as_str()));
+    clause.lists = asks_about_folder && clause.superlative.is_none() && !counts_text;
+    // "What files are in src?" names a folder in a way that only such a question does.
+    if clause.lists && clause.paths.is_empty() {
+        clause.paths.extend(folder(tokens));
+    }
+
+    clause.keywords = stems
+        .iter()
+        .filter(|stem| !FILLERS.contains(&stem.as_str()) && !HEADS.contains(&stem.as_str()))
+        .filter(|stem| !SHOWS.contains(&stem.as_str()) && number(stem).is_none() && *stem != "number")
+        .cloned()
+        .collect();
+    if clause.counts {
+        clause.keywords.push("count".into());
+    }
+    let shows = stems.iter().any(|stem| SHOWS.contains(&stem.as_str()));
+    let about_nothing_else = clause.keywords.is_empty() && stems.iter().any(|stem| HEADS.contains(&stem.as_str()));
+    clause.shows = has_path && !clause.lists && (shows || about_nothing_else) && clause.superlative.is_none();
+    clause
+}
+
+fn number(word: &str) -> Option<u64> {
+    let spelled = NUMBERS.iter().position(|name| *name == word).map(|value| value as u64);
+    spelled.or(word.parse().ok())
+}

@@ -1,0 +1,391 @@
+//! Whole conversations: the model is played against tools that are functions, until it answers.
+
+use serde_json::{Value, json};
+use shelly_plugin::{
+    Content, Message, Part, ToolHints,
+    types::{Completion, Request, Role, StopReason, ToolCall, ToolChoice, ToolResult, ToolSpec},
+};
+
+use crate::{complete, task};
+
+/// A tool of the table below: name, description, parameters (required unless they end with `?`), what it does.
+type Fake = (&'static str, &'static str, &'static [(&'static str, &'static str)], fn(&Value) -> Result<String, String>);
+
+const OURS: &[Fake] = &[
+    (
+        "read_file",
+        "Reads a text file and gives back its text.",
+        &[("path", "string"), ("first_line?", "integer"), ("last_line?", "integer")],
+        read,
+    ),
+    ("list_files", "Lists the files and folders in a folder, one a line.", &[("path?", "string")], list),
+    (
+        "count_text",
+        "Counts the words, lines, characters and bytes of a text. Pass the whole text, not a file name.",
+        &[("text", "string")],
+        count,
+    ),
+    (
+        "longest_lines",
+        "Finds the longest lines of a text, with their line numbers and their lengths in characters. Pass the text, not a file name.",
+        &[("text", "string"), ("count", "integer")],
+        longest,
+    ),
+];
+
+/// The same tools under other names, with other parameters.
+const OTHERS: &[Fake] = &[
+    ("write_file", "Writes a text file.", &[("path", "string"), ("content", "string")], |_| panic!("not asked for")),
+    (
+        "lineStatistics",
+        "Returns the longest lines in a document.",
+        &[("document", "string"), ("limit", "integer")],
+        |a| longest(&json!({"text": a["document"], "count": a["limit"]})),
+    ),
+    ("fs_cat", "Returns the contents of one file.", &[("filename", "string")], |a| {
+        read(&json!({"path": a["filename"]}))
+    }),
+    ("fs_ls", "Returns the names in a directory.", &[("directory", "string")], |a| {
+        list(&json!({"path": a["directory"]}))
+    }),
+    ("wc", "Counts lines and words of the given input.", &[("input", "string")], |a| {
+        Ok(format!("{} words", a["input"].as_str().unwrap().split_whitespace().count()))
+    }),
+];
+
+fn read(arguments: &Value) -> Result<String, String> {
+    match arguments["path"].as_str().unwrap() {
+        "README.md" => Ok("# Title\n\nA longer line here\nshort\n".into()),
+        "a.txt" => Ok("one\n".into()),
+        "docs/b.txt" => Ok("one two\nthree\n".into()),
+        "LICENSE" => Ok("x".repeat(3000)),
+        path => Err(format!("`{path}` does not exist")),
+    }
+}
+
+fn list(arguments: &Value) -> Result<String, String> {
+    match arguments["path"].as_str().unwrap_or(".") {
+        "." => Ok("README.md (40 bytes)\nsrc/\n".into()),
+        "src" | "src/" => Ok("main.rs (10 bytes)\n".into()),
+        path => Err(format!("`{path}` does not exist")),
+    }
+}
+
+fn count(arguments: &Value) -> Result<String, String> {
+    let text = arguments["text"].as_str().unwrap();
+    Ok(json!({
+        "words": text.split_whitespace().count(), "lines": text.lines().count(),
+        "characters": text.chars().count(), "bytes": text.len(),
+    })
+    .to_string())
+}
+
+fn longest(arguments: &Value) -> Result<String, String> {
+    let mut lines: Vec<(usize, &str)> = arguments["text"].as_str().unwrap().lines().enumerate().collect();
+    lines.sort_by_key(|line| std::cmp::Reverse(line.1.len()));
+    lines.truncate(arguments["count"].as_u64().unwrap() as usize);
+    let lines: Vec<Value> =
+        lines.iter().map(|(n, text)| json!({"number": n + 1, "characters": text.len(), "text": text})).collect();
+    Ok(json!({ "lines": lines }).to_string())
+}
+
+fn spec(fake: &Fake) -> ToolSpec {
+    let properties: serde_json::Map<String, Value> =
+        fake.2.iter().map(|(name, kind)| (name.trim_end_matches('?').to_owned(), json!({ "type": kind }))).collect();
+    let required: Vec<&str> = fake.2.iter().map(|param| param.0).filter(|name| !name.ends_with('?')).collect();
+    ToolSpec {
+        name: fake.0.into(),
+        description: fake.1.into(),
+        input_schema: json!({ "type": "object", "properties": properties, "required": required }).to_string(),
+        output_schema: None,
+        hints: ToolHints::empty(),
+        meta: Vec::new(),
+    }
+}
+
+fn request(messages: Vec<Message>, fakes: &[Fake]) -> Request {
+    Request {
+        messages,
+        tools: fakes.iter().map(spec).collect(),
+        tool_choice: ToolChoice::Auto,
+        max_output_tokens: None,
+        temperature: None,
+        response_schema: None,
+        meta: Vec::new(),
+    }
+}
+
+fn message(role: Role, parts: Vec<Part>) -> Message {
+    Message { parts, ..Message::new(role, "") }
+}
+
+/// Plays a task to its end. Gives back the names of the tools called, a list for each turn, and the answer.
+fn play(task: &str, fakes: &[Fake]) -> (Vec<Vec<String>>, String) {
+    let mut messages = vec![Message::new(Role::System, "Be brief."), Message::new(Role::User, task)];
+    let mut turns = Vec::new();
+    loop {
+        let Completion { parts, stop, model, .. } = complete(&request(messages.clone(), fakes));
+        assert_eq!(model, "offline-model");
+        let calls: Vec<_> = parts
+            .iter()
+            .filter_map(|part| if let Part::ToolCall(call) = part { Some(call.clone()) } else { None })
+            .collect();
+        let reply = message(Role::Assistant, parts);
+        if calls.is_empty() {
+            assert_eq!(stop, StopReason::EndTurn);
+            return (turns, reply.text());
+        }
+        assert_eq!(stop, StopReason::ToolCalls);
+        messages.push(reply);
+        turns.push(calls.iter().map(|call| call.name.clone()).collect());
+        assert!(turns.len() < 10, "it loops: {turns:?}");
+        for call in calls {
+            let fake = fakes.iter().find(|fake| fake.0 == call.name).expect("only listed tools are called");
+            let result = fake.3(&serde_json::from_str(&call.arguments).unwrap());
+            let (text, is_error) = match result {
+                Ok(text) => (text, false),
+                Err(text) => (text, true),
+            };
+            let content = vec![if text.starts_with('{') { Content::Json(text) } else { Content::Text(text) }];
+            messages
+                .push(message(Role::Tool, vec![Part::ToolResult(ToolResult { call_id: call.id, content, is_error })]));
+        }
+    }
+}
+
+#[test]
+fn tasks_are_done_with_the_tools_that_are_there() {
+    type Case<'a> = (&'a str, &'a [Fake], &'a [&'a [&'a str]], &'a str);
+    let cases: &[Case] = &[
+        (
+            "How many words are in README.md, and which are its five longest lines?",
+            OURS,
+            &[&["read_file"], &["count_text", "longest_lines"]],
+            "README.md has 7 words.\n\nThe 4 longest lines of README.md are:\n\n- line 3, 18 characters: A longer line here\n- line 1, 7 characters: # Title\n- line 4, 5 characters: short\n- line 2, 0 characters:",
+        ),
+        (
+            "Which are the 2 longest lines in README.md?",
+            OURS,
+            &[&["read_file"], &["longest_lines"]],
+            "The 2 longest lines of README.md are:\n\n- line 3, 18 characters: A longer line here\n- line 1, 7 characters: # Title",
+        ),
+        (
+            "Find the longest line of `README.md`.",
+            OURS,
+            &[&["read_file"], &["longest_lines"]],
+            "The longest line of README.md is:\n\n- line 3, 18 characters: A longer line here",
+        ),
+        (
+            "How many lines do a.txt and docs/b.txt have?",
+            OURS,
+            &[&["read_file", "read_file"], &["count_text", "count_text"]],
+            "a.txt has 1 line.\n\ndocs/b.txt has 2 lines.",
+        ),
+        (
+            "Count the words and characters of a.txt, please.",
+            OURS,
+            &[&["read_file"], &["count_text"]],
+            "a.txt has 1 word and 4 characters.",
+        ),
+        ("How many words are in \"one two three\"?", OURS, &[&["count_text"]], "\"one two three\" has 3 words."),
+        ("What files are in src?", OURS, &[&["list_files"]], "src has one entry:\n\nmain.rs (10 bytes)"),
+        ("List the files here", OURS, &[&["list_files"]], "The folder has 2 entries:\n\nREADME.md (40 bytes)\nsrc/"),
+        ("How many files are in the src folder?", OURS, &[&["list_files"]], "src has one entry:\n\nmain.rs (10 bytes)"),
+        ("What is in src/?", OURS, &[&["list_files"]], "src/ has one entry:\n\nmain.rs (10 bytes)"),
+        ("What does a.txt say?", OURS, &[&["read_file"]], "a.txt says:\n\none"),
+        ("Show me docs/b.txt", OURS, &[&["read_file"]], "docs/b.txt says:\n\none two\nthree"),
+        (
+            "how many words are in notes.txt?",
+            OURS,
+            &[&["read_file"]],
+            "I could not read notes.txt: `notes.txt` does not exist",
+        ),
+        (
+            "How many words do a.txt and notes.txt have?",
+            OURS,
+            &[&["read_file", "read_file"], &["count_text"]],
+            "a.txt has 1 word.\n\nI could not read notes.txt: `notes.txt` does not exist",
+        ),
+        (
+            "How many words are in README.md, and which are its two longest lines?",
+            OTHERS,
+            &[&["fs_cat"], &["wc", "lineStatistics"]],
+            "`wc` says of README.md: 7 words\n\nThe 2 longest lines of README.md are:\n\n- line 3, 18 characters: A longer line here\n- line 1, 7 characters: # Title",
+        ),
+        (
+            "List the files in src and count the words of a.txt.",
+            OURS,
+            &[&["list_files", "read_file"], &["count_text"]],
+            "src has one entry:\n\nmain.rs (10 bytes)\n\na.txt has 1 word.",
+        ),
+        ("Tell me how many words the LICENSE has!", OURS, &[&["read_file"], &["count_text"]], "LICENSE has 1 word."),
+        (
+            "What's the longest line in docs/b.txt?",
+            OURS,
+            &[&["read_file"], &["longest_lines"]],
+            "The longest line of docs/b.txt is:\n\n- line 1, 7 characters: one two",
+        ),
+        (
+            "Please read a.txt and tell me how many characters it has.",
+            OURS,
+            &[&["read_file"], &["count_text"]],
+            "a.txt says:\n\none\n\na.txt has 4 characters.",
+        ),
+        (
+            "Which 2 lines in docs/b.txt are longest?",
+            OURS,
+            &[&["read_file"], &["longest_lines"]],
+            "The 2 longest lines of docs/b.txt are:\n\n- line 1, 7 characters: one two\n- line 2, 5 characters: three",
+        ),
+        (
+            "List all files and tell me how many there are",
+            OURS,
+            &[&["list_files"]],
+            "The folder has 2 entries:\n\nREADME.md (40 bytes)\nsrc/",
+        ),
+        (
+            "Use `count_text` on \"one two\"",
+            OURS,
+            &[&["count_text"]],
+            "`count_text` says of \"one two\": {\"bytes\":7,\"characters\":7,\"lines\":1,\"words\":2}",
+        ),
+        ("Word count of a.txt", OURS, &[&["read_file"], &["count_text"]], "a.txt has 1 word."),
+        ("What files are in src?", OTHERS, &[&["fs_ls"]], "src has one entry:\n\nmain.rs (10 bytes)"),
+        ("What does a.txt say?", OTHERS, &[&["fs_cat"]], "a.txt says:\n\none"),
+    ];
+    for (task, fakes, turns, answer) in cases {
+        let (made, said) = play(task, fakes);
+        assert_eq!(
+            (made, said.as_str()),
+            (turns.iter().map(|turn| turn.iter().map(|name| (*name).to_owned()).collect()).collect(), *answer),
+            "for {task}: {:#?}",
+            task::parse(task, &[])
+        );
+    }
+}
+
+#[test]
+fn what_it_cannot_do_it_says() {
+    let cases: &[(&str, &[Fake], &str)] = &[
+        ("hello", OURS, "I am offline-model"),
+        ("", OURS, "I am offline-model"),
+        (
+            "Write me a poem about the sea.",
+            OURS,
+            "The tools I see: `read_file`, `list_files`, `count_text`, `longest_lines`.",
+        ),
+        ("What is the meaning of life?", &[], "I see no tools."),
+        ("Which is the shortest line in a.txt?", OURS, "I see no tool for \"Which is the shortest line in\"."),
+        ("How many vowels are in a.txt?", OURS, "I see no tool for \"How many vowels are in\"."),
+        ("How many words are in a.txt?", &[OURS[2]], "I see no tool that reads files."),
+        ("How many words are in a.txt?", &[OURS[0]], "I see no tool for \"How many words are in\"."),
+        ("What files are in src?", &[OURS[0]], "I see no tool that lists folders."),
+        ("How many words does it have?", OURS, "`count_text` would do it, but you name no file and quote no text."),
+    ];
+    for (task, fakes, expected) in cases {
+        let (turns, said) = play(task, fakes);
+        assert!(turns.is_empty(), "for {task}: {turns:?}");
+        assert!(said.contains(expected), "for {task}: {said}");
+        assert!(said.contains("I am offline-model"), "for {task}: {said}");
+    }
+}
+
+#[test]
+fn a_long_text_is_quoted_in_part() {
+    let (turns, said) = play("What does LICENSE say?", OURS);
+    assert_eq!(turns, [["read_file"]]);
+    assert!(said.ends_with("(These are the first 1000 of 3000 characters.)"), "{said}");
+}
+
+#[test]
+fn a_result_that_the_host_has_cut_is_not_taken_for_the_whole() {
+    let call = |id: &str, name: &str, arguments: Value| {
+        Part::ToolCall(ToolCall {
+            id: id.into(),
+            name: name.into(),
+            arguments: arguments.to_string(),
+            meta: Vec::new(),
+        })
+    };
+    let result = |id: &str, content: &[&str]| {
+        let content = content.iter().map(|text| Content::from(*text)).collect();
+        message(Role::Tool, vec![Part::ToolResult(ToolResult { call_id: id.into(), content, is_error: false })])
+    };
+    let messages = vec![
+        Message::new(Role::User, "How many words are in a.txt?"),
+        message(Role::Assistant, vec![call("1", "read_file", json!({ "path": "a.txt" }))]),
+        result("1", &["one two", "[9 more characters were cut]"]),
+        message(Role::Assistant, vec![call("2", "count_text", json!({ "text": "one two" }))]),
+        result("2", &[r#"{"words":2}"#]),
+    ];
+    let first = complete(&request(messages[..3].to_vec(), OURS));
+    assert!(matches!(&first.parts[..], [Part::ToolCall(call)] if call.arguments == r#"{"text":"one two"}"#));
+    let second = complete(&request(messages, OURS));
+    let expected = "a.txt has 2 words.\n\nOnly the beginning of a.txt came through: [9 more characters were cut]";
+    assert_eq!(second.parts, [expected.into()]);
+}
+
+#[test]
+fn paths_are_told_from_other_words() {
+    let cases: &[(&str, &[&str])] = &[
+        ("Compare a.txt, docs/b.md and (src/main.rs).", &["a.txt", "docs/b.md", "src/main.rs"]),
+        ("It costs 3.5 dollars, e.g. for https://example.com/a.txt", &[]),
+        ("Look at `Makefile` and 'my notes.txt'!", &["Makefile", "my notes.txt"]),
+        ("What is README.md's longest line?", &["README.md"]),
+        ("Read ./a.b.tar.gz. Then stop.", &["./a.b.tar.gz"]),
+        ("the file .gitignore", &[".gitignore"]),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(task::parse(text, &[]).paths, *expected, "for {text}");
+    }
+}
+
+#[test]
+fn a_note_is_not_a_task_and_a_new_question_is_answered_for_itself() {
+    let mut note = Message::new(Role::User, "You have read a.txt often. Read docs/b.txt?");
+    note.sender = "loop-guard".into();
+    let messages = vec![Message::new(Role::User, "What does a.txt say?"), note];
+    let completion = complete(&request(messages, OURS));
+    assert!(matches!(&completion.parts[..], [Part::ToolCall(call)] if call.arguments == r#"{"path":"a.txt"}"#));
+
+    let messages = vec![
+        Message::new(Role::User, "What does a.txt say?"),
+        Message::new(Role::Assistant, "a.txt says: one"),
+        Message::new(Role::User, "thanks"),
+    ];
+    let completion = complete(&request(messages, OURS));
+    assert!(matches!(&completion.parts[..], [Part::Text(text)] if text.starts_with("I am offline-model")));
+}
+
+#[test]
+fn it_stops_where_it_is_told_to() {
+    let mut forbidden = request(vec![Message::new(Role::User, "What does a.txt say?")], OURS);
+    forbidden.tool_choice = ToolChoice::Never;
+    assert_eq!(complete(&forbidden).parts, ["I was not allowed to read a.txt.".into()]);
+
+    let mut short = request(vec![Message::new(Role::User, "hello")], OURS);
+    short.max_output_tokens = Some(2);
+    let completion = complete(&short);
+    assert_eq!(
+        (completion.parts, completion.stop, completion.usage.output_tokens),
+        (vec!["I am off".into()], StopReason::MaxTokens, 2)
+    );
+}
+
+#[test]
+fn a_tool_that_vanishes_or_never_answers_ends_in_an_answer() {
+    // Results that do not belong to the calls: as if the host had lost them.
+    let call = |id: &str| {
+        Part::ToolCall(ToolCall { id: id.into(), name: "x".into(), arguments: "{}".into(), meta: Vec::new() })
+    };
+    let mut messages = vec![Message::new(Role::User, "What does a.txt say?")];
+    messages.extend((0..4).map(|n| message(Role::Assistant, vec![call(&n.to_string())])));
+    assert_eq!(complete(&request(messages, OURS)).stop, StopReason::EndTurn);
+}
+
+#[test]
+fn pieces_add_up_to_the_text() {
+    let text = "ö".repeat(200) + " end";
+    assert_eq!(crate::pieces(&text).collect::<String>(), text);
+    assert!(crate::pieces(&text).count() > 3);
+}

@@ -1,0 +1,185 @@
+//! Which of the listed tools fits: decided by the words of its name, description and parameters.
+
+use serde_json::{Map, Value};
+use shelly_plugin::types::ToolSpec;
+
+use crate::task::{Clause, stem, stems};
+
+/// A tool as far as this model understands it.
+#[derive(Debug)]
+pub(crate) struct Tool {
+    pub name: String,
+    name_stems: Vec<String>,
+    description_stems: Vec<String>,
+    /// The parameter that takes a path.
+    pub path: Option<Param>,
+    /// The parameter that takes a text.
+    pub text: Option<Param>,
+    /// A parameter that takes a number.
+    number: Option<Param>,
+    /// A required parameter that nothing can be put into.
+    has_other: bool,
+}
+
+/// A parameter of a tool.
+#[derive(Debug)]
+pub(crate) struct Param {
+    name: String,
+    required: bool,
+}
+
+const PATHS: &[&str] = &["path", "file", "filename", "filepath", "folder", "directory", "uri"];
+const TEXTS: &[&str] = &["text", "content", "input", "string", "body", "document", "data"];
+const READS: &[&str] = &["read", "content", "text", "cat", "load", "open", "fetch", "view"];
+const LISTS: &[&str] = &["list", "ls", "directory", "folder", "entry", "tree"];
+const CHANGES: &[&str] =
+    &["write", "delete", "remove", "edit", "create", "move", "append", "replace", "rename", "patch"];
+
+impl Tool {
+    /// Reads what a tool says of itself.
+    pub(crate) fn new(spec: &ToolSpec) -> Tool {
+        let mut tool = Tool {
+            name: spec.name.clone(),
+            name_stems: stems(&spec.name),
+            description_stems: stems(&spec.description),
+            path: None,
+            text: None,
+            number: None,
+            has_other: false,
+        };
+        let schema: Value = serde_json::from_str(&spec.input_schema).unwrap_or_default();
+        let required: Vec<&str> =
+            schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+            tool.add(name, property, required.contains(&name.as_str()));
+        }
+        tool
+    }
+
+    fn add(&mut self, name: &str, property: &Value, required: bool) {
+        let words = stems(name);
+        let has = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
+        let slot = if has(TEXTS) && is(property, "string") {
+            &mut self.text
+        } else if has(PATHS) && is(property, "string") {
+            &mut self.path
+        } else if is(property, "integer") || is(property, "number") {
+            &mut self.number
+        } else {
+            self.has_other |= required;
+            return;
+        };
+        match slot {
+            // The first of a sort is the one that counts, unless a later one must be given.
+            Some(first) if first.required || !required => self.has_other |= required,
+            _ => *slot = Some(Param { name: name.to_owned(), required }),
+        }
+    }
+
+    fn score(&self, words: &[&str]) -> i32 {
+        let in_name = words.iter().filter(|word| self.name_stems.iter().any(|stem| stem == *word)).count();
+        let in_description =
+            words.iter().filter(|word| self.description_stems.iter().any(|stem| stem == *word)).count();
+        3 * in_name as i32 + in_description as i32
+    }
+
+    fn knows(&self, word: &str) -> bool {
+        self.name_stems.iter().chain(&self.description_stems).any(|stem| stem == word)
+    }
+
+    /// How well it suits a clause; none if it does something else.
+    fn fit(&self, clause: &Clause) -> Option<i32> {
+        let keywords: Vec<&str> = clause.keywords.iter().map(String::as_str).collect();
+        let known = keywords.iter().filter(|word| self.knows(word)).count();
+        let required = clause.required.iter().all(|word| self.knows(word));
+        // A word of its name that nobody said makes it less likely.
+        let unsaid = self
+            .name_stems
+            .iter()
+            .filter(|word| {
+                !keywords.contains(&word.as_str()) && !["text", "file", "tool", "get"].contains(&word.as_str())
+            })
+            .count();
+        (required && known > 0 && 2 * known >= keywords.len()).then(|| self.score(&keywords) - unsaid as i32)
+    }
+
+    fn only_takes_a_path(&self) -> bool {
+        let number = self.number.as_ref().is_some_and(|param| param.required);
+        let text = self.text.as_ref().is_some_and(|param| param.required);
+        self.path.is_some() && !number && !text && !self.has_other
+    }
+
+    fn changes_something(&self) -> bool {
+        self.name_stems.iter().any(|stem| CHANGES.contains(&stem.as_str()))
+    }
+
+    /// The arguments for a file or folder.
+    pub(crate) fn for_path(&self, path: &str) -> Value {
+        self.arguments(Some(path), None, None)
+    }
+
+    /// The arguments with what is to hand: a parameter that may be left out gets nothing but a path or text.
+    pub(crate) fn arguments(&self, path: Option<&str>, text: Option<&str>, number: Option<u64>) -> Value {
+        let mut arguments = Map::new();
+        let mut put = |param: &Option<Param>, value: Option<Value>| {
+            if let (Some(param), Some(value)) = (param, value) {
+                arguments.insert(param.name.clone(), value);
+            }
+        };
+        put(&self.text, text.map(Value::from));
+        put(if text.is_some() { &None } else { &self.path }, path.map(Value::from));
+        let default = self.number.as_ref().filter(|param| param.required).map(|_| DEFAULT_NUMBER);
+        put(&self.number, number.or(default).map(Value::from));
+        Value::Object(arguments)
+    }
+}
+
+/// For "the longest lines", where nobody says how many.
+const DEFAULT_NUMBER: u64 = 5;
+
+fn is(property: &Value, wanted: &str) -> bool {
+    match &property["type"] {
+        Value::String(kind) => kind == wanted,
+        Value::Array(kinds) => kinds.iter().any(|kind| kind == wanted),
+        _ => false,
+    }
+}
+
+/// The tool that gives back the text of a file.
+pub(crate) fn reader(tools: &[Tool]) -> Option<&Tool> {
+    let readers = tools.iter().filter(|tool| tool.only_takes_a_path() && !tool.changes_something());
+    best(readers.map(|tool| (tool, tool.score(READS) - tool.score(LISTS))).filter(|(_, score)| *score > 0))
+}
+
+/// The tool that gives back the names in a folder.
+pub(crate) fn lister(tools: &[Tool]) -> Option<&Tool> {
+    let listers = tools.iter().filter(|tool| tool.only_takes_a_path() && !tool.changes_something());
+    best(listers.map(|tool| (tool, tool.score(LISTS) - tool.score(READS))).filter(|(_, score)| *score > 0))
+}
+
+/// The tool that does what a clause asks for, given a text or a file. Neither the reader nor the lister.
+pub(crate) fn worker<'a>(tools: &'a [Tool], clause: &Clause) -> Option<&'a Tool> {
+    let taken = [reader(tools), lister(tools)].map(|tool| tool.map(|tool| tool.name.as_str()));
+    let usable = tools.iter().filter(|tool| !taken.contains(&Some(&tool.name)) && !tool.has_other).filter(|tool| {
+        tool.text.is_some() != tool.path.as_ref().is_some_and(|path| path.required || tool.text.is_none())
+    });
+    // Whoever names a tool wants that one.
+    let fit = |tool: &Tool| if clause.words.contains(&tool.name) { Some(i32::MAX) } else { tool.fit(clause) };
+    best(usable.filter_map(|tool| Some((tool, fit(tool)?))))
+}
+
+/// The first of those with the highest score.
+fn best<'a>(scored: impl Iterator<Item = (&'a Tool, i32)>) -> Option<&'a Tool> {
+    scored
+        .fold(
+            None,
+            |best: Option<(&Tool, i32)>, next| if best.is_some_and(|b| b.1 >= next.1) { best } else { Some(next) },
+        )
+        .map(|(tool, _)| tool)
+}
+
+/// The value in a tool's result that is about `word`: a number under that name.
+pub(crate) fn number_about(result: &Value, word: &str) -> Option<Value> {
+    let about = |key: &str| stems(key).iter().any(|part| *part == stem(word));
+    result.as_object()?.iter().find(|(key, value)| about(key) && value.is_number()).map(|(_, value)| value.clone())
+}

@@ -1,0 +1,179 @@
+//! Tools that read: the text of a file, the names in a folder. They change nothing and see only the folders that the
+//! agent was granted.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use shelly_plugin::{
+    Call, Error, Reply, Tool, ToolHints,
+    fs::{self, Entry, File, Kind},
+};
+
+mod lines;
+mod near;
+
+use lines::Collector;
+
+shelly_plugin::export!(tools: [ReadFile, ListFiles]);
+
+/// Longest text that is given back at once: as much as the argument of another tool can hold.
+const MAX_BYTES: u64 = 1024 * 1024;
+
+/// Read at once while looking for lines.
+const CHUNK: u64 = 64 * 1024;
+
+/// Most names that are shown of a folder.
+const MAX_SHOWN: usize = 1_000;
+
+/// Most names that are looked at in a folder.
+const MAX_NAMES: usize = 10_000;
+
+const HINTS: ToolHints = ToolHints::all();
+
+struct ReadFile;
+
+#[derive(Deserialize, JsonSchema)]
+struct ReadFileArgs {
+    /// The file, relative: `README.md`, `src/main.rs`.
+    path: String,
+    /// The first line wanted, from 1. Leave it out to begin at the beginning.
+    #[schemars(range(min = 1))]
+    first_line: Option<u64>,
+    /// The last line wanted. Leave it out to read to the end.
+    #[schemars(range(min = 1))]
+    last_line: Option<u64>,
+}
+
+impl Tool for ReadFile {
+    const NAME: &'static str = "read_file";
+    const DESCRIPTION: &'static str = "Reads a text file and gives back its text as it is, nothing added. Reads at \
+        most 1 MiB: of a larger file ask for lines.";
+    const HINTS: ToolHints = HINTS;
+    type Args = ReadFileArgs;
+
+    fn call(args: ReadFileArgs, _call: &Call) -> Result<Reply, Error> {
+        let whole = args.first_line.is_none() && args.last_line.is_none();
+        let text = if whole { read_whole(&args.path) } else { read_lines(&args) };
+        Ok(text.map_err(|error| with_near_names(error, &args.path))?.into())
+    }
+}
+
+fn read_whole(path: &str) -> Result<String, Error> {
+    fs::read_to_string(path, MAX_BYTES).map_err(|error| match error {
+        Error::TooLarge(cause) => {
+            Error::TooLarge(format!("{cause}: ask for a part of it by `first_line` and `last_line`"))
+        }
+        error => error,
+    })
+}
+
+fn read_lines(args: &ReadFileArgs) -> Result<String, Error> {
+    let path = &args.path;
+    let mut wanted = Collector::new(args.first_line, args.last_line, MAX_BYTES).map_err(Error::Invalid)?;
+    let file = File::open(path)?;
+    let mut offset = 0;
+    while !wanted.is_complete() {
+        let chunk = file.read_at(offset, CHUNK)?;
+        if chunk.is_empty() {
+            break;
+        }
+        offset += chunk.len() as u64;
+        wanted.take(&chunk);
+    }
+    wanted.finish(path)
+}
+
+struct ListFiles;
+
+#[derive(Deserialize, JsonSchema)]
+struct ListFilesArgs {
+    /// The folder, relative. Leave it out for the topmost one.
+    path: Option<String>,
+}
+
+impl Tool for ListFiles {
+    const NAME: &'static str = "list_files";
+    const DESCRIPTION: &'static str = "Lists the files and folders in a folder, one a line, files with their size, \
+        folders with a `/` at the end. Does not look into the folders.";
+    const HINTS: ToolHints = HINTS;
+    type Args = ListFilesArgs;
+
+    fn call(args: ListFilesArgs, _call: &Call) -> Result<Reply, Error> {
+        let path = args.path.as_deref().unwrap_or(".");
+        let (entries, more) = fs::read_dir(path, MAX_NAMES).map_err(|error| with_near_names(error, path))?;
+        Ok(list(path, &entries, more, |name| size_of(path, name)).into())
+    }
+}
+
+fn size_of(folder: &str, name: &str) -> Option<u64> {
+    let metadata = fs::metadata(&format!("{folder}/{name}")).ok()?;
+    (metadata.kind == Kind::File).then_some(metadata.size)
+}
+
+/// The listing as text. `more`: the folder has further names that `entries` does not have.
+fn list(path: &str, entries: &[Entry], more: bool, size_of: impl Fn(&str) -> Option<u64>) -> String {
+    if entries.is_empty() {
+        return format!("`{path}` is empty");
+    }
+    let shown = &entries[..entries.len().min(MAX_SHOWN)];
+    let mut text: String = shown
+        .iter()
+        .map(|entry| match (entry.kind, size_of(&entry.name)) {
+            (Kind::Folder, _) => format!("{}/\n", entry.name),
+            (Kind::File, Some(size)) => format!("{} ({size} bytes)\n", entry.name),
+            (Kind::File, None) => format!("{}\n", entry.name),
+            (Kind::Other, Some(size)) => format!("{} (link, {size} bytes)\n", entry.name),
+            (Kind::Other, None) => format!("{} (link or device)\n", entry.name),
+        })
+        .collect();
+    let left = entries.len() - shown.len();
+    if more {
+        text += &format!("and more than {left} further names\n");
+    } else if left > 0 {
+        text += &format!("and {left} further names\n");
+    }
+    text
+}
+
+/// Adds to "does not exist" which names in that folder look alike.
+fn with_near_names(error: Error, path: &str) -> Error {
+    let Error::NotFound(cause) = error else { return error };
+    let (folder, name) = path.trim_end_matches('/').rsplit_once('/').unwrap_or((".", path));
+    let Ok((entries, _)) = fs::read_dir(folder, MAX_NAMES) else {
+        return Error::NotFound(cause);
+    };
+    let near = near::names(name, entries.iter().map(|entry| entry.name.as_str()));
+    if near.is_empty() {
+        return Error::NotFound(format!("{cause}; list the folder `{folder}` to see what does"));
+    }
+    let near: Vec<String> = near
+        .iter()
+        .map(|name| if folder == "." { format!("`{name}`") } else { format!("`{folder}/{name}`") })
+        .collect();
+    Error::NotFound(format!("{cause}; there is {}", near.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(name: &str, kind: Kind) -> Entry {
+        Entry { name: name.into(), kind }
+    }
+
+    #[test]
+    fn a_listing_tells_files_from_folders() {
+        let entries = [entry("a.txt", Kind::File), entry("src", Kind::Folder), entry("x", Kind::Other)];
+        assert_eq!(
+            list(".", &entries, false, |name| (name == "a.txt").then_some(7)),
+            "a.txt (7 bytes)\nsrc/\nx (link or device)\n"
+        );
+        assert_eq!(list("src", &[], false, |_| None), "`src` is empty");
+    }
+
+    #[test]
+    fn a_long_listing_is_cut_and_says_so() {
+        let entries: Vec<Entry> = (0..MAX_SHOWN + 3).map(|n| entry(&n.to_string(), Kind::Folder)).collect();
+        assert!(list(".", &entries, false, |_| None).ends_with("\nand 3 further names\n"));
+        assert!(list(".", &entries, true, |_| None).ends_with("\nand more than 3 further names\n"));
+    }
+}

@@ -1,0 +1,63 @@
+//! Names that someone may have meant.
+
+/// Most names that are suggested.
+const MAX: usize = 3;
+
+/// The names most like `wanted`, the most alike first; none if nothing is near.
+pub(crate) fn names<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let folded = wanted.to_lowercase();
+    let mut near: Vec<(usize, &str)> = names
+        .filter_map(|name| {
+            let distance = distance(&folded, &name.to_lowercase());
+            let alike = stem(name).eq_ignore_ascii_case(stem(wanted)) || distance <= wanted.chars().count() / 3;
+            alike.then_some((distance, name))
+        })
+        .collect();
+    near.sort();
+    near.into_iter().take(MAX).map(|(_, name)| name).collect()
+}
+
+/// Without what follows the last dot.
+fn stem(name: &str) -> &str {
+    match name.rsplit_once('.') {
+        Some((stem, _)) if !stem.is_empty() => stem,
+        _ => name,
+    }
+}
+
+/// How many characters must be added, removed or changed to make `b` out of `a`.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, from) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, to) in b.iter().enumerate() {
+            let change = diagonal + usize::from(from != *to);
+            diagonal = row[j + 1];
+            row[j + 1] = change.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_meant_is_found() {
+        let there = ["README.md", "Cargo.toml", "Cargo.lock", "src", "notes.txt"];
+        let cases: [(&str, &[&str]); 6] = [
+            ("readme.md", &["README.md"]),
+            ("README", &["README.md"]),
+            ("README.txt", &["README.md"]),
+            ("Cargo.tml", &["Cargo.toml", "Cargo.lock"]),
+            ("note.txt", &["notes.txt"]),
+            ("picture.png", &[]),
+        ];
+        for (wanted, expected) in cases {
+            assert_eq!(names(wanted, there.into_iter()), expected, "for {wanted}");
+        }
+    }
+}

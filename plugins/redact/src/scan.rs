@@ -1,0 +1,263 @@
+//! Finds secrets in a text.
+
+const BLOT: &str = "[redacted]";
+
+/// Longer names of variables are not looked at: an endless row of dashes would be, again for each of them.
+const MAX_NAME: usize = 64;
+
+/// A secret that begins with fixed letters.
+struct Shape {
+    prefix: &'static str,
+    /// The fewest characters after the prefix.
+    min: usize,
+    body: fn(char) -> bool,
+}
+
+const SHAPES: &[Shape] = &[
+    // OpenAI, Anthropic and many that follow them.
+    Shape { prefix: "sk-", min: 20, body: is_token },
+    // GitHub: personal, OAuth, user, server, refresh; fine-grained.
+    Shape { prefix: "ghp_", min: 30, body: is_alphanumeric },
+    Shape { prefix: "gho_", min: 30, body: is_alphanumeric },
+    Shape { prefix: "ghu_", min: 30, body: is_alphanumeric },
+    Shape { prefix: "ghs_", min: 30, body: is_alphanumeric },
+    Shape { prefix: "ghr_", min: 30, body: is_alphanumeric },
+    Shape { prefix: "github_pat_", min: 22, body: is_token },
+    // GitLab.
+    Shape { prefix: "glpat-", min: 20, body: is_token },
+    // AWS: long-lived, temporary.
+    Shape { prefix: "AKIA", min: 16, body: is_upper },
+    Shape { prefix: "ASIA", min: 16, body: is_upper },
+    // Slack: bot, person, app, workspace.
+    Shape { prefix: "xoxb-", min: 10, body: is_token },
+    Shape { prefix: "xoxp-", min: 10, body: is_token },
+    Shape { prefix: "xoxa-", min: 10, body: is_token },
+    Shape { prefix: "xoxs-", min: 10, body: is_token },
+    // Google.
+    Shape { prefix: "AIza", min: 35, body: is_token },
+    // Whatever stands in an `Authorization` header.
+    Shape { prefix: "Bearer ", min: 20, body: is_bearer },
+];
+
+/// What a password is called at the end of a name: `DB_PASSWORD`.
+const PASSWORDS: &[&str] = &["password", "passwd", "passphrase", "pwd"];
+
+/// What else is secret, but is often just spoken of.
+const SECRETS: &[&str] =
+    &["secret", "api_key", "apikey", "api-key", "access_key", "access-key", "private_key", "token"];
+
+/// The text without its secrets, and how many there were.
+pub(crate) fn redact(text: &str, extra: &[String]) -> (String, usize) {
+    let mut clean = String::with_capacity(text.len());
+    let mut count = 0;
+    let mut at = 0;
+    while let Some(next) = text[at..].chars().next() {
+        match secret_at(text, at, extra) {
+            Some((start, end)) => {
+                clean += &text[at..start];
+                clean += BLOT;
+                count += 1;
+                at = end;
+            }
+            None => {
+                clean.push(next);
+                at += next.len_utf8();
+            }
+        }
+    }
+    (clean, count)
+}
+
+/// The secret that begins at `at`, or whose name does: from where to where it goes.
+fn secret_at(text: &str, at: usize, extra: &[String]) -> Option<(usize, usize)> {
+    let rest = &text[at..];
+    // The longest, in case one is part of another.
+    let listed = extra.iter().filter(|secret| rest.starts_with(secret.as_str())).map(String::len).max();
+    if let Some(length) = listed.or_else(|| private_key(rest)) {
+        return Some((at, at + length));
+    }
+    let before = text[..at].chars().next_back();
+    if before.is_some_and(char::is_alphanumeric) {
+        return None;
+    }
+    if let Some(length) = shaped(rest).or_else(|| web_token(rest)) {
+        return Some((at, at + length));
+    }
+    assigned(rest).map(|(start, end)| (at + start, at + end))
+}
+
+fn shaped(text: &str) -> Option<usize> {
+    SHAPES.iter().find_map(|shape| {
+        let body = run(text.strip_prefix(shape.prefix)?, shape.body);
+        (body >= shape.min).then_some(shape.prefix.len() + body)
+    })
+}
+
+/// A JSON web token: three parts, of which the first two are JSON objects in base64.
+fn web_token(text: &str) -> Option<usize> {
+    if !text.starts_with("eyJ") {
+        return None;
+    }
+    let head = run(text, is_token);
+    let rest = text[head..].strip_prefix('.')?;
+    let body = run(rest, is_token);
+    let signature = run(rest[body..].strip_prefix('.')?, is_token);
+    (head > 10 && body > 10 && rest.starts_with("eyJ")).then_some(head + 1 + body + 1 + signature)
+}
+
+/// A block as OpenSSL writes it; to the end of the text if its end is missing.
+fn private_key(text: &str) -> Option<usize> {
+    const END: &str = "PRIVATE KEY-----";
+    let kind = text.strip_prefix("-----BEGIN ")?;
+    let (kind, body) = kind.split_once("-----")?;
+    if !kind.ends_with("PRIVATE KEY") || kind.len() > 40 {
+        return None;
+    }
+    let end = body.find("-----END ").and_then(|from| Some(from + body[from..].find(END)? + END.len()));
+    Some(text.len() - body.len() + end.unwrap_or(body.len()))
+}
+
+/// `password=…`, `"api_key": "…"`: where the value is, for a name that begins here.
+fn assigned(text: &str) -> Option<(usize, usize)> {
+    let name = &text[..text.bytes().take(MAX_NAME).take_while(|byte| is_token(char::from(*byte))).count()];
+    let is_called = |names: &[&str]| names.iter().any(|secret| ends_with(name, secret));
+    let is_password = is_called(PASSWORDS);
+    if !is_password && !is_called(SECRETS) {
+        return None;
+    }
+    // A quoted name ends with its quote.
+    let rest = text[name.len()..].trim_start_matches(['"', '\'']).trim_start_matches(' ');
+    let is_equal = rest.starts_with('=');
+    let rest = rest.strip_prefix(['=', ':'])?.trim_start_matches(' ');
+    let quote = rest.chars().next().filter(|c| matches!(c, '"' | '\'' | '`'));
+    let value = match quote {
+        Some(quote) => rest[1..].split(quote).next()?,
+        None => {
+            &rest[..run(rest, |c| !c.is_whitespace() && !matches!(c, ',' | ';' | '&' | ')' | '}' | '"' | '\'' | '`'))]
+        }
+    };
+    let has = |is: fn(char) -> bool| value.chars().any(is);
+    // Without quotes it may be prose or a program: "token: a word", `secret = next()`.
+    let is_secret = match (quote.is_some(), is_equal, is_password) {
+        (true, ..) | (false, true, true) => value.len() >= 4,
+        (false, true, false) => value.len() >= 8 && has(|c| c.is_ascii_digit()),
+        (false, false, _) => value.len() >= 6 && has(|c| c.is_ascii_digit()) && has(|c| c.is_ascii_alphabetic()),
+    };
+    if !is_secret || value.contains('\n') || is_placeholder(value) {
+        return None;
+    }
+    let start = text.len() - rest.len() + usize::from(quote.is_some());
+    Some((start, start + value.len()))
+}
+
+/// Whether `secret` is the name or its last word: `auth_token`, `authToken`, `TOKEN`, but not `detoken`.
+fn ends_with(name: &str, secret: &str) -> bool {
+    let Some(split) = name.len().checked_sub(secret.len()) else { return false };
+    let (begin, end) = name.split_at(split);
+    let is_word =
+        !begin.ends_with(|c: char| c.is_ascii_lowercase()) || end.starts_with(|c: char| c.is_ascii_uppercase());
+    is_word && end.eq_ignore_ascii_case(secret)
+}
+
+/// `<your key>`, `${KEY}`, `****`, `next(`: stands for a secret, or computes one.
+fn is_placeholder(value: &str) -> bool {
+    value.starts_with(['<', '$', '{', '['])
+        || value.contains('(')
+        || value.chars().all(|c| matches!(c, '*' | 'x' | 'X' | '.'))
+}
+
+/// How many bytes of such characters `text` begins with.
+fn run(text: &str, is: impl Fn(char) -> bool) -> usize {
+    text.find(|c| !is(c)).unwrap_or(text.len())
+}
+
+fn is_alphanumeric(c: char) -> bool {
+    c.is_ascii_alphanumeric()
+}
+
+fn is_upper(c: char) -> bool {
+    c.is_ascii_uppercase() || c.is_ascii_digit()
+}
+
+fn is_token(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '-')
+}
+
+fn is_bearer(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '~' | '+' | '/' | '=')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `§` stands for forty letters and digits, so that this file holds nothing that looks like a secret.
+    fn fill(text: &str) -> String {
+        text.replace('§', "A1B2C3D4E5F6G7H8A1B2C3D4E5F6G7H8A1B2C3D4")
+    }
+
+    #[test]
+    fn secrets_are_blotted_out() {
+        let cases = [
+            ("the key is sk-§.", "the key is [redacted]."),
+            ("sk-ant-api03-§_x-y", "[redacted]"),
+            ("(ghp_§)", "([redacted])"),
+            ("github_pat_§_§ and glpat-§", "[redacted] and [redacted]"),
+            ("id AKIAABCDEFGHIJKLMNOP!", "id [redacted]!"),
+            ("xoxb-12-§,xoxp-§", "[redacted],[redacted]"),
+            ("https://x.test/?key=AIza§&a=b", "https://x.test/?key=[redacted]&a=b"),
+            ("eyJ§.eyJ§.§", "[redacted]"),
+            ("Authorization: Bearer §.§", "Authorization: [redacted]"),
+            ("a\n-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----\nb", "a\n[redacted]\nb"),
+            ("-----BEGIN PRIVATE KEY-----\nMIIE", "[redacted]"),
+            ("password=hunter", "password=[redacted]"),
+            ("DB_PASSWORD=hunter2; user=me", "DB_PASSWORD=[redacted]; user=me"),
+            ("dbPassword: \"correct horse\"", "dbPassword: \"[redacted]\""),
+            (r#"{"api_key": "abcd", "n": 1}"#, r#"{"api_key": "[redacted]", "n": 1}"#),
+            ("auth_token=abc12345&x=1", "auth_token=[redacted]&x=1"),
+            ("the password: hunter2", "the password: [redacted]"),
+            ("ünï sk-§ ünï", "ünï [redacted] ünï"),
+        ];
+        for (text, expected) in cases {
+            let (clean, count) = redact(&fill(text), &[]);
+            assert_eq!(clean, fill(expected), "for {text}");
+            assert_eq!(count, expected.matches(BLOT).count(), "for {text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_secret_stays() {
+        let cases = [
+            "",
+            "task-force",
+            "ask-me-anything-about-the-weather",
+            "sk-short",
+            "a ghp_ prefix",
+            "AKIA",
+            "xoxb-",
+            "eyJust a word. And. More",
+            "-----BEGIN CERTIFICATE-----\nMIIE\n-----END CERTIFICATE-----",
+            "Password: must be long",
+            "the token: a word",
+            "max_tokens = 4096",
+            "token_count=12345678",
+            "secret = next_secret()",
+            "password=<your password>",
+            "password=${PASSWORD}",
+            "password=****",
+            "password=",
+            "tokens: 12",
+            "Bearer of news",
+            "the password is not here",
+        ];
+        for text in cases {
+            assert_eq!(redact(text, &[]), (text.to_owned(), 0));
+        }
+    }
+
+    #[test]
+    fn listed_texts_go_wherever_they_stand() {
+        let extra = ["blue".to_owned(), "blueberry".to_owned(), "öl".to_owned()];
+        assert_eq!(redact("skyblue, blueberry, Öl öl", &extra), ("sky[redacted], [redacted], Öl [redacted]".into(), 3));
+    }
+}

@@ -1,0 +1,93 @@
+//! Why guests could not be built.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why guests could not be built. Its text says where, the cause and what to do about it, on several lines.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// A folder looks like a guest but cannot be built as one.
+    Guest {
+        /// The guest's folder.
+        folder: PathBuf,
+        /// What is wrong with it.
+        cause: String,
+        /// How to put it right.
+        hint: String,
+    },
+    /// There is no Rust toolchain here that can build for WebAssembly.
+    Toolchain {
+        /// The script that prepares it.
+        script: PathBuf,
+        /// What it said, or why it could not be run.
+        cause: String,
+    },
+    /// cargo could not build the guests.
+    Cargo {
+        /// The last lines of its output, or why it could not be run.
+        cause: String,
+    },
+    /// cargo succeeded, yet a guest has no component.
+    NoComponent {
+        /// The guest's package.
+        package: String,
+        /// Where its component was expected.
+        expected: PathBuf,
+    },
+    /// A file or folder could not be read or written.
+    File {
+        /// What was tried, such as `read`.
+        action: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl BuildError {
+    /// For `map_err`: an operation on a file that failed.
+    pub(crate) fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::File { action, path: path.to_owned(), source }
+    }
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Guest { folder, cause, hint } => {
+                write!(f, "{} is not a guest that can be built\n  cause: {cause}\n  hint:  {hint}", folder.display())
+            }
+            Self::Toolchain { script, cause } => {
+                write!(f, "no Rust toolchain here can build guests\n  cause: {}:{}", script.display(), indented(cause))
+            }
+            Self::Cargo { cause } => write!(f, "cargo could not build the guests\n  cause:{}", indented(cause)),
+            Self::NoComponent { package, expected } => write!(
+                f,
+                "cargo built guest `{package}` but made no component\n  cause: there is no {}\n  \
+                 hint:  leave `name` under [lib] in its Cargo.toml away, so that the component is called after the package",
+                expected.display()
+            ),
+            Self::File { action, path, source } => {
+                write!(f, "cannot {action} {}\n  cause: {source}", path.display())
+            }
+        }
+    }
+}
+
+impl std::error::Error for BuildError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::File { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
+
+/// Several lines of another program start on a line of their own, indented.
+fn indented(text: &str) -> String {
+    let text = text.trim_end();
+    if text.contains('\n') { format!("\n    {}", text.replace('\n', "\n    ")) } else { format!(" {text}") }
+}

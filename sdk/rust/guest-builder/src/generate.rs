@@ -1,0 +1,159 @@
+//! What a build script tells cargo and the tests.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::path::Path;
+
+use crate::build::{Builder, Built, GuestFolder};
+use crate::error::BuildError;
+
+/// Rust source for the tests to include. For each folder, here one named `guest`:
+///
+/// - `pub const GUEST_ROOT: &str`, the folder that its plugin folders are in;
+/// - `pub mod guest` with a `pub const <ID>: &str` for each guest, the path of its component;
+/// - `foreach_guest!(m)`, which expands to `m!(id);` for each guest. With it, a guest without a test does not compile:
+///
+/// ```text
+/// macro_rules! assert_test_exists { ($name:ident) => { #[expect(unused_imports)] use self::$name as _; } }
+/// foreach_guest!(assert_test_exists);
+/// ```
+///
+/// Dashes of an id become underscores; constants are in upper case. All paths are absolute.
+///
+/// # Errors
+/// If a path is not Unicode, because it could not be written as Rust.
+pub fn generate(builder: &Builder, folders: &[GuestFolder], built: &[Built]) -> Result<String, BuildError> {
+    let mut source = String::from("// Written by shelly-guest-builder.\n");
+    for folder in folders {
+        let name = &folder.name;
+        let guests = || built.iter().filter(|guest| guest.folder == *name);
+        let mut constants = String::new();
+        let mut calls = String::new();
+        for guest in guests() {
+            let ident = guest.id.replace('-', "_");
+            constants += &format!("    pub const {}: &str = {};\n", ident.to_uppercase(), literal(&guest.component)?);
+            calls += &format!("        $m!({ident});\n");
+        }
+        let root = literal(&builder.root().join(&folder.output))?;
+        source += &format!(
+            "\n\
+             /// The plugin folders of every {name}.\n\
+             #[allow(dead_code)]\n\
+             pub const {upper}_ROOT: &str = {root};\n\
+             \n\
+             /// The component of every {name}.\n\
+             #[allow(dead_code)]\n\
+             pub mod {name} {{\n{constants}}}\n\
+             \n\
+             /// Calls a macro with the name of every {name}.\n\
+             #[allow(unused_macros)]\n\
+             macro_rules! foreach_{name} {{\n    ($m:ident) => {{\n{calls}    }};\n}}\n",
+            upper = name.to_uppercase(),
+        );
+    }
+    Ok(source)
+}
+
+/// The lines that a build script prints, so that cargo runs it again when a guest or what it is built from changes, or
+/// when a guest comes or goes, and at no other time.
+pub fn rerun_lines(builder: &Builder, folders: &[GuestFolder], built: &[Built]) -> String {
+    // cargo looks at everything below a folder, which finds the guests that are not there yet.
+    let mut paths: BTreeSet<_> = folders.iter().map(|folder| builder.root().join(&folder.source)).collect();
+    paths.extend(built.iter().flat_map(|guest| &guest.inputs).cloned());
+    let mut lines = String::from("cargo::rerun-if-env-changed=SHELLY_WASM_ROUTE\n");
+    for path in paths {
+        // Writing to a string does not fail.
+        let _ = writeln!(lines, "cargo::rerun-if-changed={}", path.display());
+    }
+    lines
+}
+
+fn literal(path: &Path) -> Result<String, BuildError> {
+    match path.to_str() {
+        Some(text) => Ok(format!("{text:?}")),
+        None => Err(BuildError::Guest {
+            folder: path.to_owned(),
+            cause: "its path is not Unicode".to_owned(),
+            hint: "move the workspace to a folder with a plain name".to_owned(),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::TempDir;
+    use std::path::PathBuf;
+    use std::process::Command;
+
+    fn built(folder: &str, id: &str) -> Built {
+        Built {
+            folder: folder.to_owned(),
+            id: id.to_owned(),
+            plugin: PathBuf::from("/w").join(id),
+            component: PathBuf::from(format!("/w/\"{id}\".wasm")),
+            inputs: vec!["/w/Cargo.lock".into(), format!("/w/{id}/src/lib.rs").into()],
+        }
+    }
+
+    fn example(dir: &TempDir) -> (Builder, [GuestFolder; 2], Vec<Built>) {
+        let folders =
+            [GuestFolder::new("plugin", "plugins", "out"), GuestFolder::new("guest", "tests/guests", "test-out")];
+        let built = vec![built("plugin", "count-text"), built("plugin", "read-files")];
+        (Builder::new(dir.path()).expect("a workspace"), folders, built)
+    }
+
+    #[test]
+    fn constants_and_macros_for_every_folder_even_an_empty_one() {
+        let dir = TempDir::new();
+        let (builder, folders, built) = example(&dir);
+        let source = generate(&builder, &folders, &built).expect("source");
+        for part in [
+            "pub mod plugin {\n    pub const COUNT_TEXT: &str = \"/w/\\\"count-text\\\".wasm\";\n    pub const READ_FILES: &str",
+            "macro_rules! foreach_plugin {\n    ($m:ident) => {\n        $m!(count_text);\n        $m!(read_files);\n    };\n}",
+            "pub mod guest {\n}",
+            "macro_rules! foreach_guest {\n    ($m:ident) => {\n    };\n}",
+            "pub const GUEST_ROOT: &str = \"",
+        ] {
+            assert!(source.contains(part), "{part}\nis not in\n{source}");
+        }
+    }
+
+    #[test]
+    fn a_guest_without_a_test_does_not_compile() {
+        let dir = TempDir::new();
+        let (builder, folders, built) = example(&dir);
+        let source = generate(&builder, &folders, &built).expect("source");
+        let tests = "\nmacro_rules! assert_test_exists { ($name:ident) => { #[expect(unused_imports)] use self::$name as _; } }\n\
+                     foreach_plugin!(assert_test_exists);\nforeach_guest!(assert_test_exists);\n\
+                     pub fn count_text() {}\npub const PATH: &str = plugin::READ_FILES;\n";
+        let compile = |tests: &str| {
+            let file = dir.write("tests.rs", &format!("#![deny(warnings)]\n{source}{tests}"));
+            let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
+            rustc.args(["--edition", "2024", "--crate-type", "lib", "--emit", "metadata", "--out-dir"]);
+            let output = rustc.arg(dir.path()).arg(file).output().expect("rustc runs");
+            (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+        };
+        let (ok, messages) = compile(&format!("{tests}pub fn read_files() {{}}\n"));
+        assert!(ok, "{messages}");
+        let (ok, messages) = compile(tests);
+        assert!(!ok && messages.contains("read_files"), "{messages}");
+    }
+
+    #[test]
+    fn every_input_is_watched_once_and_new_guests_are_seen() {
+        let dir = TempDir::new();
+        let (builder, folders, built) = example(&dir);
+        let root = builder.root().display().to_string();
+        let want = format!(
+            "cargo::rerun-if-env-changed=SHELLY_WASM_ROUTE\n\
+             cargo::rerun-if-changed={root}/plugins\ncargo::rerun-if-changed={root}/tests/guests\n\
+             cargo::rerun-if-changed=/w/Cargo.lock\ncargo::rerun-if-changed=/w/count-text/src/lib.rs\n\
+             cargo::rerun-if-changed=/w/read-files/src/lib.rs\n"
+        );
+        let lines = rerun_lines(&builder, &folders, &built);
+        let sorted = |text: &str| text.lines().map(str::to_owned).collect::<BTreeSet<_>>();
+        assert_eq!(sorted(&lines), sorted(&want));
+        assert_eq!(lines.lines().count(), 6);
+    }
+}

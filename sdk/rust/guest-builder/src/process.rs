@@ -1,0 +1,54 @@
+//! Runs another program and keeps the end of what it says.
+
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Runs a program to its end. Its stderr is passed on line by line; its stdout is dropped, because the stdout of a build
+/// script is read by cargo.
+///
+/// # Errors
+/// Why it could not be started, or how it ended and its last `keep` lines.
+pub(crate) fn run(command: &mut Command, keep: usize) -> Result<(), String> {
+    let name = Path::new(command.get_program()).file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let started = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+    let mut child = started.map_err(|error| format!("cannot run {name}: {error}"))?;
+
+    let mut last = VecDeque::new();
+    if let Some(stderr) = child.stderr.take() {
+        for line in BufReader::new(stderr).split(b'\n').map_while(Result::ok) {
+            let line = String::from_utf8_lossy(&line).into_owned();
+            // Nobody to tell if stderr is closed; the build goes on.
+            let _ = writeln!(std::io::stderr(), "{line}");
+            if last.len() == keep {
+                last.pop_front();
+            }
+            last.push_back(line);
+        }
+    }
+    let status = child.wait().map_err(|error| format!("cannot wait for {name}: {error}"))?;
+    if status.success() {
+        return Ok(());
+    }
+    last.push_front(format!("{name} ended with {status}"));
+    Err(last.into_iter().collect::<Vec<_>>().join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keeps_the_last_lines_of_a_failure() {
+        let mut command = Command::new("bash");
+        command.args(["-c", "echo out; for i in 1 2 3 4; do echo line $i >&2; done; exit 3"]);
+        assert_eq!(run(&mut command, 2), Err("bash ended with exit status: 3\nline 3\nline 4".to_owned()));
+    }
+
+    #[test]
+    fn says_what_could_not_be_started() {
+        let error = run(&mut Command::new("no-such-program-here"), 2).expect_err("no such program");
+        assert!(error.starts_with("cannot run no-such-program-here: "), "{error}");
+    }
+}

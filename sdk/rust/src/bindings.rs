@@ -1,0 +1,51 @@
+//! Generated from `wit/`, nothing by hand: one world with every import, and for each kind a world with that export
+//! alone, so that a component holds only the kinds that it exports. The kinds take their types from the first world:
+//! one set of Rust types for all. Imports that a plugin does not call are left out when the component is made.
+
+/// Every import, and the types.
+pub mod imports {
+    wit_bindgen::generate!({
+        inline: "package shelly:sdk-imports; world imports {
+            include shelly:plugin/capabilities@0.1.0;
+            import shelly:plugin/types@0.1.0;
+        }",
+        path: "../../wit",
+        generate_all,
+        generate_unused_types: true,
+        pub_export_macro: true,
+        additional_derives: [PartialEq],
+        // It holds a resource.
+        additional_derives_ignore: ["response"],
+    });
+}
+
+/// One kind: the module holds its types, its trait `Guest` and its macro `export!`.
+macro_rules! kind {
+    ($module:ident, $world:literal) => {
+        pub mod $module {
+            wit_bindgen::generate!({
+                inline: $world,
+                path: "../../wit",
+                with: { "shelly:plugin/types@0.1.0": crate::bindings::imports::shelly::plugin::types },
+                pub_export_macro: true,
+                additional_derives: [PartialEq],
+            });
+
+            pub use exports::shelly::plugin::$module::*;
+
+            /// Compiles if `T` can be exported.
+            pub fn check<T: Guest>() {}
+        }
+    };
+}
+
+kind!(tool, "package shelly:sdk-tool; world tool-kind { export shelly:plugin/tool@0.1.0; }");
+kind!(effect, "package shelly:sdk-effect; world effect-kind { export shelly:plugin/effect@0.1.0; }");
+kind!(run_middleware, "package shelly:sdk-run; world run-kind { export shelly:plugin/run-middleware@0.1.0; }");
+kind!(model_middleware, "package shelly:sdk-model; world model-kind { export shelly:plugin/model-middleware@0.1.0; }");
+kind!(tool_middleware, "package shelly:sdk-call; world call-kind { export shelly:plugin/tool-middleware@0.1.0; }");
+kind!(provider, "package shelly:sdk-provider; world provider-kind { export shelly:plugin/provider@0.1.0; }");
+kind!(
+    coordinator,
+    "package shelly:sdk-coordinator; world coordinator-kind { export shelly:plugin/coordinator@0.1.0; }"
+);

@@ -1,0 +1,55 @@
+//! JSON in: the arguments of tools, the params of plugins.
+
+use serde::de::DeserializeOwned;
+
+/// Parses `json`. The error says which field is wrong and how; positions are left out, because who wrote the JSON
+/// (a model, a YAML file) sees no columns.
+pub(crate) fn parse<T: DeserializeOwned>(json: &str) -> Result<T, String> {
+    let mut source = serde_json::Deserializer::from_str(json);
+    let value = serde_path_to_error::deserialize(&mut source).map_err(|error| {
+        let path = error.path().to_string();
+        let cause = without_position(error.inner());
+        // "unknown field `x`" names it already.
+        let named = path == "." || cause.contains(&format!("`{path}`"));
+        if named { cause } else { format!("`{path}`: {cause}") }
+    })?;
+    source.end().map_err(|error| without_position(&error))?;
+    Ok(value)
+}
+
+fn without_position(error: &serde_json::Error) -> String {
+    let mut text = error.to_string();
+    if let Some(start) = text.rfind(" at line ") {
+        text.truncate(start);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse;
+
+    #[derive(serde::Deserialize, Debug)]
+    #[serde(deny_unknown_fields)]
+    struct Args {
+        #[allow(dead_code, reason = "only its parsing is tested")]
+        path: String,
+        #[allow(dead_code, reason = "only its parsing is tested")]
+        lines: Option<Vec<u32>>,
+    }
+
+    #[test]
+    fn errors_name_the_field_and_no_column() {
+        let cases = [
+            ("{}", "missing field `path`"),
+            (r#"{"path":1}"#, "`path`: invalid type: integer `1`, expected a string"),
+            (r#"{"path":"a","lines":[1,"b"]}"#, "`lines[1]`: invalid type: string \"b\", expected u32"),
+            (r#"{"path":"a","x":1}"#, "unknown field `x`, expected `path` or `lines`"),
+            (r#"{"path":"a"} x"#, "trailing characters"),
+            ("", "EOF while parsing a value"),
+        ];
+        for (json, expected) in cases {
+            assert_eq!(parse::<Args>(json).unwrap_err(), expected, "for {json}");
+        }
+    }
+}

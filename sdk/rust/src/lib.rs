@@ -1,0 +1,32 @@
+#![doc = include_str!("../README.md")]
+#![deny(missing_docs)]
+
+// In reading order.
+pub mod tool;
+pub mod types;
+
+pub mod effect;
+mod kinds;
+pub use kinds::{coordinator, model_middleware, provider, run_middleware, tool_middleware};
+
+mod imports;
+pub use imports::{attachments, chat, clock, http, kv, outgoing, process, random};
+pub use imports::{config, log, progress, sink};
+
+mod export;
+#[cfg(feature = "fs")]
+pub mod fs;
+mod json;
+
+pub use tool::{Call, NoArgs, Reply, Tool};
+pub use types::{Content, Error, Message, Part, ToolHints};
+
+// So that a plugin can name the versions that the SDK was built with.
+pub use {schemars, serde, serde_json};
+
+#[doc(hidden)]
+pub use export::Guarded;
+
+#[doc(hidden)]
+#[allow(missing_docs, clippy::all, reason = "generated")]
+pub mod bindings;

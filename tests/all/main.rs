@@ -1,0 +1,11 @@
+//! One test binary: what is tested stands in the module of its name.
+
+include!(concat!(env!("OUT_DIR"), "/guests.rs"));
+
+mod support;
+
+mod bad_input;
+mod guests;
+mod hostile;
+mod tidy;
+mod transcripts;

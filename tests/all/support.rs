@@ -1,0 +1,83 @@
+//! What the tests share: a place to run the program in, and plugins made of text.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+};
+
+use tempfile::TempDir;
+
+/// A folder of its own for a run of the program, with an environment of its own.
+pub struct Place {
+    folder: TempDir,
+}
+
+/// What a run of the program came to.
+pub struct Ran {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Place {
+    pub fn new() -> Self {
+        Self { folder: TempDir::new().unwrap() }
+    }
+
+    /// The folder, as the program sees it.
+    pub fn path(&self) -> PathBuf {
+        self.folder.path().canonicalize().unwrap()
+    }
+
+    /// Writes a file, with the folders that it needs.
+    pub fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, content).unwrap();
+        path
+    }
+
+    /// Makes a plugin below `plugins/` of component text. `manifest` is its plugin.toml without `id` and `component`.
+    pub fn plugin(&self, id: &str, manifest: &str, text: &str) {
+        self.plugin_bytes(id, manifest, &wat::parse_str(text).unwrap_or_else(|error| panic!("{error}")));
+    }
+
+    /// Makes a plugin below `plugins/` of any bytes.
+    pub fn plugin_bytes(&self, id: &str, manifest: &str, component: &[u8]) {
+        self.file(&format!("plugins/{id}/plugin.toml"), format!("id = \"{id}\"\ncomponent = \"c.wasm\"\n{manifest}"));
+        self.file(&format!("plugins/{id}/c.wasm"), component);
+    }
+
+    /// The program in this folder: no key, no config and no home of whoever runs the tests.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_shelly-host-under-test"));
+        let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
+        command.args(arguments).current_dir(self.path()).env_clear().env("SHELLY_CACHE_DIR", cache);
+        // A closed port in place of a local server that may run on this machine is not to be had: discovery is tested
+        // by itself, so runs here name their model.
+        command.stdin(Stdio::null());
+        command
+    }
+
+    /// Runs the program to its end.
+    pub fn run(&self, arguments: &[&str]) -> Ran {
+        self.ran(self.command(arguments).output().unwrap())
+    }
+
+    /// What came out, with this folder's name taken out.
+    pub fn ran(&self, output: Output) -> Ran {
+        let text = |bytes: Vec<u8>| {
+            String::from_utf8(bytes).unwrap().replace(&self.path().display().to_string(), "[DIR]")
+        };
+        let Output { status, stdout, stderr } = output;
+        Ran { code: status.code().unwrap_or(-1), stdout: text(stdout), stderr: text(stderr) }
+    }
+}
+
+impl Ran {
+    /// As a snapshot shows it.
+    pub fn shown(&self) -> String {
+        format!("exit code {}\n--- stdout\n{}--- stderr\n{}", self.code, self.stdout, self.stderr)
+    }
+}

@@ -1,0 +1,26 @@
+//! Builds every guest, and tells the tests where each of them is.
+
+use std::{env, error::Error, fs, path::PathBuf};
+
+use shelly_guest_builder::{Builder, GuestFolder, generate, rerun_lines};
+
+fn main() {
+    if let Err(error) = run() {
+        // cargo shows a build script's standard error as it is.
+        eprintln!("error: {error}");
+        std::process::exit(1);
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
+    let folders = [
+        GuestFolder::new("plugin", "plugins", "target/plugins"),
+        GuestFolder::new("guest", "tests/guests", "target/test-plugins"),
+    ];
+    let builder = Builder::new("..")?;
+    let built = builder.build(&folders)?;
+    print!("{}", rerun_lines(&builder, &folders, &built));
+    let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("this is run by cargo")?);
+    fs::write(out.join("guests.rs"), generate(&builder, &folders, &built)?)?;
+    Ok(())
+}
