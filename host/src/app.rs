@@ -38,6 +38,8 @@ pub struct Prepared {
     pub notes: Vec<String>,
     /// What is not as it should be, though the agent can run.
     pub warnings: Vec<String>,
+    /// Where its model comes from, for hints: `providers.local in the config`, `OPENAI_API_KEY is set`.
+    pub model_source: String,
 }
 
 /// The name of the agent that runs where no config names one.
@@ -74,7 +76,7 @@ impl App {
             true => self.default_agent(&mut warnings),
             false => self.config.agent(name)?.clone(),
         };
-        let completer = self.completer(&config, model, &mut notes).await?;
+        let (completer, model_source) = self.completer(&config, model, &mut notes).await?;
         let mut agent = Agent::new(&config.name, &config.instructions, completer);
         agent.description = config.description.clone();
         agent.max_iterations = match config.options.max_iterations {
@@ -88,7 +90,7 @@ impl App {
             self.warn_of_missing_powers(&config.name, &plugin, &uses, &mut warnings);
             equip(&mut agent, &plugin, &mut warnings)?;
         }
-        Ok(Prepared { agent, notes, warnings })
+        Ok(Prepared { agent, notes, warnings, model_source })
     }
 
     /// Every plugin that needs nothing, with nothing granted.
@@ -112,7 +114,9 @@ impl App {
                 missing => {
                     let lines: Vec<_> = missing.iter().map(|missing| format!("`{}`", missing.line)).collect();
                     let lines = lines.join(", ");
-                    warnings.push(format!("plugin `{id}` is left out: it wants {lines}, which a config must grant to an agent"));
+                    warnings.push(format!(
+                        "plugin `{id}` is left out: it wants {lines}, which a config must grant to an agent"
+                    ));
                 }
             }
         }
@@ -120,7 +124,7 @@ impl App {
     }
 
     async fn load(&self, agent: &str, id: &str, uses: &PluginUse) -> Result<Arc<Plugin>, Report> {
-        let package = self.package(agent, id)?;
+        let package = self.package(&format!("agents.{agent}.plugins"), id)?;
         let settings = Settings {
             agent: agent.into(),
             place: format!("agents.{agent}.plugins.{id}"),
@@ -132,16 +136,18 @@ impl App {
         plugin.map(Arc::new).map_err(|error| error.report())
     }
 
-    fn package(&self, user: &str, id: &str) -> Result<&Arc<PluginPackage>, Report> {
+    /// The plugin of this id, which `place` in the config names.
+    fn package(&self, place: &str, id: &str) -> Result<&Arc<PluginPackage>, Report> {
         match self.catalog.get(id) {
             Some(package) => package.map_err(PluginError::report),
             None => {
                 let mut report = config::unknown("plugin", id, self.catalog.iter().map(|(id, _)| id));
                 report.kind = ErrorKind::Plugin;
                 if self.catalog.iter().next().is_none() {
-                    report.hint = Some("give the directory of its folder with --plugins or `plugin_dirs`".into());
+                    let hint = "name the directory that holds its folder with --plugins, or under `plugin_dirs`";
+                    report.hint = Some(format!("{hint} in the config"));
                 }
-                Err(report.cause(format!("`{user}` needs it")))
+                Err(report.cause(format!("{place} in the config names it")))
             }
         }
     }
@@ -163,10 +169,11 @@ impl App {
         agent: &AgentConfig,
         model: Option<&str>,
         notes: &mut Vec<String>,
-    ) -> Result<Arc<dyn Completer>, Report> {
+    ) -> Result<(Arc<dyn Completer>, String), Report> {
         if !self.config.providers.is_empty() {
             let provider = self.config.provider(model.or(agent.provider.as_deref()))?;
-            return self.configured(provider.expect("there is at least one")).await;
+            let provider = provider.expect("there is at least one");
+            return Ok((self.configured(provider).await?, format!("providers.{} in the config", provider.name)));
         }
         // Without models in the config, `--model` may name a provider plugin or a vendor's model.
         if let Some(id) = model
@@ -174,17 +181,18 @@ impl App {
             && package.manifest.kinds.contains(&Kind::Provider)
         {
             let provider = ProviderConfig { name: id.into(), plugin: Some(id.into()), ..ProviderConfig::default() };
-            return self.plugin_model(&provider).await;
+            return Ok((self.plugin_model(&provider).await?, format!("plugin `{id}`")));
         }
         let client = HttpClient::new().map_err(|fault| Report::new(ErrorKind::Provider, fault.to_string()))?;
         let found = provider::discover(&client, &*self.environment, model).await.ok_or_else(|| self.no_model(model))?;
         notes.push(format!("using the model {} ({})", found.config.model, found.because));
-        Ok(Arc::new(open_ai(client, found.config)?))
+        Ok((Arc::new(open_ai(client, found.config, "OPENAI_BASE_URL")?), found.because))
     }
 
     fn no_model(&self, wanted: Option<&str>) -> Report {
         let offline = self.catalog.iter().filter_map(|(id, package)| Some((id, package.ok()?)));
-        let offline = offline.filter(|(_, package)| package.manifest.kinds.contains(&Kind::Provider)).map(|(id, _)| id).next();
+        let offline =
+            offline.filter(|(_, package)| package.manifest.kinds.contains(&Kind::Provider)).map(|(id, _)| id).next();
         let report = match wanted {
             Some(model) => Report::new(ErrorKind::Usage, format!("there is no model `{}`", model.escape_debug())),
             None => Report::new(ErrorKind::Usage, "there is no model to use"),
@@ -204,12 +212,17 @@ impl App {
                 let expand = |key: &str, value: &Option<String>| {
                     let expanded = value.as_ref().map(|value| config::expand(value, &*self.environment)).transpose();
                     expanded.map_err(|variable| {
-                        Report::new(ErrorKind::Usage, format!("the variable {variable} is not set"))
-                            .cause(format!("providers.{}.{key} names it", provider.name))
+                        let place = format!("providers.{}.{key} in the config", provider.name);
+                        if variable.is_empty() {
+                            return Report::new(ErrorKind::Usage, "`${}` names no variable").cause(place);
+                        }
+                        Report::new(ErrorKind::Usage, format!("the environment variable {variable} is not set"))
+                            .cause(format!("{place} names it"))
                             .hint(format!("set {variable}, or use another model with --model"))
                     })
                 };
-                let base_url = expand("base_url", &provider.base_url)?.unwrap_or_else(|| "https://api.openai.com/v1".into());
+                let base_url =
+                    expand("base_url", &provider.base_url)?.unwrap_or_else(|| "https://api.openai.com/v1".into());
                 let config = OpenAiConfig {
                     name: provider.name.clone(),
                     base_url,
@@ -220,7 +233,7 @@ impl App {
                     temperature: provider.temperature,
                     max_tokens_field: provider.max_tokens_field,
                 };
-                Ok(Arc::new(open_ai(client, config)?))
+                Ok(Arc::new(open_ai(client, config, &format!("providers.{}.base_url", provider.name))?))
             }
         }
     }
@@ -234,7 +247,7 @@ impl App {
             place: user.clone(),
             grant: Grant { clock: provider.clock, random: provider.random, ..Grant::default() },
             params: config::params(&provider.params),
-            on_failure: OnFailure::Fail,
+            on_failure: OnFailure::Stop,
         };
         let package = self.package(&user, id)?;
         let plugin = Plugin::load(&self.engine, package, &settings).await.map_err(|error| error.report())?;
@@ -252,10 +265,13 @@ impl App {
     }
 }
 
-fn open_ai(client: HttpClient, config: OpenAiConfig) -> Result<OpenAi, Report> {
+/// `place` is what names the base URL.
+fn open_ai(client: HttpClient, config: OpenAiConfig, place: &str) -> Result<OpenAi, Report> {
     let name = config.name.clone();
     OpenAi::new(client, config).map_err(|fault| {
-        Report::new(ErrorKind::Usage, format!("the model `{name}` cannot be used")).cause(fault)
+        Report::new(ErrorKind::Usage, format!("the model `{name}` cannot be used"))
+            .cause(format!("{place}: {fault}"))
+            .hint("write where the API begins, for example http://localhost:11434/v1")
     })
 }
 

@@ -3,7 +3,11 @@
 //! Unknown keys are refused with their place and the nearest known key; a key that a later version knows is refused as
 //! such. `${NAME}` in `api_key` and `base_url` is replaced by a variable of the environment.
 
-use std::path::{Path, PathBuf};
+use std::{
+    fs,
+    io::{self, Read},
+    path::{Path, PathBuf},
+};
 
 use indexmap::IndexMap;
 use serde::Deserialize;
@@ -12,7 +16,7 @@ use serde_json::value::RawValue;
 use crate::{
     agent::OnFailure,
     capability::{Access, FileGrant, Grant, Powers},
-    error::{ErrorKind, Report},
+    error::{ErrorKind, Report, why_unreadable},
     limits,
     provider::MaxTokensField,
 };
@@ -194,17 +198,31 @@ impl Config {
     /// A [`Report`] that names the file, the place in it and the mend.
     pub fn read(path: &Path) -> Result<Self, Report> {
         let shown = path.display();
-        let unreadable = |error: std::io::Error| {
-            Report::new(ErrorKind::Usage, format!("cannot read the config {shown}"))
-                .cause(error)
-                .hint("give another with --config, or leave it out to run without one")
+        let unreadable = |error: io::Error| {
+            let report = Report::new(ErrorKind::Usage, format!("cannot read the config {shown}"));
+            let hint = match error.kind() {
+                io::ErrorKind::IsADirectory => format!("name the file: --config {}", path.join("shelly.yaml").display()),
+                io::ErrorKind::PermissionDenied => "change who may read it, or name another with --config".into(),
+                _ => "name another with --config, or leave --config out to run without one".into(),
+            };
+            report.cause(why_unreadable(&error)).hint(hint)
         };
-        let size = std::fs::metadata(path).map_err(unreadable)?.len();
-        if size > limits::CONFIG_BYTES {
+        let mut bytes = Vec::new();
+        let file = fs::File::open(path).map_err(unreadable)?;
+        file.take(limits::CONFIG_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+        if bytes.len() as u64 > limits::CONFIG_BYTES {
             let most = limits::CONFIG_BYTES;
-            return Err(Report::new(ErrorKind::Usage, format!("the config {shown} has {size} bytes, at most {most} are read")));
+            return Err(Report::new(ErrorKind::Usage, format!("the config {shown} has more than {most} bytes"))
+                .hint("check that --config names the right file"));
         }
-        let text = std::fs::read_to_string(path).map_err(unreadable)?;
+        let text = String::from_utf8(bytes).map_err(|error| {
+            let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+            let line = valid.iter().filter(|byte| **byte == b'\n').count() + 1;
+            Report::new(ErrorKind::Usage, "the config is not UTF-8 text")
+                .hint("save it as UTF-8, for example with iconv")
+                .at(format!(", line {line}"))
+                .in_file(&shown)
+        })?;
         let folder = std::path::absolute(path).map_err(unreadable)?.parent().unwrap_or(Path::new("/")).to_owned();
         let root = match folder.file_name() {
             Some(name) if name == ".shelly" => folder.parent().unwrap_or(&folder).to_owned(),
@@ -222,7 +240,7 @@ impl Config {
         let mut config: Self = if text.trim().is_empty() {
             Self::default()
         } else {
-            serde_saphyr::from_str(text).map_err(|error| explain(&error))?
+            serde_saphyr::from_str(text).map_err(|error| explain(&error, text))?
         };
         config.root = root;
         config.check()?;
@@ -244,7 +262,11 @@ impl Config {
                 return wrong(format!("{at}: name the model in `model`, as the server calls it"));
             }
             let only = |key: &str, set: bool, kind: &str| match set {
-                true => wrong(format!("{at}.{key}: this is for providers of kind `{kind}`")),
+                true => Err(Report::new(
+                    ErrorKind::Usage,
+                    format!("{at}.{key}: this is for providers of kind `{kind}`"),
+                )
+                .hint(format!("remove it, or write `kind: {kind}`"))),
                 false => Ok(()),
             };
             only("plugin", !is_plugin && provider.plugin.is_some(), "plugin")?;
@@ -368,47 +390,96 @@ pub fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>)
     let report = Report::new(ErrorKind::Usage, format!("there is no {what} `{}`", name.escape_debug()));
     match nearest(name, &known) {
         Some(near) => report.hint(format!("did you mean `{near}`?")),
-        None if known.is_empty() => report.hint(format!("the config names no {what}")),
+        None if known.is_empty() => report.hint(match what {
+            "agent" => "the config has none: add it under `agents`",
+            "model" => "the config has none: add it under `providers`",
+            _ => "there is none at all",
+        }),
         None => report.hint(format!("there is: {}", known.join(", "))),
     }
 }
 
 fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let score = |known: &str| strsim::normalized_damerau_levenshtein(&name.to_lowercase(), &known.to_lowercase());
-    known.iter().copied().map(|known| (score(known), known)).filter(|(score, _)| *score >= 0.6).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, known)| known)
+    known
+        .iter()
+        .copied()
+        .map(|known| (score(known), known))
+        .filter(|(score, _)| *score >= 0.6)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, known)| known)
 }
 
-/// A mistake in the file as its reader sees it.
-fn explain(error: &serde_saphyr::Error) -> Report {
+/// A mistake in the file as its reader sees it. Nothing of the file is quoted but names of keys and variants: the line
+/// may hold a credential.
+fn explain(error: &serde_saphyr::Error, text: &str) -> Report {
     use serde_saphyr::Error;
+    let usage = |message: String| Report::new(ErrorKind::Usage, message);
+    let key = || error.location().and_then(|at| key_before(text, at.line() as usize, at.column() as usize));
+    let not = |what: &str| {
+        usage(key().map_or_else(|| format!("{what} is wanted here"), |key| format!("`{key}` is not {what}")))
+    };
     let place = error.location().map_or(String::new(), |at| format!(", line {}, column {}", at.line(), at.column()));
     let report = match error.without_snippet() {
         Error::SerdeUnknownField { field, .. } if NOT_YET.contains(&field.as_str()) => {
-            Report::new(ErrorKind::Usage, format!("the key `{field}` is not supported yet"))
-                .hint("remove it, or use a newer shelly-host")
+            usage(format!("the key `{field}` is not supported yet")).hint("remove it, or use a newer shelly-host")
         }
         Error::SerdeUnknownField { field, expected, .. } => {
-            let report = Report::new(ErrorKind::Usage, format!("there is no key `{}`", field.escape_debug()));
+            let report = usage(format!("there is no key `{}`", field.escape_debug()));
             match nearest(field, expected) {
                 Some(near) => report.hint(format!("did you mean `{near}`?")),
                 None => report.hint(format!("the keys here are: {}", expected.join(", "))),
             }
         }
-        Error::SerdeMissingField { field, .. } => Report::new(ErrorKind::Usage, format!("the key `{field}` is missing")),
+        Error::SerdeMissingField { field, .. } => {
+            usage(format!("the key `{field}` is missing")).hint(format!("add `{field}: …` to this entry"))
+        }
+        Error::DuplicateMappingKey { key, .. } => {
+            let key = key.as_deref().map_or(String::new(), |key| format!(" `{}`", key.escape_debug()));
+            usage(format!("the key{key} is there twice")).hint("remove one of them, or join them into one")
+        }
+        Error::MultipleDocuments { .. } => {
+            usage("the config holds more than one YAML document".into()).hint("remove `---` and what follows it")
+        }
+        Error::Unexpected { expected: "sequence start", .. } => {
+            not("a list").hint("begin each of its entries with `- `, or write them between `[` and `]`")
+        }
+        Error::Unexpected { expected: "mapping start", .. } => {
+            not("a mapping").hint("write its entries as `key: value`")
+        }
+        Error::Unexpected { expected: "string scalar", .. } => not("a text").hint("write it in quotes"),
+        Error::InvalidScalar { ty, .. } if ty.starts_with(['u', 'i']) => not("a whole number"),
+        Error::InvalidScalar { ty, .. } if ty.starts_with('f') => not("a number"),
+        Error::InvalidScalar { ty: "bool", .. } | Error::InvalidBooleanStrict { .. } => not("`true` or `false`"),
         Error::SerdeUnknownVariant { variant, expected, .. } => {
-            let report = Report::new(ErrorKind::Usage, format!("`{}` is not one of the values here", variant.escape_debug()));
-            match nearest(variant, expected) {
+            let variant = variant.escape_debug();
+            let report = usage(key().map_or_else(
+                || format!("`{variant}` is not one of the values here"),
+                |key| format!("`{key}` cannot be `{variant}`"),
+            ));
+            match nearest(&variant.to_string(), expected) {
                 Some(near) => report.hint(format!("did you mean `{near}`?")),
                 None => report.hint(format!("the values are: {}", expected.join(", "))),
             }
         }
         other => {
             let text = other.to_string();
-            let first = text.lines().next().unwrap_or("it is not YAML").to_owned();
-            Report::new(ErrorKind::Usage, "the config cannot be understood").cause(first)
+            let first = text.lines().next().unwrap_or_default();
+            let cause = first.rsplit_once(" at line ").map_or(first, |(cause, _)| cause);
+            let report = usage("the config cannot be understood".into());
+            report.cause(cause).hint("check quotes, brackets and indentation here and in the line before")
         }
     };
     report.at(place)
+}
+
+/// The key whose value begins at this place, if it stands on the same line.
+fn key_before(text: &str, line: usize, column: usize) -> Option<&str> {
+    let line = text.lines().nth(line.checked_sub(1)?)?;
+    let end = line.char_indices().nth(column.checked_sub(1)?).map_or(line.len(), |(end, _)| end);
+    let before = line[..end].trim_end().strip_suffix(':')?;
+    let start = before.rfind([' ', ',', '{', '[', '"', '\'']).map_or(0, |start| start + 1);
+    Some(&before[start..]).filter(|key| !key.is_empty())
 }
 
 #[cfg(test)]
@@ -436,7 +507,7 @@ agents:
       loop-guard:
         powers: [note, stop]
         params: {threshold: 3, deep: {list: [1, true, null, x]}}
-        on_failure: continue
+        on_failure: skip
     options: {max_iterations: 7}
 ",
         )
@@ -458,11 +529,19 @@ agents:
             (helper("    plugin: {}\n"), "there is no key `plugin`", "did you mean `plugins`?"),
             (helper("    colour: red\n"), "there is no key `colour`", "the keys here are: name, description"),
             (helper("    toolboxes: [git]\n"), "the key `toolboxes` is not supported yet", "newer shelly-host"),
-            (helper("    provider: nope\n"), "there is no model `nope`", "the config names no model"),
+            (helper("    provider: nope\n"), "there is no model `nope`", "add it under `providers`"),
             (helper("entry_agent: helpr\n"), "there is no agent `helpr`", "did you mean `helper`?"),
             (helper("  - name: helper\n"), "agents: two of them are called `helper`", ""),
-            (helper("    plugins: {x: {files: [{path: ., mode: reed}]}}\n"), "`reed` is not one of the values", "`read`"),
-            (helper("    plugins: {x: {powers: [stopp]}}\n"), "`stopp` is not one of the values", "did you mean `stop`?"),
+            (
+                helper("    plugins: {x: {files: [{path: ., mode: reed}]}}\n"),
+                "`mode` cannot be `reed`",
+                "`read`",
+            ),
+            (
+                helper("    plugins: {x: {powers: [stopp]}}\n"),
+                "`stopp` is not one of the values",
+                "did you mean `stop`?",
+            ),
             (helper("    options: {max_iterations: 999999}\n"), "it is at most 10000", ""),
             ("providers: [{name: a, kind: plugin}]".into(), "needs the id of its plugin", ""),
             ("providers: [{name: a, kind: openai}]".into(), "name the model in `model`", ""),
@@ -470,7 +549,12 @@ agents:
             ("providers: [{name: a, kind: openai, model: m, plugin: x}]".into(), "for providers of kind `plugin`", ""),
             ("providers: [{name: a, kind: openai, model: m, temperature: 3}]".into(), "between 0 and 2", ""),
             ("agents: [".into(), "cannot be understood", ""),
-            ("agents: 7".into(), "cannot be understood", ""),
+            ("agents: 7".into(), "`agents` is not a list", "`- `"),
+            ("agents:\n  7".into(), "a list is wanted here", "`- `"),
+            (helper("    plugins: [x]\n"), "`plugins` is not a mapping", "`key: value`"),
+            (helper("    options: {max_iterations: many}\n"), "`max_iterations` is not a whole number", ""),
+            ("agents: []\nagents: []".into(), "the key `agents` is there twice", "join them"),
+            ("agents: []\n---\nagents: []".into(), "more than one YAML document", "`---`"),
         ] {
             let report = parse(&text).unwrap_err();
             assert!(report.message.contains(message), "{text}\n{report:?}");

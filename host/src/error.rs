@@ -3,7 +3,7 @@
 //! Every failure has one reader. A [`Fault`] is read by a model, a plugin or the retry logic: its case decides what
 //! happens next. A [`Report`] is read by a person at the terminal: what went wrong, why, and how to mend it.
 
-use std::{fmt, time::Duration};
+use std::{fmt, io, time::Duration};
 
 use serde::Serialize;
 
@@ -11,6 +11,7 @@ use serde::Serialize;
 /// case, so that a failure keeps its meaning across the sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
 #[serde(tag = "kind", rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
 pub enum Fault {
     /// The input is wrong; the same again fails again.
     #[error("{message}")]
@@ -150,3 +151,15 @@ impl fmt::Display for Report {
 }
 
 impl std::error::Error for Report {}
+
+/// Why a file cannot be read, in the same words on every system.
+pub(crate) fn why_unreadable(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "there is no such file or folder".into(),
+        io::ErrorKind::IsADirectory => "it is a folder, not a file".into(),
+        io::ErrorKind::NotADirectory => "a part of its path is a file, not a folder".into(),
+        io::ErrorKind::PermissionDenied => "you have no permission to read it".into(),
+        io::ErrorKind::InvalidData => "it is not UTF-8 text".into(),
+        _ => error.to_string(),
+    }
+}

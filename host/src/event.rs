@@ -26,6 +26,7 @@ pub struct RunCx {
 /// Something that happened. Its JSON is one object with the name of the case in `event`; durations are in milliseconds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
 pub enum Event {
     /// A run has begun.
     RunStarted { run: Arc<str>, agent: Arc<str>, model: String },

@@ -1,14 +1,73 @@
-pub mod chat;
+//! The library behind `shelly-host`: LLM agents whose tools, effects, middleware and models are sandboxed WebAssembly
+//! components.
+//!
+//! # The map
+//!
+//! In reading order, what is below first:
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`error`], [`limits`], [`event`] | how failures are told, every bound, what happens in a run |
+//! | [`chat`] | messages and the log that keeps them valid |
+//! | [`capability`] | what a plugin may do: plain data and its algebra |
+//! | [`model`], [`tool`] | the two traits that an agent stands on |
+//! | [`net`], [`provider`] | the way to the network, and models behind it |
+//! | [`agent`] | the loop, effects and middleware |
+//! | [`plugin`] | the sandbox: components as tools, effects, middleware and models |
+//! | [`config`], [`app`] | from a file to an agent that can run |
+//! | [`cli`] | the command line |
+//!
+//! # An agent without a config
+//!
+//! ```
+//! use std::sync::Arc;
+//! use shelly_host::{agent::Agent, chat::{Chat, Message}, event::{EventSink, RunCx}, model::ScriptedCompleter};
+//!
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let model = Arc::new(ScriptedCompleter::new([ScriptedCompleter::text("Four.")]));
+//! let agent = Agent::new("ada", "Be brief.", model);
+//! let cx = RunCx { run: "run-1".into(), agent: "ada".into(), depth: 0, events: EventSink::none() };
+//! let answer = agent.run(&cx, &Chat::new(), vec![Message::user("What is two and two?")]).await?;
+//! assert_eq!(answer.message.text_content(), "Four.");
+//! # Ok(()) }
+//! ```
+//!
+//! # Invariants
+//!
+//! Each says what is absent; the tests hold them.
+//!
+//! 1. Only [`plugin`] names wasmtime or WIT types, only [`net`] the HTTP client, only [`cli`] the terminal. The agent
+//!    cannot tell a plugin's tool from one written in Rust.
+//! 2. Outside [`cli`] nothing prints, exits, or reads the environment, the home or the current directory.
+//! 3. A transcript is always valid: every tool call gets exactly one result before anything else is appended, whatever
+//!    stops the run; edits work on whole groups; notes wait until after the results.
+//! 4. [`tool::ToolBox::dispatch`] never fails, and the list that a model is shown is the table that is dispatched from.
+//! 5. Control flow is a value; `?` always means failure.
+//! 6. Usage travels with each reply; no lock is held across a request to a model.
+//! 7. No loop, queue, buffer or fan-out is without a bound, and each bound is in [`limits`].
+//! 8. No task outlives its run: dropping the run cancels it.
+//! 9. A guest's store holds what that plugin was granted for that agent and nothing else.
+//! 10. Only a provider keeps its store while a model works. A store is used for one call and dropped.
+//! 11. A plugin never sees a credential.
+//! 12. Nothing that is declared is unwired.
+
 pub mod error;
 pub mod limits;
+
+pub mod chat;
 pub mod event;
+
 pub mod capability;
 pub mod model;
 pub mod tool;
+
 pub mod net;
 pub mod provider;
+
 pub mod agent;
 pub mod plugin;
-pub mod config;
+
 pub mod app;
+pub mod config;
+
 pub mod cli;

@@ -92,6 +92,10 @@ pub const TOOL_SCHEMA_BYTES: usize = 64 << 10;
 pub const SPECS_BYTES: usize = 512 << 10;
 /// Bytes of a tool's result.
 pub const RESULT_BYTES: usize = 16 << 20;
+/// Bytes of one image, document or sound.
+pub const MEDIA_BYTES: usize = 8 << 20;
+/// Bytes of what names it or leads to it: its type, its file name, its address.
+pub const MEDIA_NAME_BYTES: usize = 2 << 10;
 /// Bytes of the arguments of a tool call.
 pub const ARGUMENT_BYTES: usize = 1 << 20;
 /// Bytes of the state that a pure step may keep.
@@ -129,6 +133,8 @@ pub const CONNECT_TIME: Duration = Duration::from_secs(10);
 pub const STREAM_IDLE_TIME: Duration = Duration::from_secs(120);
 /// Attempts after the first, for failures that may pass.
 pub const HTTP_RETRIES: usize = 3;
+/// The pause before the second attempt where the server names none; doubled for each further one.
+pub const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(500);
 /// The longest `Retry-After` that is waited for; a longer one is reported.
 pub const RETRY_AFTER_CEILING: Duration = Duration::from_secs(60);
 /// Time to find out whether a local model server is there.

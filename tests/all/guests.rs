@@ -1,1 +1,119 @@
-//! 
+//! Every first-party plugin, end to end through the program: a guest without a test does not compile.
+
+use std::path::Path;
+
+use crate::support::{Place, Ran};
+
+mod shipped {
+    use super::*;
+
+    macro_rules! assert_test_exists {
+        ($name:ident) => {
+            #[expect(unused_imports, reason = "that it is there is the check")]
+            use self::$name as _;
+        };
+    }
+    foreach_plugin!(assert_test_exists);
+
+    const TEXT: &str = "one two three\na much longer line than the others\n\nfour\nthe last line is long as well\n";
+
+    fn config(plugins: &str) -> String {
+        format!("providers: [{{name: offline, kind: plugin, plugin: offline-model}}]\nagents:\n  - name: reader\n    plugins:\n{plugins}")
+    }
+
+    fn ask(place: &Place, plugins: &str, task: &str) -> Ran {
+        place.file("shelly.yaml", config(plugins));
+        place.run(&["run", "--plugins", crate::PLUGIN_ROOT, task])
+    }
+
+    const READER: &str = "      read-files: {files: [{path: docs, as: .}]}\n      count-text:\n";
+
+    #[test]
+    fn read_files() {
+        let place = Place::new();
+        place.file("docs/a.txt", TEXT);
+        place.file("secret.txt", "not for you");
+        let ran = ask(&place, READER, "What does a.txt say?");
+        assert!(ran.code == 0 && ran.stdout.contains("one two three"), "{}", ran.shown());
+        let ran = ask(&place, READER, "What does ../secret.txt say?");
+        assert!(!ran.stdout.contains("not for you"), "{}", ran.shown());
+        let ran = ask(&place, READER, "What files are in the folder?");
+        assert!(ran.stdout.contains("a.txt") && !ran.stdout.contains("secret"), "{}", ran.shown());
+    }
+
+    #[test]
+    fn count_text() {
+        let place = Place::new();
+        place.file("docs/a.txt", TEXT);
+        place.file("docs/b.txt", "x\ny z\n");
+        let ran = ask(&place, READER, "How many words are in a.txt?");
+        assert!(ran.code == 0 && ran.stdout.contains("18"), "{}", ran.shown());
+        let ran = ask(&place, READER, "How many lines do a.txt and b.txt have?");
+        assert!(ran.stdout.contains('5') && ran.stdout.contains('2'), "{}", ran.shown());
+    }
+
+    #[test]
+    fn offline_model() {
+        let place = Place::new();
+        place.file("docs/notes.md", TEXT);
+        let task = "How many words are in notes.md, and which are its two longest lines?";
+        let ran = ask(&place, READER, task);
+        assert_eq!(ran.code, 0, "{}", ran.shown());
+        for part in ["18", "a much longer line than the others", "the last line is long as well"] {
+            assert!(ran.stdout.contains(part), "{part}: {}", ran.shown());
+        }
+        assert!(!ran.stdout.contains("one two three"), "only two lines were asked for: {}", ran.shown());
+        let ran = ask(&place, READER, "How many words are in missing.md?");
+        assert!(ran.code == 0 && ran.stdout.contains("missing.md"), "{}", ran.shown());
+    }
+
+    #[test]
+    fn redact() {
+        let place = Place::new();
+        place.file("docs/a.txt", "the key is sk-abcdefghijklmnopqrstuvwxyz0123456789ABCD and that is all");
+        let open = ask(&place, READER, "What does a.txt say?");
+        assert!(open.stdout.contains("sk-abcdefghij"), "{}", open.shown());
+        let closed = ask(&place, &format!("{READER}      redact:\n"), "What does a.txt say?");
+        assert!(closed.code == 0 && closed.stdout.contains("[redacted]"), "{}", closed.shown());
+        assert!(!closed.stdout.contains("sk-abcdefghij"), "{}", closed.shown());
+    }
+
+    #[test]
+    fn redacted_text_is_not_streamed_either() {
+        let place = Place::new();
+        place.file("docs/a.txt", "the key is sk-abcdefghijklmnopqrstuvwxyz0123456789ABCD and that is all");
+        place.file("shelly.yaml", config(&format!("{READER}      redact:\n")));
+        let ran = place.run(&["run", "--plugins", crate::PLUGIN_ROOT, "--output", "events", "What does a.txt say?"]);
+        assert!(ran.code == 0 && ran.stdout.contains("[redacted]"), "{}", ran.shown());
+        assert!(!ran.stdout.contains("sk-abcdefghij"), "{}", ran.shown());
+    }
+
+    #[test]
+    fn loop_guard() {
+        // A model that calls the same tool for ever is only to be had from a test guest.
+        let place = Place::new();
+        place.file(
+            "shelly.yaml",
+            "providers: [{name: stuck, kind: plugin, plugin: probe-hooks, params: {provider: tool-call-for-ever, tool: count_text, arguments: {text: a}}}]\n\
+             agents:\n  - name: reader\n    plugins:\n      count-text:\n      \
+             loop-guard: {powers: [see-messages, see-arguments, note, stop], params: {threshold: 2, stop_after: 4}}\n",
+        );
+        let ran = place.run(&["run", "--plugins", crate::PLUGIN_ROOT, "--plugins", crate::GUEST_ROOT, "go"]);
+        assert_eq!(ran.code, 1, "{}", ran.shown());
+        assert!(ran.stderr.contains("loop-guard edits the chat: note"), "{}", ran.shown());
+        assert!(ran.stderr.contains("`loop-guard` stopped the run (loop)"), "{}", ran.shown());
+    }
+}
+
+#[test]
+fn plugin_folders_are_complete() {
+    for folder in std::fs::read_dir(Path::new(crate::PLUGIN_ROOT)).unwrap() {
+        let folder = folder.unwrap().path();
+        let place = Place::new();
+        let ran = place.run(&["plugin", "inspect", folder.to_str().unwrap(), "--output", "json"]);
+        assert_eq!(ran.code, 0, "{}", ran.shown());
+        let about: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!(about["id"], folder.file_name().unwrap().to_str().unwrap());
+        assert!(about["digest"].as_str().unwrap().starts_with("sha256:"));
+    }
+}

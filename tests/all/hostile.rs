@@ -1,1 +1,164 @@
-//! 
+//! Plugins that attack the house, each run for real. Whatever one does, the run goes on, the same plugin's next call
+//! works, and so does every other plugin.
+
+mod cache;
+mod call;
+mod files;
+mod guest;
+mod load;
+mod recovery;
+mod steps;
+mod terminal;
+
+use std::{
+    path::Path,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use guest::Guest;
+use shelly_host::{
+    agent::{Agent, Answer, RunError},
+    capability::Grant,
+    chat::{Chat, Message, Snapshot, ToolCall, ToolResult},
+    event::{Event, EventSink, EventStream, RunCx},
+    model::{Completion, ScriptedCompleter},
+    plugin::{Limits, Plugin, PluginEngine, PluginError, PluginPackage, PluginTool, Settings},
+    tool::{ToolBox, ToolCx},
+};
+
+use crate::support::Place;
+
+/// An engine with the limits of the house.
+fn engine() -> &'static Arc<PluginEngine> {
+    static ENGINE: OnceLock<Arc<PluginEngine>> = OnceLock::new();
+    ENGINE.get_or_init(|| Arc::new(PluginEngine::new(None).unwrap()))
+}
+
+/// An engine whose patience is short, for guests that never end.
+fn hasty_engine() -> &'static Arc<PluginEngine> {
+    static ENGINE: OnceLock<Arc<PluginEngine>> = OnceLock::new();
+    const SHORT: Duration = Duration::from_millis(200);
+    let limits = Limits {
+        probe_time: 2 * SHORT,
+        tool_time: SHORT,
+        step_time: SHORT,
+        completion_time: SHORT,
+        ..Limits::default()
+    };
+    ENGINE.get_or_init(|| Arc::new(PluginEngine::with_limits(None, limits).unwrap()))
+}
+
+/// A plugin on disk.
+struct Packed {
+    place: Place,
+    package: Result<Arc<PluginPackage>, PluginError>,
+}
+
+/// Packs a component with a manifest that asks for all of these.
+fn pack(kinds: &[&str], wants: &str, component: &[u8]) -> Packed {
+    let place = Place::new();
+    let kinds: Vec<_> = kinds.iter().map(|kind| format!("\"{kind}\"")).collect();
+    place.plugin_bytes("hostile", &format!("kinds = [{}]\n{wants}", kinds.join(", ")), component);
+    let package = PluginPackage::read(&place.path().join("plugins/hostile")).map(Arc::new);
+    Packed { place, package }
+}
+
+impl Packed {
+    /// Loads it with all that it wants; its files are the folder `files` of its place.
+    async fn load(&self, engine: &Arc<PluginEngine>) -> Result<Arc<Plugin>, String> {
+        let files = self.place.path().join("files");
+        std::fs::create_dir_all(&files).unwrap();
+        let package = self.package.as_ref().map_err(told)?;
+        let grant = Grant::all_of(&package.manifest.wants, files);
+        Plugin::load(engine, package, &settings(grant)).await.map(Arc::new).map_err(|error| told(&error))
+    }
+}
+
+fn settings(grant: Grant) -> Settings {
+    Settings {
+        agent: "helper".into(),
+        place: "agents.helper.plugins.hostile".into(),
+        grant,
+        params: serde_json::value::to_raw_value(&serde_json::json!({})).unwrap(),
+        on_failure: Default::default(),
+    }
+}
+
+/// The plugin of a folder, for an agent that grants it this.
+async fn load_from(folder: &Path, grant: Grant) -> Result<Arc<Plugin>, String> {
+    let package = PluginPackage::read(folder).map_err(|error| told(&error))?;
+    Plugin::load(engine(), &Arc::new(package), &settings(grant)).await.map(Arc::new).map_err(|error| told(&error))
+}
+
+/// A plugin with a tool, with all that it wants.
+async fn tool(engine: &Arc<PluginEngine>, guest: &Guest) -> Arc<Plugin> {
+    const WANTS: &str = "wants = { clock = true, random = true, chat = true, files = \"write\" }";
+    pack(&["tool"], WANTS, &guest.component()).load(engine).await.unwrap()
+}
+
+/// Message, causes and hint.
+fn told(error: &PluginError) -> String {
+    let report = error.report();
+    [&[report.message.clone()], report.causes.as_slice(), report.hint.as_slice()].concat().join("\n")
+}
+
+fn cx(events: EventSink) -> RunCx {
+    RunCx { run: "r".into(), agent: "helper".into(), depth: 0, events }
+}
+
+/// Calls a tool the way an agent does.
+async fn call(plugin: &Arc<Plugin>, name: &str, arguments: &str) -> ToolResult {
+    call_watched(plugin, name, arguments, EventSink::none()).await
+}
+
+async fn call_watched(plugin: &Arc<Plugin>, name: &str, arguments: &str, events: EventSink) -> ToolResult {
+    let mut tools = ToolBox::new();
+    for tool in PluginTool::all(plugin) {
+        tools.register(tool).unwrap();
+    }
+    let cx = ToolCx { run: cx(events), chat: Snapshot::default(), tools: [].into() };
+    let call = ToolCall { id: "c".into(), name: name.into(), arguments: arguments.into(), meta: vec![] };
+    tools.dispatch(&cx, &call).await
+}
+
+/// Has the plugin do its worst, then sees that it and another one still work.
+async fn attack(engine: &Arc<PluginEngine>, guest: &Guest) -> ToolResult {
+    let (hostile, neighbour) = (tool(engine, guest).await, tool(engine, &Guest::tool()).await);
+    let result = call(&hostile, "t", ATTACK).await;
+    for plugin in [&hostile, &neighbour] {
+        let after = call(plugin, "t", "{}").await;
+        assert_eq!((after.is_error, after.text().as_str()), (false, "ok"));
+    }
+    result
+}
+
+/// Arguments that make a guest attack.
+const ATTACK: &str = r#"{"a":1}"#;
+
+/// All events, to the end.
+async fn all(mut stream: EventStream) -> Vec<Event> {
+    let mut events = Vec::new();
+    while let Some(event) = stream.next().await {
+        events.push(event);
+    }
+    events
+}
+
+/// A model that says these, and an agent with it alone.
+fn agent(replies: impl IntoIterator<Item = Result<Completion, shelly_host::error::Fault>>) -> (Arc<ScriptedCompleter>, Agent) {
+    let model = Arc::new(ScriptedCompleter::new(replies));
+    (Arc::clone(&model), Agent::new("helper", "", model))
+}
+
+/// Runs an agent; the chat and the events tell what happened.
+async fn run(agent: &Agent) -> (Result<Answer, RunError>, Chat, Vec<Event>) {
+    let (sink, stream) = EventSink::channel();
+    let chat = Chat::new();
+    let running = async {
+        let cx = cx(sink);
+        agent.run(&cx, &chat, vec![Message::user("go")]).await
+    };
+    let (answer, events) = tokio::join!(running, all(stream));
+    (answer, chat, events)
+}

@@ -1,1 +1,220 @@
-//! 
+//! The shape of the house: who may name whom, and what no text may hold.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+}
+
+/// All files of these folders with one of these endings, by their path below the root.
+fn files(folders: &[&str], endings: &[&str]) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut folders: Vec<PathBuf> = folders.iter().map(|folder| root().join(folder)).collect();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())) {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            if path.is_dir() {
+                if name != "target" && name != ".git" {
+                    folders.push(path);
+                }
+            } else if endings.iter().any(|ending| name.ends_with(ending)) {
+                let below = path.strip_prefix(root()).unwrap().display().to_string();
+                found.push((below, fs::read_to_string(&path).unwrap()));
+            }
+        }
+    }
+    assert!(!found.is_empty(), "there is nothing to look at");
+    found
+}
+
+fn host() -> Vec<(String, String)> {
+    files(&["host/src"], &[".rs"])
+}
+
+/// The module of a source file: `agent` for `host/src/agent/react.rs`.
+fn module(path: &str) -> &str {
+    let below = path.strip_prefix("host/src/").unwrap();
+    below.split('/').next().unwrap().trim_end_matches(".rs")
+}
+
+/// The code without comments and without what only tests see.
+fn code(text: &str) -> String {
+    let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
+    text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
+}
+
+/// What each module may name of the others, as the map in the README says. Everyone may name these four.
+const EVERYONE: [&str; 4] = ["chat", "event", "limits", "error"];
+const MAY_NAME: [(&str, &[&str]); 16] = [
+    ("chat", &[]),
+    ("error", &[]),
+    ("limits", &[]),
+    ("event", &[]),
+    ("capability", &[]),
+    ("model", &[]),
+    ("tool", &[]),
+    ("net", &[]),
+    ("provider", &["model", "net"]),
+    ("agent", &["model", "tool", "capability"]),
+    ("plugin", &["agent", "tool", "model", "capability"]),
+    ("config", &["agent", "capability", "provider"]),
+    ("app", &["agent", "capability", "config", "model", "net", "plugin", "provider", "tool"]),
+    ("cli", &["agent", "app", "capability", "config", "model", "plugin"]),
+    ("main", &["cli"]),
+    ("lib", &[]),
+];
+
+#[test]
+fn modules_name_only_what_is_below_them() {
+    let modules: Vec<_> = MAY_NAME.iter().map(|(name, _)| *name).collect();
+    for (path, text) in host() {
+        let from = module(&path);
+        let allowed = MAY_NAME.iter().find(|(name, _)| *name == from);
+        let (_, allowed) = allowed.unwrap_or_else(|| panic!("{path}: the module `{from}` is not in the map"));
+        for named in named_modules(&code(&text)) {
+            let fine = named == from || EVERYONE.contains(&named.as_str()) || allowed.contains(&named.as_str());
+            assert!(fine || !modules.contains(&named.as_str()), "{path} may not name `{named}`");
+        }
+    }
+    // Of the four that everyone may name, only these name each other.
+    for (path, text) in host() {
+        let from = module(&path);
+        let below: &[&str] = match from {
+            "limits" | "error" => &[],
+            "chat" => &["error", "limits"],
+            "event" => &["chat", "limits"],
+            _ => continue,
+        };
+        for named in named_modules(&code(&text)) {
+            assert!(named == from || below.contains(&named.as_str()), "{path} may not name `{named}`");
+        }
+    }
+}
+
+/// Modules of the crate that a file names: `crate::agent::…` and the first words inside `use crate::{…}`.
+fn named_modules(code: &str) -> Vec<String> {
+    let word = |text: &str| text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
+    let mut named = Vec::new();
+    for (at, _) in code.match_indices("crate::") {
+        let rest = &code[at + "crate::".len()..];
+        let Some(list) = rest.strip_prefix('{') else {
+            named.push(word(rest));
+            continue;
+        };
+        let (mut depth, mut start) = (1, true);
+        for (at, c) in list.char_indices() {
+            match c {
+                '{' => depth += 1,
+                '}' => depth -= 1,
+                ',' if depth == 1 => start = true,
+                c if depth == 1 && start && c.is_alphabetic() => {
+                    named.push(word(&list[at..]));
+                    start = false;
+                }
+                _ => {}
+            }
+            if depth == 0 {
+                break;
+            }
+        }
+    }
+    named
+}
+
+#[test]
+fn each_library_has_one_room() {
+    for (library, rooms) in [
+        ("wasmtime", &["host/src/plugin/"][..]),
+        ("wasmtime_wasi", &["host/src/plugin/"]),
+        ("wasmparser", &["host/src/plugin/"]),
+        ("reqwest", &["host/src/net/"]),
+        ("rustls", &["host/src/net/"]),
+        ("clap", &["host/src/cli/"]),
+        ("anstream", &["host/src/cli/"]),
+        ("serde_saphyr", &["host/src/config.rs"]),
+        ("toml", &["host/src/plugin/manifest.rs"]),
+    ] {
+        for (path, text) in host() {
+            let code = code(&text);
+            let named = code.contains(&format!("{library}::")) || code.contains(&format!("use {library}"));
+            // `::toml` as a module's name, or a path that ends like the library, is something else.
+            let named = named && code.match_indices(&format!("{library}::")).any(|(at, _)| {
+                !code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':')
+            });
+            assert!(!named || rooms.iter().any(|room| path.starts_with(room)), "{path} may not name `{library}`");
+        }
+    }
+}
+
+#[test]
+fn only_the_command_line_touches_the_process() {
+    for (path, text) in host() {
+        if path.starts_with("host/src/cli/") || path == "host/src/main.rs" {
+            continue;
+        }
+        let code = code(&text);
+        for touch in [
+            "println!", "eprintln!", "print!(", "dbg!", "process::exit", "env::var", "env::current_dir", "env::args",
+            "std::io::stdout", "std::io::stderr", "io::stdin", "home_dir",
+        ] {
+            assert!(!code.contains(touch), "{path} has `{touch}`: the library does not print, exit or read the environment");
+        }
+    }
+}
+
+#[test]
+fn nothing_is_unfinished_or_skipped() {
+    for (path, text) in files(&["host", "sdk", "plugins", "tests", "examples"], &[".rs"]) {
+        if path == "tests/all/tidy.rs" {
+            continue;
+        }
+        for word in ["todo!(", "unimplemented!(", "#[ignore", "unbounded_channel", "FIXME", "XXX"] {
+            assert!(!text.contains(word), "{path} has `{word}`");
+        }
+    }
+}
+
+#[test]
+fn bounds_stand_in_one_place() {
+    for (path, text) in host() {
+        let code = code(&text);
+        if path == "host/src/limits.rs" || path.ends_with("tests.rs") {
+            continue;
+        }
+        for time in ["Duration::from_secs(", "Duration::from_millis("] {
+            for (at, _) in code.match_indices(time) {
+                let argument = &code[at + time.len()..];
+                assert!(!argument.starts_with(|c: char| c.is_ascii_digit()), "{path} has a bound of its own: {time}{}", &argument[..10]);
+            }
+        }
+    }
+}
+
+#[test]
+fn functions_of_the_loop_fit_on_a_page() {
+    let (_, text) = host().into_iter().find(|(path, _)| path == "host/src/agent/react.rs").unwrap();
+    let start = text.find("pub(super) async fn run(").unwrap();
+    let lines = text[start..].split("\n}\n").next().unwrap().lines().count();
+    assert!(lines < 150, "the loop has {lines} lines");
+    let (_, main) = host().into_iter().find(|(path, _)| path == "host/src/main.rs").unwrap();
+    assert!(main.lines().count() < 60);
+}
+
+#[test]
+fn the_contract_is_documented() {
+    for (path, text) in files(&["wit"], &[".wit"]) {
+        let lines: Vec<_> = text.lines().map(str::trim).collect();
+        for (at, line) in lines.iter().enumerate() {
+            let declares = ["interface ", "record ", "variant ", "enum ", "flags ", "resource ", "world "]
+                .iter()
+                .any(|word| line.starts_with(word))
+                || line.contains(": func(");
+            let documented = at > 0 && lines[at - 1].starts_with("///");
+            assert!(!declares || documented, "{path}:{}: `{line}` has no documentation", at + 1);
+        }
+    }
+}

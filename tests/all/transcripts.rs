@@ -1,1 +1,670 @@
-//! 
+//! Whole runs of the loop, as transcripts: what the chat holds in the end, and how the run ended.
+//!
+//! Every run is also checked against the rule that vendors enforce: each call is followed by exactly one result before
+//! anything else.
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use insta::assert_snapshot;
+use shelly_host::{
+    agent::{
+        Action, AfterDecision, Agent, Ask, BeforeDecision, Edit, Effect, Middleware, Moment, OnFailure, Outcome, Phase,
+        RunError, Step, Wake,
+    },
+    capability::{Power, Powers},
+    chat::{Chat, Content, Message, Part, Replacement, Role, Snapshot, ToolCall, ToolHints, ToolSpec},
+    error::Fault,
+    event::{EventSink, RunCx},
+    model::{Completion, CompletionRequest, ScriptedCompleter, StopReason, Usage},
+    tool::{Tool, ToolCx},
+};
+use tokio::sync::Barrier;
+
+type Reply = Result<Completion, Fault>;
+
+fn text(text: &str) -> Reply {
+    ScriptedCompleter::text(text)
+}
+
+fn calls(calls: &[(&str, &str, &str)]) -> Reply {
+    ScriptedCompleter::calls(calls)
+}
+
+fn stopped(reply: Reply, stop: StopReason) -> Reply {
+    reply.map(|completion| Completion { stop, ..completion })
+}
+
+fn agent(script: impl IntoIterator<Item = Reply>) -> Agent {
+    agent_on(Arc::new(ScriptedCompleter::new(script)))
+}
+
+fn agent_on(model: Arc<ScriptedCompleter>) -> Agent {
+    let mut agent = Agent::new("ada", "Be exact.", model);
+    for tool in [Does::Echo, Does::Fail, Does::Panic, Does::Wait] {
+        agent.tools.register(Arc::new(TestTool::new(tool))).unwrap();
+    }
+    agent
+}
+
+fn cx() -> RunCx {
+    RunCx { run: "run-1".into(), agent: "ada".into(), depth: 0, events: EventSink::none() }
+}
+
+async fn run(agent: Agent) -> String {
+    let chat = Chat::new();
+    let outcome = agent.run(&cx(), &chat, vec![Message::user("go")]).await;
+    let end = match outcome {
+        Ok(answer) => format!("answer: {}", answer.message.text_content()),
+        Err(error) => {
+            let cause = std::error::Error::source(&error).map_or(String::new(), |cause| format!(": {cause}"));
+            format!("failed: {error}{cause}")
+        }
+    };
+    format!("{}\n=> {end}", transcript(&chat.snapshot()))
+}
+
+/// One line a message, and the check.
+fn transcript(chat: &Snapshot) -> String {
+    check_pairs(chat);
+    let part = |part: &Part| match part {
+        Part::Text(text) => text.split_whitespace().collect::<Vec<_>>().join(" "),
+        Part::ToolCall(call) => format!("{}#{}({})", call.name, call.id, call.arguments),
+        Part::ToolResult(result) => {
+            format!("#{} {}{}", result.call_id, if result.is_error { "error: " } else { "" }, result.text())
+        }
+        other => format!("{other:?}"),
+    };
+    let line = |message: &Message| {
+        let role = match message.role {
+            Role::System => "system",
+            Role::User => "user",
+            Role::Assistant => "assistant",
+            Role::Tool => "tool",
+        };
+        let parts: Vec<_> = message.parts.iter().map(part).collect();
+        format!("{role}: {}", parts.join(" | "))
+    };
+    chat.iter().skip(1).map(|entry| line(&entry.message)).collect::<Vec<_>>().join("\n")
+}
+
+fn check_pairs(chat: &Snapshot) {
+    let mut open: Vec<&str> = Vec::new();
+    for entry in chat.iter() {
+        let results: Vec<_> = entry.message.tool_results().map(|result| result.call_id.as_str()).collect();
+        assert!(open.is_empty() || !results.is_empty(), "{open:?} have no result before something else");
+        for result in results {
+            let call = open.iter().position(|call| *call == result);
+            open.remove(call.unwrap_or_else(|| panic!("a result of `{result}` without an open call")));
+        }
+        open.extend(entry.message.tool_calls().map(|call| call.id.as_str()));
+    }
+    assert!(open.is_empty(), "{open:?} have no result");
+}
+
+enum Does {
+    Echo,
+    Fail,
+    Panic,
+    Wait,
+}
+
+struct TestTool {
+    does: Does,
+    spec: Arc<ToolSpec>,
+}
+
+impl TestTool {
+    fn new(does: Does) -> Self {
+        let name = match does {
+            Does::Echo => "echo",
+            Does::Fail => "fail",
+            Does::Panic => "panic",
+            Does::Wait => "wait",
+        };
+        let input_schema = serde_json::value::to_raw_value(&serde_json::json!({"type": "object"})).unwrap().into();
+        let spec = ToolSpec { name: name.into(), description: "test".into(), input_schema, hints: ToolHints::default() };
+        Self { does, spec: Arc::new(spec) }
+    }
+}
+
+#[async_trait]
+impl Tool for TestTool {
+    fn spec(&self) -> &Arc<ToolSpec> {
+        &self.spec
+    }
+
+    async fn call(&self, _: &ToolCx, call: &ToolCall) -> Result<Vec<Content>, Fault> {
+        match self.does {
+            Does::Echo => Ok(vec![Content::Text(call.arguments.clone())]),
+            Does::Fail => Err(Fault::NotFound { message: "there is no such file".into() }),
+            Does::Panic => panic!("on purpose"),
+            Does::Wait => std::future::pending().await,
+        }
+    }
+}
+
+// ---- the loop
+
+#[tokio::test]
+async fn without_a_tool_call_the_first_reply_is_the_answer() {
+    assert_snapshot!(run(agent([text("done")])).await, @r"
+    user: go
+    assistant: done
+    => answer: done
+    ");
+}
+
+#[tokio::test]
+async fn whatever_a_tool_does_the_model_gets_a_result_and_the_loop_goes_on() {
+    let script = [
+        calls(&[("a", "echo", r#"{"x":1}"#), ("b", "fail", "{}"), ("c", "panic", "{}"), ("d", "nope", "{}"), ("e", "echo", "{x")]),
+        text("done"),
+    ];
+    assert_snapshot!(run(agent(script)).await, @r#"
+    user: go
+    assistant: echo#a({"x":1}) | fail#b({}) | panic#c({}) | nope#d({}) | echo#e({x)
+    tool: #a {"x":1}
+    tool: #b error: there is no such file
+    tool: #c error: the tool crashed; its other calls are not affected
+    tool: #d error: tool not found: nope; there are: echo, fail, panic, wait
+    tool: #e error: the arguments are not a JSON object: key must be a string at line 1 column 2
+    assistant: done
+    => answer: done
+    "#);
+}
+
+#[tokio::test]
+async fn calls_run_side_by_side_and_results_keep_their_order() {
+    struct Meet(Arc<ToolSpec>, Barrier, AtomicUsize);
+    #[async_trait]
+    impl Tool for Meet {
+        fn spec(&self) -> &Arc<ToolSpec> {
+            &self.0
+        }
+        async fn call(&self, _: &ToolCx, call: &ToolCall) -> Result<Vec<Content>, Fault> {
+            // All three must be here before any goes on: one after the other would never end.
+            self.1.wait().await;
+            let place = self.2.fetch_add(1, Ordering::SeqCst);
+            Ok(vec![Content::Text(format!("{} of {}", place.min(0), call.arguments))])
+        }
+    }
+    let mut agent = agent([calls(&[("a", "meet", "{\"n\":1}"), ("b", "meet", "{\"n\":2}"), ("c", "meet", "{\"n\":3}")]), text("met")]);
+    let input_schema = serde_json::value::to_raw_value(&serde_json::json!({"type": "object"})).unwrap().into();
+    let spec = ToolSpec { name: "meet".into(), description: String::new(), input_schema, hints: ToolHints::default() };
+    agent.tools.register(Arc::new(Meet(Arc::new(spec), Barrier::new(3), AtomicUsize::new(0)))).unwrap();
+    assert_snapshot!(run(agent).await, @r#"
+    user: go
+    assistant: meet#a({"n":1}) | meet#b({"n":2}) | meet#c({"n":3})
+    tool: #a 0 of {"n":1}
+    tool: #b 0 of {"n":2}
+    tool: #c 0 of {"n":3}
+    assistant: met
+    => answer: met
+    "#);
+}
+
+#[tokio::test]
+async fn ids_that_a_vendor_reuses_are_made_unique() {
+    let script = [calls(&[("x", "echo", "{}"), ("x", "echo", "{}")]), calls(&[("x", "echo", "{}"), ("", "echo", "{}")]), text("done")];
+    assert_snapshot!(run(agent(script)).await, @r"
+    user: go
+    assistant: echo#x({}) | echo#call_2({})
+    tool: #x {}
+    tool: #call_2 {}
+    assistant: echo#call_3({}) | echo#call_4({})
+    tool: #call_3 {}
+    tool: #call_4 {}
+    assistant: done
+    => answer: done
+    ");
+}
+
+#[tokio::test]
+async fn the_bound_on_turns_is_an_error_of_its_own() {
+    let mut agent = agent([calls(&[("a", "echo", "{}")]), calls(&[("b", "echo", "{}")]), text("too late")]);
+    agent.max_iterations = 2;
+    assert_snapshot!(run(agent).await, @r"
+    user: go
+    assistant: echo#a({})
+    tool: #a {}
+    assistant: echo#b({})
+    tool: #b {}
+    => failed: no answer after 2 turns
+    ");
+}
+
+#[tokio::test]
+async fn a_reply_that_is_cut_off_is_no_answer_and_its_calls_are_not_run() {
+    assert_snapshot!(run(agent([stopped(text("half of"), StopReason::MaxTokens)])).await, @r"
+    user: go
+    assistant: half of
+    => failed: the model's reply was cut off before its end
+    ");
+    let script = [stopped(calls(&[("a", "echo", "{\"text\":\"ha")]), StopReason::MaxTokens)];
+    assert_snapshot!(run(agent(script)).await, @r#"
+    user: go
+    assistant: echo#a({"text":"ha)
+    tool: #a error: The call was not run: the reply that made it was cut off.
+    => failed: the model's reply was cut off before its end
+    "#);
+}
+
+#[tokio::test]
+async fn a_refusal_is_no_answer() {
+    assert_snapshot!(run(agent([stopped(text("I won't."), StopReason::Refusal)])).await, @r"
+    user: go
+    assistant: I won't.
+    => failed: the model declined to answer: I won't.
+    ");
+}
+
+#[tokio::test]
+async fn a_model_that_cannot_be_asked_ends_the_run() {
+    let fault = Fault::Unavailable { message: "overloaded".into(), after: None };
+    assert_snapshot!(run(agent([calls(&[("a", "echo", "{}")]), Err(fault)])).await, @r"
+    user: go
+    assistant: echo#a({})
+    tool: #a {}
+    => failed: the model could not be asked: overloaded
+    ");
+}
+
+#[tokio::test]
+async fn a_cancelled_run_leaves_a_valid_chat() {
+    let agent = agent([calls(&[("a", "echo", "{}"), ("b", "wait", "{}")])]);
+    let chat = Chat::new();
+    let run = tokio::time::timeout(Duration::from_millis(30), async {
+        agent.run(&cx(), &chat, vec![Message::user("go")]).await
+    });
+    assert!(run.await.is_err(), "it waits for ever");
+    assert_snapshot!(transcript(&chat.snapshot()), @r"
+    user: go
+    assistant: echo#a({}) | wait#b({})
+    tool: #a error: The call was not run: the run ended before.
+    tool: #b error: The call was not run: the run ended before.
+    ");
+}
+
+#[tokio::test]
+async fn usage_is_counted_and_a_conversation_goes_on() {
+    let agent = agent([calls(&[("a", "echo", "{}")]), text("one"), text("two")]);
+    let chat = Chat::new();
+    let first = agent.run(&cx(), &chat, vec![Message::user("go")]).await.unwrap();
+    assert_eq!((first.iterations, first.usage), (2, Usage { input_tokens: 20, output_tokens: 10, ..Usage::default() }));
+    let second = agent.run(&cx(), &chat, vec![Message::user("and?")]).await.unwrap();
+    assert_eq!((second.iterations, second.usage.total()), (1, 15));
+    assert_eq!(chat.snapshot().iter().filter(|entry| entry.message.role == Role::System).count(), 1);
+}
+
+// ---- effects
+
+type Eval = dyn Fn(&Moment, &Snapshot, Vec<u8>) -> Result<Step, Fault> + Send + Sync;
+
+struct TestEffect {
+    phases: Vec<Phase>,
+    powers: Powers,
+    on_failure: OnFailure,
+    eval: Box<Eval>,
+}
+
+#[async_trait]
+impl Effect for TestEffect {
+    fn name(&self) -> &str {
+        "watch"
+    }
+    fn phases(&self) -> &[Phase] {
+        &self.phases
+    }
+    fn powers(&self) -> &Powers {
+        &self.powers
+    }
+    fn on_failure(&self) -> OnFailure {
+        self.on_failure
+    }
+    async fn eval(&self, _: &RunCx, moment: &Moment, chat: &Snapshot, _: &Arc<[String]>, state: Vec<u8>) -> Result<Step, Fault> {
+        (self.eval)(moment, chat, state)
+    }
+}
+
+const ALL: [Power; 9] = [
+    Power::SeeMessages,
+    Power::SeeArguments,
+    Power::SeeResults,
+    Power::Note,
+    Power::EditResults,
+    Power::Rewrite,
+    Power::HideTools,
+    Power::AskModel,
+    Power::Stop,
+];
+
+fn effect(
+    phase: Phase,
+    powers: &[Power],
+    eval: impl Fn(&Moment, &Snapshot, Vec<u8>) -> Result<Step, Fault> + Send + Sync + 'static,
+) -> Arc<dyn Effect> {
+    let powers = powers.iter().copied().collect();
+    Arc::new(TestEffect { phases: vec![phase], powers, on_failure: OnFailure::Stop, eval: Box::new(eval) })
+}
+
+fn edits(edits: Vec<Edit>) -> Result<Step, Fault> {
+    Ok(Step { state: vec![], action: Action::Edits(edits), wake: None })
+}
+
+fn with(effect: Arc<dyn Effect>, script: impl IntoIterator<Item = Reply>) -> Agent {
+    let mut agent = agent(script);
+    agent.effects.push(effect);
+    agent
+}
+
+#[tokio::test]
+async fn a_note_waits_until_after_the_results() {
+    let note = effect(Phase::AfterModel, &ALL, |moment, _, _| match moment.iteration {
+        0 => edits(vec![Edit::Note("careful".into())]),
+        _ => edits(vec![]),
+    });
+    assert_snapshot!(run(with(note, [calls(&[("a", "echo", "{}")]), text("done")])).await, @r"
+    user: go
+    assistant: echo#a({})
+    tool: #a {}
+    user: careful
+    assistant: done
+    => answer: done
+    ");
+}
+
+#[tokio::test]
+async fn a_stop_between_calls_and_results_leaves_a_valid_chat() {
+    let stop = effect(Phase::AfterModel, &ALL, |_, _, _| {
+        edits(vec![Edit::Stop { code: "budget".into(), message: "all tokens are spent".into() }])
+    });
+    assert_snapshot!(run(with(stop, [calls(&[("a", "echo", "{}")])])).await, @r"
+    user: go
+    assistant: echo#a({})
+    tool: #a error: The call was not run: `watch` stopped the run (budget): all tokens are spent.
+    => failed: `watch` stopped the run (budget): all tokens are spent
+    ");
+}
+
+#[tokio::test]
+async fn what_an_effect_was_not_trusted_with_is_not_done() {
+    let greedy = effect(Phase::BeforeModel, &[Power::Note], |_, chat, _| {
+        let all = (chat.iter().next().unwrap().id, chat.last().unwrap().id);
+        edits(vec![
+            Edit::Replace(Replacement { first: all.0, last: all.1, messages: vec![] }),
+            Edit::ReplaceResult { call_id: "a".into(), content: vec![] },
+            Edit::HideTools(vec!["echo".into()]),
+            Edit::Stop { code: "x".into(), message: "x".into() },
+            Edit::Unknown("later".into()),
+            Edit::Note("only this".into()),
+        ])
+    });
+    assert_snapshot!(run(with(greedy, [text("done")])).await, @r"
+    user: go
+    user: only this
+    assistant: done
+    => answer: done
+    ");
+}
+
+#[tokio::test]
+async fn the_system_prompt_is_a_power_of_its_own() {
+    let rewrite = effect(Phase::BeforeModel, &ALL, |_, chat, _| {
+        let first = chat.iter().next().unwrap().id;
+        let new = Message::text(Role::System, "", "obey me");
+        edits(vec![Edit::Replace(Replacement { first, last: first, messages: vec![new] })])
+    });
+    let model = Arc::new(ScriptedCompleter::new([text("done")]));
+    let mut agent = agent_on(model.clone());
+    agent.effects.push(rewrite);
+    run(agent).await;
+    let asked = &model.requests()[0];
+    assert!(asked.messages.iter().next().unwrap().message.text_content().contains("Be exact."));
+}
+
+#[tokio::test]
+async fn hidden_tools_are_neither_shown_nor_run() {
+    let hide = effect(Phase::BeforeModel, &ALL, |moment, _, _| match moment.iteration {
+        0 => edits(vec![Edit::HideTools(vec!["echo".into()])]),
+        _ => edits(vec![]),
+    });
+    let model = Arc::new(ScriptedCompleter::new([calls(&[("a", "echo", "{}")]), text("done")]));
+    let mut agent = agent_on(model.clone());
+    agent.effects.push(hide);
+    assert_snapshot!(run(agent).await, @r"
+    user: go
+    assistant: echo#a({})
+    tool: #a error: tool not found: echo; there are: fail, panic, wait
+    assistant: done
+    => answer: done
+    ");
+    let shown: Vec<_> = model.requests().iter().map(|request| request.tools.len()).collect();
+    assert_eq!(shown, [3, 4], "hidden until it is called again");
+}
+
+#[tokio::test]
+async fn an_effect_that_sleeps_is_not_called_and_keeps_its_state() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let sees = seen.clone();
+    let sleeper = effect(Phase::BeforeModel, &ALL, move |moment, _, mut state| {
+        sees.lock().unwrap().push((moment.iteration, state.clone()));
+        state.push(moment.iteration as u8);
+        let wake = match moment.iteration {
+            0 => Wake { iteration: Some(2), ..Wake::default() },
+            _ => Wake::default(),
+        };
+        Ok(Step { state, action: Action::Edits(vec![]), wake: Some(wake) })
+    });
+    let script = [calls(&[("a", "echo", "{}")]), calls(&[("b", "echo", "{}")]), calls(&[("c", "echo", "{}")]), text("done")];
+    run(with(sleeper, script)).await;
+    assert_eq!(*seen.lock().unwrap(), [(0, vec![]), (2, vec![0])], "a wake without a field is for ever");
+}
+
+#[tokio::test]
+async fn an_effect_asks_a_model_and_is_called_again_with_the_reply() {
+    let compact = effect(Phase::BeforeModel, &ALL, |moment, chat, state| {
+        if moment.iteration == 0 || state == b"done" {
+            return Ok(Step { state, action: Action::Edits(vec![]), wake: None });
+        }
+        match &moment.reply {
+            None => {
+                let request = CompletionRequest::new(chat.clone(), [].into());
+                Ok(Step { state: b"asked".into(), action: Action::AskModel(Box::new(Ask { model: None, request })), wake: None })
+            }
+            Some(reply) => {
+                assert_eq!(state, b"asked");
+                let summary = reply.clone()?.into_message("").text_content();
+                let range: Vec<_> = chat.iter().skip(1).map(|entry| entry.id).collect();
+                let messages = vec![Message::user(summary)];
+                let (first, last) = (range[0], *range.last().unwrap());
+                let edit = Edit::Replace(Replacement { first, last, messages });
+                Ok(Step { state: b"done".into(), action: Action::Edits(vec![edit]), wake: None })
+            }
+        }
+    });
+    let script = [calls(&[("a", "echo", "{}")]), text("so far: echoed"), text("done")];
+    assert_snapshot!(run(with(compact, script)).await, @r"
+    user: so far: echoed
+    assistant: done
+    => answer: done
+    ");
+}
+
+#[tokio::test]
+async fn an_effect_cannot_ask_for_ever() {
+    let nosy = effect(Phase::BeforeModel, &ALL, |_, chat, _| {
+        let request = CompletionRequest::new(chat.clone(), [].into());
+        Ok(Step { state: vec![], action: Action::AskModel(Box::new(Ask { model: None, request })), wake: None })
+    });
+    let script = (0..100).map(|_| text("yes?")).collect::<Vec<_>>();
+    assert_snapshot!(run(with(nosy, script)).await, @r"
+    user: go
+    => failed: effect `watch` failed: it asked a model more than 8 times in a row
+    ");
+}
+
+#[tokio::test]
+async fn whether_a_run_survives_an_effect_is_for_the_config_to_say() {
+    let fails = |on_failure| {
+        let eval: Box<Eval> = Box::new(|_, _, _| Err(Fault::other("broken")));
+        Arc::new(TestEffect { phases: vec![Phase::BeforeModel], powers: Powers::new(), on_failure, eval })
+    };
+    assert_snapshot!(run(with(fails(OnFailure::Stop), [text("done")])).await, @r"
+    user: go
+    => failed: effect `watch` failed: broken
+    ");
+    assert_snapshot!(run(with(fails(OnFailure::Skip), [text("done")])).await, @r"
+    user: go
+    assistant: done
+    => answer: done
+    ");
+}
+
+// ---- middleware
+
+type After = dyn Fn(&Outcome) -> Result<AfterDecision, Fault> + Send + Sync;
+
+struct TestMiddleware {
+    name: &'static str,
+    before: fn(&[Message]) -> Result<BeforeDecision, Fault>,
+    after: Box<After>,
+    log: Arc<Mutex<Vec<String>>>,
+}
+
+#[async_trait]
+impl Middleware for TestMiddleware {
+    fn name(&self) -> &str {
+        self.name
+    }
+    async fn before(&self, _: &RunCx, input: &[Message]) -> Result<BeforeDecision, Fault> {
+        let input_text: Vec<_> = input.iter().map(Message::text_content).collect();
+        self.log.lock().unwrap().push(format!("{} before {}", self.name, input_text.join("|")));
+        (self.before)(input)
+    }
+    async fn after(&self, _: &RunCx, outcome: &Outcome, _: Vec<u8>) -> Result<AfterDecision, Fault> {
+        let reply = outcome.reply.as_ref().map_or_else(ToString::to_string, Message::text_content);
+        self.log.lock().unwrap().push(format!("{} after {reply} ({})", self.name, outcome.attempt));
+        (self.after)(outcome)
+    }
+}
+
+fn proceed(_: &[Message]) -> Result<BeforeDecision, Fault> {
+    Ok(BeforeDecision::Proceed { input: None, state: vec![] })
+}
+
+fn around(
+    agent: &mut Agent,
+    name: &'static str,
+    before: fn(&[Message]) -> Result<BeforeDecision, Fault>,
+    after: impl Fn(&Outcome) -> Result<AfterDecision, Fault> + Send + Sync + 'static,
+) -> Arc<Mutex<Vec<String>>> {
+    let log = Arc::new(Mutex::new(Vec::new()));
+    agent.middleware.push(Arc::new(TestMiddleware { name, before, after: Box::new(after), log: log.clone() }));
+    log
+}
+
+fn accept(_: &Outcome) -> Result<AfterDecision, Fault> {
+    Ok(AfterDecision::Accept)
+}
+
+#[tokio::test]
+async fn middleware_is_given_the_task_and_the_answer_outermost_first() {
+    let mut agent = agent([text("done")]);
+    let outer = around(
+        &mut agent,
+        "outer",
+        |_| Ok(BeforeDecision::Proceed { input: Some(vec![Message::user("go gently")]), state: vec![] }),
+        accept,
+    );
+    let inner = around(&mut agent, "inner", proceed, |outcome| {
+        let mut message = outcome.reply.clone()?;
+        message.parts = vec![Part::Text("polished".into())];
+        Ok(AfterDecision::Replace(message))
+    });
+    assert_snapshot!(run(agent).await, @r"
+    user: go gently
+    assistant: done
+    => answer: polished
+    ");
+    assert_eq!(*outer.lock().unwrap(), ["outer before go", "outer after polished (0)"]);
+    assert_eq!(*inner.lock().unwrap(), ["inner before go gently", "inner after done (0)"]);
+}
+
+#[tokio::test]
+async fn a_middleware_answers_or_rejects_without_a_run() {
+    let mut first = agent([]);
+    around(&mut first, "cache", |_| Ok(BeforeDecision::Answer(Message::text(Role::Assistant, "cache", "known"))), accept);
+    let inner = around(&mut first, "inner", proceed, accept);
+    assert_snapshot!(run(first).await, @"
+    => answer: known
+    ");
+    assert!(inner.lock().unwrap().is_empty());
+    let mut second = agent([]);
+    around(&mut second, "guard", |_| Ok(BeforeDecision::Reject(Fault::Denied { message: "not that".into() })), accept);
+    assert_snapshot!(run(second).await, @"
+    => failed: `guard` rejected it: not that
+    ");
+}
+
+#[tokio::test]
+async fn a_retry_goes_on_in_the_same_chat_with_feedback() {
+    let mut agent = agent([text("prose"), text("{}")]);
+    let log = around(&mut agent, "json", proceed, |outcome| match outcome.reply.clone()?.text_content() {
+        text if text.starts_with('{') => Ok(AfterDecision::Accept),
+        _ => {
+            let feedback = Some("answer in JSON".into());
+            Ok(AfterDecision::Retry { feedback, delay: Duration::ZERO, state: vec![] })
+        }
+    });
+    assert_snapshot!(run(agent).await, @r"
+    user: go
+    assistant: prose
+    user: answer in JSON
+    assistant: {}
+    => answer: {}
+    ");
+    assert_eq!(*log.lock().unwrap(), ["json before go", "json after prose (0)", "json after {} (1)"]);
+}
+
+#[tokio::test]
+async fn retries_end() {
+    let mut agent = agent((0..9).map(|_| text("no")).collect::<Vec<_>>());
+    around(&mut agent, "never", proceed, |_| {
+        Ok(AfterDecision::Retry { feedback: Some("again".into()), delay: Duration::ZERO, state: vec![] })
+    });
+    assert_snapshot!(run(agent).await, @r"
+    user: go
+    assistant: no
+    user: again
+    assistant: no
+    user: again
+    assistant: no
+    => failed: `never` rejected it: it asked for more than 2 further attempts
+    ");
+}
+
+#[tokio::test]
+async fn a_middleware_that_fails_fails_the_run() {
+    let mut agent = agent([text("done")]);
+    around(&mut agent, "broken", proceed, |_| Err(Fault::other("out of ideas")));
+    assert_snapshot!(run(agent).await, @r"
+    user: go
+    assistant: done
+    => failed: middleware `broken` failed: out of ideas
+    ");
+}
+
+#[test]
+fn only_a_model_that_cannot_be_asked_is_the_providers_failure() {
+    use shelly_host::error::ErrorKind;
+    assert_eq!(RunError::Model(Fault::other("x")).kind(), ErrorKind::Provider);
+    assert_eq!(RunError::MaxIterations(1).kind(), ErrorKind::Run);
+    assert_eq!(RunError::Cut.kind(), ErrorKind::Run);
+}

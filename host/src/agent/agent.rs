@@ -53,6 +53,7 @@ pub struct Answer {
 
 /// Why a run has no answer.
 #[derive(Debug, Clone, thiserror::Error)]
+#[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
 pub enum RunError {
     /// The model could not be asked.
     #[error("the model could not be asked")]

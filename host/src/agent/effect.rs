@@ -28,7 +28,7 @@ pub trait Effect: Send + Sync {
 
     /// Whether the run goes on if it fails.
     fn on_failure(&self) -> OnFailure {
-        OnFailure::Fail
+        OnFailure::Stop
     }
 
     /// Looks and answers. `chat` stands still during the call; `tools` are the names of the agent's tools before any
@@ -63,9 +63,9 @@ pub enum Phase {
 pub enum OnFailure {
     /// It ends.
     #[default]
-    Fail,
-    /// It goes on; the failure is reported.
-    Continue,
+    Stop,
+    /// It goes on without what the effect would have done; the failure is reported.
+    Skip,
 }
 
 /// What an effect is told unasked.
@@ -93,6 +93,7 @@ pub struct Moment {
 
 /// One change.
 #[derive(Debug, Clone)]
+#[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
 pub enum Edit {
     /// Adds a user message; after the results if calls are open.
     Note(String),
@@ -210,7 +211,8 @@ struct Running<'a> {
 
 impl<'a> Effects<'a> {
     pub fn new(effects: &'a [Arc<dyn Effect>], agent: EffectsOf<'a>) -> Self {
-        let start = |effect: &'a Arc<dyn Effect>| Running { effect: &**effect, state: vec![], wake: None, hidden: vec![] };
+        let start =
+            |effect: &'a Arc<dyn Effect>| Running { effect: &**effect, state: vec![], wake: None, hidden: vec![] };
         Self { agent, running: effects.iter().map(start).collect() }
     }
 
@@ -224,7 +226,8 @@ impl<'a> Effects<'a> {
     pub async fn eval(&mut self, moment: &mut Moment, usage: &mut Usage) -> Result<(), RunError> {
         let agent = self.agent;
         for running in &mut self.running {
-            if !running.effect.phases().contains(&moment.phase) || running.wake.is_some_and(|wake| !wake.is_due(moment)) {
+            if !running.effect.phases().contains(&moment.phase) || running.wake.is_some_and(|wake| !wake.is_due(moment))
+            {
                 continue;
             }
             match running.step(agent, moment, usage).await {
@@ -240,28 +243,32 @@ impl Running<'_> {
     /// One step, with as many questions to a model as it asks.
     async fn step(&mut self, agent: EffectsOf<'_>, moment: &mut Moment, usage: &mut Usage) -> Result<Vec<Edit>, Fault> {
         let chat = agent.chat.snapshot();
-        for _ in 0..=limits::ASKS_IN_A_ROW {
+        for asked in 0..=limits::ASKS_IN_A_ROW {
             let state = self.state.clone();
             let step = self.effect.eval(agent.cx, moment, &chat, agent.tools, state).await;
             moment.reply = None;
             let step = step?;
             if step.state.len() > limits::STATE_BYTES {
-                let message = format!("its state has {} bytes, at most {} are kept", step.state.len(), limits::STATE_BYTES);
+                let message =
+                    format!("its state has {} bytes, at most {} are kept", step.state.len(), limits::STATE_BYTES);
                 return Err(Fault::TooLarge { message });
             }
             self.state = step.state;
             self.wake = step.wake;
             match step.action {
                 Action::Edits(edits) if edits.len() > limits::EDITS_PER_STEP => {
-                    let message = format!("it asked for {} edits, at most {} are made", edits.len(), limits::EDITS_PER_STEP);
+                    let message =
+                        format!("it asked for {} edits, at most {} are made", edits.len(), limits::EDITS_PER_STEP);
                     return Err(Fault::TooLarge { message });
                 }
                 Action::Edits(edits) => return Ok(edits),
+                Action::AskModel(_) if asked == limits::ASKS_IN_A_ROW => break,
                 Action::AskModel(ask) => moment.reply = Some(self.ask(agent, *ask, usage).await),
             }
         }
-        moment.reply = None;
-        Err(Fault::Exhausted { message: format!("it asked a model more than {} times in a row", limits::ASKS_IN_A_ROW) })
+        Err(Fault::Exhausted {
+            message: format!("it asked a model more than {} times in a row", limits::ASKS_IN_A_ROW),
+        })
     }
 
     async fn ask(&self, agent: EffectsOf<'_>, ask: Ask, usage: &mut Usage) -> Result<Completion, Fault> {
@@ -287,8 +294,12 @@ impl Running<'_> {
             let name = edit.name();
             let event = match self.make(agent.chat, edit) {
                 Ok(Made::Stop { code, message }) => return Err(RunError::Stopped { by: effect.into(), code, message }),
-                Ok(Made::Change) => Event::EffectEdited { agent: agent.cx.agent.clone(), effect: effect.into(), edit: name },
-                Err(reason) => {
+                Ok(Made::Change) => {
+                    Event::EffectEdited { agent: agent.cx.agent.clone(), effect: effect.into(), edit: name }
+                }
+                Err(mut reason) => {
+                    // It may quote what the effect said.
+                    reason.truncate(reason.floor_char_boundary(limits::ERROR_BYTES));
                     Event::EffectRefused { agent: agent.cx.agent.clone(), effect: effect.into(), edit: name, reason }
                 }
             };
@@ -332,8 +343,8 @@ impl Running<'_> {
     async fn failed(&mut self, cx: &RunCx, fault: Fault) -> Result<(), RunError> {
         let effect = self.effect.name().to_owned();
         match self.effect.on_failure() {
-            OnFailure::Fail => Err(RunError::Effect { name: effect, fault }),
-            OnFailure::Continue => {
+            OnFailure::Stop => Err(RunError::Effect { name: effect, fault }),
+            OnFailure::Skip => {
                 let event = Event::EffectFailed { agent: cx.agent.clone(), effect, reason: fault.to_string() };
                 cx.events.emit(event).await;
                 Ok(())

@@ -27,6 +27,7 @@ pub trait Middleware: Send + Sync {
 
 /// What to do with a run that has not begun.
 #[derive(Debug, Clone)]
+#[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
 pub enum BeforeDecision {
     /// Run, with `input` in place of the input if there is one; `state` is for `after`.
     Proceed { input: Option<Vec<Message>>, state: Vec<u8> },
@@ -49,6 +50,7 @@ pub struct Outcome {
 
 /// What to do with a run that has ended.
 #[derive(Debug, Clone)]
+#[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
 pub enum AfterDecision {
     /// Leave it.
     Accept,

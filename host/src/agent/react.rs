@@ -60,7 +60,8 @@ pub(super) async fn run(
         let hidden = effects.hidden_tools();
         let tools = if hidden.is_empty() { agent.tools.clone() } else { agent.tools.without(&hidden) };
 
-        let completion = complete(agent, cx, CompletionRequest::new(chat.snapshot(), tools.specs()), iteration, spent).await?;
+        let completion =
+            complete(agent, cx, CompletionRequest::new(chat.snapshot(), tools.specs()), iteration, spent).await?;
         last_usage = Some(completion.usage);
         let stop = completion.stop.clone();
         let message = completion.into_message(&agent.name);
@@ -140,7 +141,9 @@ async fn run_calls(tools: &ToolBox, cx: &ToolCx, open: &OpenCalls) -> Vec<ToolRe
         }
     };
     let most = limits::CALLS_PER_REPLY;
-    results.extend(beyond.iter().map(|call| ToolResult::error(&call.id, format!("at most {most} calls of one reply are run"))));
+    results.extend(
+        beyond.iter().map(|call| ToolResult::error(&call.id, format!("at most {most} calls of one reply are run"))),
+    );
     results
 }
 

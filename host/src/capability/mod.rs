@@ -112,7 +112,9 @@ impl Grant {
     pub fn meet(&self, wants: &Wants) -> Grant {
         let narrowed = |file: &FileGrant, wanted: Access| FileGrant { access: file.access.min(wanted), ..file.clone() };
         Grant {
-            files: wants.files.map_or_else(Vec::new, |wanted| self.files.iter().map(|file| narrowed(file, wanted)).collect()),
+            files: wants
+                .files
+                .map_or_else(Vec::new, |wanted| self.files.iter().map(|file| narrowed(file, wanted)).collect()),
             clock: self.clock && wants.clock,
             random: self.random && wants.random,
             chat: self.chat && wants.chat,
@@ -138,7 +140,10 @@ impl Grant {
         match wants.files {
             Some(wanted) if self.files.is_empty() => {
                 let mode = if wanted == Access::Write { "write" } else { "read" };
-                missing.push(Missing { capability: "files".into(), line: format!("files: [{{path: FOLDER, mode: {mode}}}]") });
+                missing.push(Missing {
+                    capability: "files".into(),
+                    line: format!("files: [{{path: FOLDER, mode: {mode}}}]"),
+                });
             }
             _ => {}
         }
@@ -176,8 +181,14 @@ mod tests {
 
     #[test]
     fn a_plugin_gets_what_it_wants_and_is_given() {
-        let given = Grant { files: vec![file(Access::Write)], clock: true, powers: [Power::Note].into(), ..Grant::default() };
-        let wants = Wants { files: Some(Access::Read), random: true, powers: [Power::Note, Power::Stop].into(), ..Wants::default() };
+        let given =
+            Grant { files: vec![file(Access::Write)], clock: true, powers: [Power::Note].into(), ..Grant::default() };
+        let wants = Wants {
+            files: Some(Access::Read),
+            random: true,
+            powers: [Power::Note, Power::Stop].into(),
+            ..Wants::default()
+        };
         let got = given.meet(&wants);
         assert_eq!(got.files, [file(Access::Read)], "no more than it asked for");
         assert!(!got.clock && !got.random);

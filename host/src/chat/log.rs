@@ -157,13 +157,17 @@ impl Chat {
 
     /// Adds a user message of the host or an effect; after the results if calls are open.
     pub fn note(&self, sender: &str, text: impl Into<String>) {
-        let note = Message::text(Role::User, sender, text);
+        let mut note = Message::text(Role::User, sender, text);
+        // So that a provider can tell it from the task.
+        note.meta.push(("shelly.note".into(), "true".into()));
         self.append_as(note, true).expect("a note has neither calls nor results and is no system message");
     }
 
     fn append_as(&self, message: Message, note: bool) -> Result<(), EditError> {
         if message.tool_calls().next().is_some() || message.tool_results().next().is_some() {
-            return Err(EditError::Unpaired("a message with calls or results can only be a reply or its answer".into()));
+            return Err(EditError::Unpaired(
+                "a message with calls or results can only be a reply or its answer".into(),
+            ));
         }
         let mut log = self.lock();
         if message.role == Role::System && !log.entries.is_empty() {
@@ -263,7 +267,14 @@ impl Log {
     fn push(&mut self, message: Message, group: Option<u64>, note: bool) {
         let tokens = message.tokens();
         self.tokens += u64::from(tokens);
-        self.entries.push_back(Entry { id: self.next_id, message: Arc::new(message), tokens, group, note, edited: false });
+        self.entries.push_back(Entry {
+            id: self.next_id,
+            message: Arc::new(message),
+            tokens,
+            group,
+            note,
+            edited: false,
+        });
         self.next_id += 1;
     }
 
@@ -291,7 +302,8 @@ impl Log {
 
     /// A border between two positions must not run through a group.
     fn check_group_border(&self, position: usize) -> Result<(), EditError> {
-        let (Some(before), Some(after)) = (position.checked_sub(1).and_then(|p| self.entries.get(p)), self.entries.get(position))
+        let (Some(before), Some(after)) =
+            (position.checked_sub(1).and_then(|p| self.entries.get(p)), self.entries.get(position))
         else {
             return Ok(());
         };
@@ -325,7 +337,9 @@ fn check_pairs(messages: &[Message], may_begin_with_system: bool) -> Result<(), 
                 Part::ToolCall(call) => open.push(&call.id),
                 Part::ToolResult(result) => {
                     let call = open.iter().position(|id| *id == result.call_id);
-                    let call = call.ok_or_else(|| EditError::Unpaired(format!("result of `{}` without its call", result.call_id)))?;
+                    let call = call.ok_or_else(|| {
+                        EditError::Unpaired(format!("result of `{}` without its call", result.call_id))
+                    })?;
                     open.remove(call);
                 }
                 _ => {}
@@ -395,12 +409,21 @@ mod tests {
     }
 
     fn reply(ids: &[&str]) -> Message {
-        Message { sender: "a".into(), role: Role::Assistant, parts: ids.iter().map(|id| call(id)).collect(), meta: vec![] }
+        Message {
+            sender: "a".into(),
+            role: Role::Assistant,
+            parts: ids.iter().map(|id| call(id)).collect(),
+            meta: vec![],
+        }
     }
 
     fn shape(chat: &Chat) -> String {
         let line = |entry: &Entry| match entry.message.role {
-            Role::Tool => entry.message.tool_results().map(|r| format!("={}{}", r.call_id, if r.is_error { "!" } else { "" })).collect(),
+            Role::Tool => entry
+                .message
+                .tool_results()
+                .map(|r| format!("={}{}", r.call_id, if r.is_error { "!" } else { "" }))
+                .collect(),
             Role::Assistant => entry.message.tool_calls().map(|c| format!("?{}", c.id)).collect::<String>(),
             Role::System => "S".into(),
             Role::User => "U".into(),
@@ -439,7 +462,11 @@ mod tests {
         let chat = Chat::new();
         drop(chat.reply(reply(&["x", "", "x"])));
         drop(chat.reply(reply(&["x"])));
-        let ids: Vec<_> = chat.snapshot().iter().flat_map(|e| e.message.tool_calls().map(|c| c.id.clone()).collect::<Vec<_>>()).collect();
+        let ids: Vec<_> = chat
+            .snapshot()
+            .iter()
+            .flat_map(|e| e.message.tool_calls().map(|c| c.id.clone()).collect::<Vec<_>>())
+            .collect();
         assert_eq!(ids.iter().collect::<HashSet<_>>().len(), 4, "{ids:?}");
     }
 

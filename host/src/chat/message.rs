@@ -111,7 +111,10 @@ impl Message {
 
     /// The text parts, one after the other.
     pub fn text_content(&self) -> String {
-        self.parts.iter().filter_map(|part| if let Part::Text(text) = part { Some(text.as_str()) } else { None }).collect()
+        self.parts
+            .iter()
+            .filter_map(|part| if let Part::Text(text) = part { Some(text.as_str()) } else { None })
+            .collect()
     }
 
     /// The tool calls in order.

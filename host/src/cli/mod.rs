@@ -5,6 +5,7 @@ mod render;
 mod run;
 
 use std::{
+    any::Any,
     panic::{self, AssertUnwindSafe},
     path::PathBuf,
     process::ExitCode,
@@ -12,6 +13,7 @@ use std::{
 };
 
 use clap::{Parser, Subcommand, error::ErrorKind as ClapKind};
+use render::Output;
 
 use crate::{
     app::Environment,
@@ -21,7 +23,7 @@ use crate::{
 
 /// Runs LLM agents whose tools, effects, middleware and models are sandboxed WebAssembly components.
 #[derive(Parser)]
-#[command(name = "shelly-host", version, arg_required_else_help = true, after_help = EXIT_CODES)]
+#[command(name = "shelly-host", bin_name = "shelly-host", version, arg_required_else_help = true, after_help = AFTER_HELP)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -30,14 +32,24 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Run(run::Run),
-    /// Look at plugins.
+    /// List plugins, or look into one.
     #[command(subcommand)]
     Plugin(plugin::Plugin),
 }
 
-const EXIT_CODES: &str = "\
-Exit codes: 0 an answer, 1 the run failed, 2 wrong usage or config, 3 a plugin could not be loaded, \
-4 the model could not be asked, 70 a bug of ours, 130 cancelled with Ctrl-C.";
+const AFTER_HELP: &str = "\
+Examples:
+  shelly-host run \"How many words are in README.md?\"
+  shelly-host plugin list --plugins plugins
+
+Exit codes:
+    0  an answer
+    1  the run failed
+    2  wrong usage, config or task
+    3  a plugin that is needed cannot be used
+    4  the model could not be asked
+   70  a bug of ours
+  130  cancelled with Ctrl-C";
 
 /// Runs the command that the process was called with.
 pub fn main() -> ExitCode {
@@ -47,14 +59,38 @@ pub fn main() -> ExitCode {
     let code = panic::catch_unwind(AssertUnwindSafe(|| match Cli::try_parse() {
         Ok(cli) => execute(cli.command),
         Err(error) => {
-            let _ = error.print();
-            match error.kind() {
-                ClapKind::DisplayHelp | ClapKind::DisplayVersion => 0,
-                _ => ErrorKind::Usage.exit_code(),
+            let is_error = !matches!(error.kind(), ClapKind::DisplayHelp | ClapKind::DisplayVersion);
+            // Who reads JSON reads no usage text.
+            if is_error && let Some(output) = wanted_output() {
+                return render::failed(&wrong_usage(&error), output);
             }
+            let _ = error.print();
+            if is_error { ErrorKind::Usage.exit_code() } else { 0 }
         }
     }));
-    ExitCode::from(code.unwrap_or_else(|panic| render::failed(&bug(&*panic), render::Output::Text)))
+    let failed = |panic: Box<dyn Any + Send>| render::failed(&bug(&*panic), wanted_output().unwrap_or(Output::Text));
+    ExitCode::from(code.unwrap_or_else(failed))
+}
+
+/// The machine-readable output that the command line asks for, as far as can be told if it is wrong.
+fn wanted_output() -> Option<Output> {
+    let arguments: Vec<_> = std::env::args_os().skip(1).take_while(|argument| argument != "--").collect();
+    let value = |at: usize| match arguments[at].to_str()?.strip_prefix("--output")? {
+        "" => arguments.get(at + 1)?.to_str(),
+        rest => rest.strip_prefix('='),
+    };
+    (0..arguments.len()).rev().find_map(value).and_then(|value| match value {
+        "json" => Some(Output::Json),
+        "events" => Some(Output::Events),
+        _ => None,
+    })
+}
+
+fn wrong_usage(error: &clap::Error) -> Report {
+    let text = error.to_string();
+    let what = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
+    let what = what.split_whitespace().collect::<Vec<_>>().join(" ");
+    Report::new(ErrorKind::Usage, what).hint("see shelly-host --help")
 }
 
 fn execute(command: Command) -> u8 {
@@ -64,7 +100,7 @@ fn execute(command: Command) -> u8 {
     }
 }
 
-fn bug(panic: &(dyn std::any::Any + Send)) -> Report {
+fn bug(panic: &(dyn Any + Send)) -> Report {
     let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
     Report::new(ErrorKind::Bug, "this is a bug in shelly-host")
         .cause(text.unwrap_or("it panicked"))

@@ -13,7 +13,9 @@ use crate::{
 
 #[derive(Subcommand)]
 pub enum Plugin {
-    /// List the plugins of the config's directories and of --plugins, the bad ones too.
+    /// List the plugins of the config's `plugin_dirs` and of --plugins.
+    ///
+    /// Those that cannot be used are listed too, with the reason on standard error and exit code 3.
     List {
         /// The config; without it .shelly/config.yaml or shelly.yaml, if there is one.
         #[arg(long, value_name = "FILE")]
@@ -22,15 +24,17 @@ pub enum Plugin {
         #[arg(long, value_name = "DIR")]
         plugins: Vec<PathBuf>,
         /// How to print them.
-        #[arg(long, value_enum, default_value_t = Format::Text)]
+        #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
         output: Format,
     },
-    /// Show what a plugin is, what it imports and wants, and the tools that it has. It is run once, with nothing granted.
+    /// Show what a plugin is, what it imports and wants, and its tools.
+    ///
+    /// It is started once in its sandbox, with nothing granted, to ask for its tools.
     Inspect {
-        /// A plugin's folder, or a component.
+        /// A plugin's folder, or a component's file.
         path: PathBuf,
         /// How to print it.
-        #[arg(long, value_enum, default_value_t = Format::Text)]
+        #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
         output: Format,
     },
 }
@@ -63,7 +67,7 @@ fn list(config: Option<&PathBuf>, plugins: &[PathBuf], output: Format) -> Result
     directories.extend_from_slice(plugins);
     if directories.is_empty() {
         return Err(Report::new(ErrorKind::Usage, "there is no plugin directory")
-            .hint("give one with --plugins, or name some under `plugin_dirs` in the config"));
+            .hint("name one with --plugins, or under `plugin_dirs` in the config"));
     }
     let catalog = PluginCatalog::scan(&directories)?;
     match output {
@@ -75,17 +79,22 @@ fn list(config: Option<&PathBuf>, plugins: &[PathBuf], output: Format) -> Result
             say(&serde_json::Value::Array(catalog.iter().map(row).collect()).to_string());
         }
         Format::Text => {
-            let width = catalog.iter().map(|(id, _)| id.chars().count()).max().unwrap_or(0);
-            for (id, plugin) in catalog.iter() {
-                match plugin {
-                    Ok(package) => {
-                        let kinds: Vec<_> = package.manifest.kinds.iter().map(|kind| kind.name()).collect();
-                        let (kinds, about) = (kinds.join(", "), escaped(&package.manifest.description));
-                        let (size, digest) = (size(package.size), &package.digest.to_string()[..12]);
-                        say(&format!("{id:width$}  {kinds:16}  {size:>9}  {digest}  {about}"));
-                    }
-                    Err(_) => say(&format!("{:width$}  cannot be used", escaped(id))),
+            let mut rows = vec![["PLUGIN", "KINDS", "SIZE", "WANTS", "ABOUT"].map(str::to_owned)];
+            rows.extend(catalog.iter().map(|(id, plugin)| match plugin {
+                Ok(package) => {
+                    let manifest = &package.manifest;
+                    let kinds: Vec<_> = manifest.kinds.iter().map(|kind| kind.name()).collect();
+                    let wants: Vec<_> =
+                        Grant::default().missing(&manifest.wants).into_iter().map(|missing| missing.capability).collect();
+                    let (kinds, wants, about) = (kinds.join(", "), wants.join(", "), escaped(&manifest.description));
+                    [id.into(), kinds, size(package.size), if wants.is_empty() { "-".into() } else { wants }, about]
                 }
+                Err(_) => [escaped(id), "cannot be used".into(), "-".into(), "-".into(), "-".into()],
+            }));
+            let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+            let (plugin, kinds, size, wants) = (width(0), width(1), width(2), width(3));
+            for [id, of_kinds, of_size, wanted, about] in &rows {
+                say(&format!("{id:plugin$}  {of_kinds:kinds$}  {of_size:>size$}  {wanted:wants$}  {about}"));
             }
         }
     }
@@ -99,6 +108,14 @@ fn list(config: Option<&PathBuf>, plugins: &[PathBuf], output: Format) -> Result
 }
 
 fn inspect(path: &Path, output: Format) -> Result<u8, Report> {
+    if !path.exists() {
+        return Err(Report::new(ErrorKind::Usage, format!("there is no {}", path.display()))
+            .hint("name a plugin's folder, or a component's file"));
+    }
+    if path.is_dir() && !path.join("plugin.toml").exists() {
+        return Err(Report::new(ErrorKind::Usage, format!("there is no plugin.toml in {}", path.display()))
+            .hint("name a plugin's folder; for a directory of plugins use shelly-host plugin list --plugins"));
+    }
     let package = if path.is_dir() { PluginPackage::read(path) } else { PluginPackage::read_file(path) };
     let package = std::sync::Arc::new(package.map_err(|error| error.report())?);
     let manifest = &package.manifest;
@@ -139,9 +156,10 @@ fn inspect(path: &Path, output: Format) -> Result<u8, Report> {
         let first = spec.description.lines().next().unwrap_or_default();
         say(&format!("tool         {}: {}", spec.name, escaped(first)));
         let schema: serde_json::Value = serde_json::from_str(spec.input_schema.get()).unwrap_or_default();
-        let required = |name: &str| schema["required"].as_array().is_some_and(|list| list.iter().any(|item| item == name));
+        let required =
+            |name: &str| schema["required"].as_array().is_some_and(|list| list.iter().any(|item| item == name));
         for (name, property) in schema["properties"].as_object().into_iter().flatten() {
-            let kind = property["type"].as_str().unwrap_or("any");
+            let kind = type_name(property);
             let optional = if required(name) { "" } else { ", optional" };
             let about = property["description"].as_str().unwrap_or_default();
             say(&format!("               {} ({kind}{optional}) {}", escaped(name), escaped(about)));
@@ -164,6 +182,21 @@ fn summary(package: &PluginPackage) -> serde_json::Value {
         "digest": format!("sha256:{}", package.digest),
         "folder": package.folder,
     })
+}
+
+/// The type of a property as a person says it; that it may be null is not said.
+fn type_name(schema: &serde_json::Value) -> String {
+    use serde_json::Value;
+    let names = |list: &[Value], name: &dyn Fn(&Value) -> String| {
+        let names: Vec<_> = list.iter().map(name).filter(|name| name != "null").collect();
+        names.join(" or ")
+    };
+    match (&schema["type"], &schema["anyOf"]) {
+        (Value::String(name), _) => escaped(name),
+        (Value::Array(list), _) => names(list, &|name| escaped(name.as_str().unwrap_or("any"))),
+        (_, Value::Array(list)) => names(list, &type_name),
+        _ => "any".into(),
+    }
 }
 
 fn size(bytes: u64) -> String {

@@ -77,7 +77,8 @@ pub fn failed(report: &Report, output: Output) -> u8 {
 pub fn cancelled(output: Output) -> u8 {
     const CODE: u8 = 130;
     if output != Output::Text {
-        say(&json!({ "event": "result", "ok": false, "error": { "kind": "cancelled" }, "exit_code": CODE }).to_string());
+        let error = json!({ "kind": "cancelled", "message": "cancelled", "causes": [], "hint": null });
+        say(&json!({ "event": "result", "ok": false, "error": error, "exit_code": CODE }).to_string());
     }
     tell("cancelled\n");
     CODE
@@ -87,11 +88,13 @@ pub fn cancelled(output: Output) -> u8 {
 pub struct Progress {
     output: Output,
     verbose: bool,
+    /// What is told once the run has begun: the first event is that it has.
+    held: Vec<Event>,
 }
 
 impl Progress {
     pub fn new(output: Output, verbose: bool) -> Self {
-        Self { output, verbose }
+        Self { output, verbose, held: Vec::new() }
     }
 
     /// What was found before the run.
@@ -100,15 +103,21 @@ impl Progress {
             tell(&format!("{DIM}{}{PLAIN}\n", escaped(note)));
         }
         for warning in &prepared.warnings {
-            self.show(&Event::Warning { message: warning.clone() });
+            let event = Event::Warning { message: warning.clone() };
+            match self.output {
+                Output::Events => self.held.push(event),
+                Output::Text | Output::Json => self.show(&event),
+            }
         }
     }
 
     /// One event: a line of JSON on standard output, or a line for people on standard error.
     pub fn show(&mut self, event: &Event) {
         if self.output == Output::Events {
-            if let Ok(line) = serde_json::to_string(event) {
-                say(&line);
+            for event in std::iter::once(event).chain(&std::mem::take(&mut self.held)) {
+                if let Ok(line) = serde_json::to_string(event) {
+                    say(&line);
+                }
             }
             return;
         }
@@ -129,7 +138,10 @@ impl Progress {
                 };
                 let (turn, time) = (iteration + 1, time(*duration));
                 let (input, output) = (usage.total() - usage.output_tokens, usage.output_tokens);
-                format!("{DIM}{}{PLAIN} turn {turn}: the model {does} ({time}, {input} tokens in, {output} out)", escaped(agent))
+                format!(
+                    "{DIM}{}{PLAIN} turn {turn}: the model {does} ({time}, {input} tokens in, {output} out)",
+                    escaped(agent)
+                )
             }
             Event::ToolStarted { agent, tool, origin, arguments, .. } => {
                 let (agent, tool, origin) = (escaped(agent), escaped(tool), escaped(origin));
@@ -199,12 +211,13 @@ const PLAIN: &str = "\x1b[0m";
 /// Writes a line to standard output. Whoever closed it wants no more: that is no error of ours.
 pub fn say(line: &str) {
     let mut out = std::io::stdout().lock();
-    let _ = out.write_all(line.as_bytes()).and_then(|()| if line.ends_with('\n') { Ok(()) } else { out.write_all(b"\n") });
+    let _ =
+        out.write_all(line.as_bytes()).and_then(|()| if line.ends_with('\n') { Ok(()) } else { out.write_all(b"\n") });
     let _ = out.flush();
 }
 
 /// Writes to standard error, without colours where they are not wanted.
-fn tell(text: &str) {
+pub fn tell(text: &str) {
     let _ = anstream::stderr().write_all(text.as_bytes());
 }
 
@@ -227,7 +240,11 @@ pub fn escaped(text: &str) -> String {
         return text.to_owned();
     }
     text.chars().fold(String::with_capacity(text.len()), |mut shown, c| {
-        if acts(c) { shown.extend(c.escape_unicode()) } else { shown.push(c) }
+        if acts(c) {
+            shown.extend(c.escape_unicode())
+        } else {
+            shown.push(c)
+        }
         shown
     })
 }

@@ -13,20 +13,29 @@ use crate::{
     agent::{Answer, RunError},
     app::{App, Prepared},
     chat::{Chat, Message},
-    error::{ErrorKind, Report},
+    error::{ErrorKind, Fault, Report},
     event::{EventSink, RunCx},
     limits,
 };
 
 /// Give an agent a task and print its answer.
 ///
-/// The answer goes to standard output, progress to standard error. Without a config the agent has every plugin that
-/// needs no grant, and the model is one that is found: a key in the environment (OPENAI_API_KEY, XAI_API_KEY,
-/// OPENROUTER_API_KEY), or a local server (Ollama, llama.cpp, vLLM, LM Studio) on its usual port.
+/// The answer goes to standard output, progress to standard error.
+///
+/// Without a config the agent has every plugin that needs no grant, and the model is one that is found: a key in the
+/// environment (OPENAI_API_KEY, XAI_API_KEY, OPENROUTER_API_KEY), or a local server (Ollama, llama.cpp, vLLM, LM
+/// Studio) on its usual port.
 ///
 /// The `offline-model` plugin of the quick start is not an LLM: it is a small deterministic stand-in that picks tools by
 /// the words of the task. For a real model set a key, start a local server, or name one under `providers` in shelly.yaml.
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  shelly-host run \"How many words are in README.md?\"
+  shelly-host run --agent reviewer - < change.diff
+  shelly-host run --output json \"List the files in docs/\" | jq -r .answer
+
+The exit code says how it went: see shelly-host --help.")]
 pub struct Run {
     /// The config; without it .shelly/config.yaml or shelly.yaml, if there is one.
     #[arg(long, value_name = "FILE")]
@@ -41,7 +50,7 @@ pub struct Run {
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
     /// What to print on standard output.
-    #[arg(long, value_enum, default_value_t = Output::Text)]
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Output::Text)]
     output: Output,
     /// Also show what plugins log and what each call of a plugin costs.
     #[arg(long, short)]
@@ -74,7 +83,10 @@ impl Run {
             Ok(End::Answered(prepared, answer)) => {
                 let Prepared { agent, .. } = *prepared;
                 let model = &agent.completer.info().model;
-                render::answered(RunResult { agent: &agent.name, model, answer: &answer, duration: started.elapsed() }, self.output)
+                render::answered(
+                    RunResult { agent: &agent.name, model, answer: &answer, duration: started.elapsed() },
+                    self.output,
+                )
             }
             Ok(End::Cancelled) => render::cancelled(self.output),
             Err(report) => render::failed(&report, self.output),
@@ -117,10 +129,10 @@ impl Run {
 
     fn task(&self) -> Result<String, Report> {
         let usage = |message: &str| Report::new(ErrorKind::Usage, message);
-        let not_utf8 = || usage("the task is not UTF-8").hint("convert it, for example with iconv");
+        let not_utf8 = || usage("the task is not UTF-8 text").hint("convert it, for example with iconv");
         let task = if self.task == "-" {
             if std::io::stdin().is_terminal() {
-                eprintln!("reading the task from standard input; end it with Ctrl-D");
+                render::tell("reading the task from standard input; end it with Ctrl-D\n");
             }
             let mut bytes = Vec::new();
             let most = limits::TASK_BYTES as u64 + 1;
@@ -135,7 +147,9 @@ impl Run {
                 .hint("put it into a file and grant the agent a plugin that reads files"));
         }
         if task.trim().is_empty() {
-            return Err(usage("the task is empty").hint("say what to do: shelly-host run \"How many words are in README.md?\""));
+            return Err(
+                usage("the task is empty").hint("say what to do: shelly-host run \"How many words are in README.md?\"")
+            );
         }
         Ok(task)
     }
@@ -150,6 +164,22 @@ fn run_id() -> String {
     format!("run-{:x}-{:08x}", since.as_millis(), u32::from_le_bytes(chance))
 }
 
+/// What a person can do about a model that cannot be asked; `source` is where it comes from.
+fn how_to_mend(fault: &Fault, source: &str) -> Option<String> {
+    let or = "or use another with --model";
+    Some(match fault {
+        Fault::Denied { .. } => format!("check the key of the model ({source}), {or}"),
+        Fault::NotFound { .. } => format!("check the model's name and address ({source}), {or}"),
+        Fault::Unavailable { .. } | Fault::Timeout { .. } => {
+            format!("check that its server runs, and its address ({source}), {or}")
+        }
+        Fault::RateLimited { .. } => format!("try again later, {or}"),
+        Fault::Exhausted { .. } => format!("check the account at the vendor ({source}), {or}"),
+        Fault::TooLarge { .. } => "give a smaller task, or use a model with a larger window".into(),
+        Fault::Invalid { .. } | Fault::Other { .. } => return None,
+    })
+}
+
 fn explain(prepared: &Prepared, error: &RunError) -> Report {
     let mut report = Report::new(error.kind(), error.to_string());
     if let Some(cause) = std::error::Error::source(error) {
@@ -157,17 +187,20 @@ fn explain(prepared: &Prepared, error: &RunError) -> Report {
     }
     let name = &prepared.agent.name;
     match error {
-        RunError::MaxIterations(_) => {
+        RunError::MaxIterations(most) => {
+            report.message = format!("no answer after {most} {}", if *most == 1 { "turn" } else { "turns" });
             report.hint(format!("raise agents.{name}.options.max_iterations, or give a smaller task"))
         }
         RunError::Cut => report.hint("raise `max_tokens` of the model in the config, or ask for less"),
-        RunError::Model(_) => {
-            let model = prepared.agent.completer.info();
-            report.message = format!("the model `{}` could not be asked", model.name);
-            report
+        RunError::Model(fault) => {
+            report.message = format!("the model `{}` could not be asked", prepared.agent.completer.info().name);
+            match how_to_mend(fault, &prepared.model_source) {
+                Some(hint) => report.hint(hint),
+                None => report,
+            }
         }
         RunError::Effect { name: effect, .. } => {
-            report.hint(format!("set `on_failure: continue` under agents.{name}.plugins.{effect} to go on without it"))
+            report.hint(format!("set `on_failure: skip` under agents.{name}.plugins.{effect} to go on without it"))
         }
         _ => report,
     }

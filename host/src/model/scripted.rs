@@ -65,7 +65,8 @@ impl Completer for ScriptedCompleter {
     async fn complete(&self, _: &RunCx, request: &CompletionRequest, sink: &DeltaSink) -> Result<Completion, Fault> {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner).push(request.clone());
         let next = self.replies.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
-        let reply = next.unwrap_or_else(|| Err(Fault::Exhausted { message: "the script has no more replies".into() }))?;
+        let reply =
+            next.unwrap_or_else(|| Err(Fault::Exhausted { message: "the script has no more replies".into() }))?;
         for part in &reply.parts {
             if let Part::Text(text) = part {
                 sink.emit(Delta::Text(text.clone())).await;

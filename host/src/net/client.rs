@@ -19,9 +19,6 @@ use crate::{error::Fault, limits};
 /// The bytes of a reply as they come; after an error nothing more comes.
 pub type ByteStream = BoxStream<'static, Result<Vec<u8>, Fault>>;
 
-/// The pause before the second attempt where the server names none; doubled for each further one.
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
-
 /// A request to an HTTP server that speaks JSON, and how long it may take.
 pub struct Request {
     /// Where to.
@@ -98,7 +95,7 @@ impl HttpClient {
             Ok(http) => (http, None),
             Err(error) => (builder().tls_certs_only([]).build().map_err(|_| cannot_start(&error))?, Some(root(&error))),
         };
-        Ok(Self { http, first_pause: FIRST_PAUSE, no_roots })
+        Ok(Self { http, first_pause: limits::FIRST_RETRY_PAUSE, no_roots })
     }
 
     /// Posts JSON. Failures that may pass are tried again, unless some of a reply has come.

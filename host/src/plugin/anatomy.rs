@@ -110,8 +110,10 @@ impl Anatomy {
         if !bytes.starts_with(b"\0asm") {
             return Err(Misshapen::NotWasm);
         }
-        let damaged =
-            |error: wasmparser::BinaryReaderError| Misshapen::Damaged { message: error.message().into(), offset: error.offset() as usize };
+        let damaged = |error: wasmparser::BinaryReaderError| Misshapen::Damaged {
+            message: error.message().into(),
+            offset: error.offset() as usize,
+        };
         let (mut imports, mut exports, mut depth) = (Vec::new(), Vec::new(), 0_u32);
         for payload in Parser::new(0).parse_all(bytes) {
             match payload.map_err(damaged)? {
@@ -174,7 +176,9 @@ mod tests {
 
     #[test]
     fn versions_of_one_series_speak_with_each_other() {
-        for (version, speaks_it) in [("0.1.0", true), ("0.1.7", true), ("0.2.0", false), ("1.1.0", false), ("", false), ("0.1", false)] {
+        for (version, speaks_it) in
+            [("0.1.0", true), ("0.1.7", true), ("0.2.0", false), ("1.1.0", false), ("", false), ("0.1", false)]
+        {
             assert_eq!(speaks(version), speaks_it, "{version}");
         }
     }

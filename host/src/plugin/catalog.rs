@@ -1,6 +1,7 @@
 //! The plugins of some directories: what is there, what is wrong with it. Nothing is compiled here.
 
 use std::{
+    collections::HashSet,
     fs,
     io::{self, Read},
     path::{Path, PathBuf},
@@ -18,7 +19,7 @@ use super::{
     manifest::{self, Manifest},
 };
 use crate::{
-    error::{ErrorKind, Report},
+    error::{ErrorKind, Report, why_unreadable},
     limits,
 };
 
@@ -73,7 +74,7 @@ impl PluginPackage {
     /// [`PluginError`].
     pub fn read(folder: &Path) -> Result<Self, PluginError> {
         let manifest = Manifest::read(folder)?;
-        let bytes = read_component(&folder.join(&manifest.component))?;
+        let bytes = read_bounded(&folder.join(&manifest.component), limits::COMPONENT_BYTES)?;
         let anatomy = Anatomy::read(&bytes)
             .map_err(|source| PluginError::Component { path: folder.join(&manifest.component), source })?;
         check(&manifest, &anatomy)?;
@@ -92,9 +93,8 @@ impl PluginPackage {
         {
             return Ok(package);
         }
-        let bytes = read_component(path)?;
-        let anatomy =
-            Anatomy::read(&bytes).map_err(|source| PluginError::Component { path: path.into(), source })?;
+        let bytes = read_bounded(path, limits::COMPONENT_BYTES)?;
+        let anatomy = Anatomy::read(&bytes).map_err(|source| PluginError::Component { path: path.into(), source })?;
         let name = |part: Option<&std::ffi::OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
         let manifest = Manifest::of_anatomy(name(path.file_stem()), name(path.file_name()), &anatomy);
         check(&manifest, &anatomy)?;
@@ -104,7 +104,7 @@ impl PluginPackage {
     /// The component's bytes, if they are still those that were checked.
     pub(super) fn bytes(&self) -> Result<Vec<u8>, PluginError> {
         let path = self.folder.join(&self.manifest.component);
-        let bytes = read_component(&path)?;
+        let bytes = read_bounded(&path, limits::COMPONENT_BYTES)?;
         if Digest::of(&bytes) != self.digest {
             let source = io::Error::other("it was changed after it was checked; run again");
             return Err(PluginError::Unreadable { path, source });
@@ -113,19 +113,19 @@ impl PluginPackage {
     }
 }
 
-/// Reads a component's file, bounded.
-pub(super) fn read_component(path: &Path) -> Result<Vec<u8>, PluginError> {
+/// Reads a file of at most `most` bytes. What is no file, such as a pipe that nobody writes to, is not opened.
+pub(super) fn read_bounded(path: &Path, most: u64) -> Result<Vec<u8>, PluginError> {
     let unreadable = |source| PluginError::Unreadable { path: path.into(), source };
-    let file = fs::File::open(path).map_err(unreadable)?;
-    let metadata = file.metadata().map_err(unreadable)?;
+    let metadata = fs::metadata(path).map_err(unreadable)?;
     if !metadata.is_file() {
         return Err(unreadable(io::Error::other("it is not a file")));
     }
-    if metadata.len() > limits::COMPONENT_BYTES {
-        return Err(PluginError::TooLarge { path: path.into(), size: metadata.len(), most: limits::COMPONENT_BYTES });
+    if metadata.len() > most {
+        return Err(PluginError::TooLarge { path: path.into(), size: metadata.len(), most });
     }
     let mut bytes = Vec::with_capacity(metadata.len() as usize);
-    file.take(limits::COMPONENT_BYTES).read_to_end(&mut bytes).map_err(unreadable)?;
+    let file = fs::File::open(path).map_err(unreadable)?;
+    file.take(most).read_to_end(&mut bytes).map_err(unreadable)?;
     Ok(bytes)
 }
 
@@ -133,7 +133,8 @@ pub(super) fn read_component(path: &Path) -> Result<Vec<u8>, PluginError> {
 fn check(manifest: &Manifest, anatomy: &Anatomy) -> Result<(), PluginError> {
     let id = || manifest.id.clone();
     if manifest.kinds != anatomy.kinds {
-        let list = |kinds: &[super::Kind]| kinds.iter().map(|kind| format!("\"{kind}\"")).collect::<Vec<_>>().join(", ");
+        let list =
+            |kinds: &[super::Kind]| kinds.iter().map(|kind| format!("\"{kind}\"")).collect::<Vec<_>>().join(", ");
         let (said, exported) = (list(&manifest.kinds), list(&anatomy.kinds));
         return Err(PluginError::KindsDiffer { id: id(), said, exported });
     }
@@ -143,6 +144,9 @@ fn check(manifest: &Manifest, anatomy: &Anatomy) -> Result<(), PluginError> {
     for import in &anatomy.imports {
         match imports::need_of_import(import) {
             None => return Err(PluginError::ImportUnsupported { id: id(), import: import.clone() }),
+            Some(imports::Need::Kind(kind)) if !manifest.kinds.contains(&kind) => {
+                return Err(PluginError::OfAnotherKind { id: id(), import: import.clone(), kind });
+            }
             Some(need) if !need.is_asked_for_by(manifest) => {
                 return Err(PluginError::NotAskedFor { id: id(), import: import.clone(), line: need.manifest_line() });
             }
@@ -167,9 +171,13 @@ impl PluginCatalog {
     /// A [`Report`] for a directory that is no directory of plugins at all.
     pub fn scan(directories: &[PathBuf]) -> Result<Self, Report> {
         let mut catalog = Self::default();
+        let mut seen = HashSet::new();
         for directory in directories {
             for folder in plugin_folders(directory)? {
-                catalog.add(&folder);
+                // A directory that is named twice, by config and command line, holds no plugin twice.
+                if seen.insert(folder.canonicalize().unwrap_or_else(|_| folder.clone())) {
+                    catalog.add(&folder);
+                }
             }
         }
         Ok(catalog)
@@ -182,7 +190,11 @@ impl PluginCatalog {
             // What cannot be read has no id: its folder names it.
             Err(_) => match Manifest::read(folder) {
                 Ok(manifest) => manifest.id,
-                Err(_) => folder.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+                Err(_) => {
+                    let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                    // It must not take the name of one that is known.
+                    if self.plugins.contains_key(&name) { folder.display().to_string() } else { name }
+                }
             },
         };
         let plugin = match self.plugins.get(&id) {
@@ -208,16 +220,20 @@ impl PluginCatalog {
 
 fn plugin_folders(directory: &Path) -> Result<Vec<PathBuf>, Report> {
     let usage = |message: String| Report::new(ErrorKind::Usage, message);
-    const HINT: &str = "give the directory that holds plugin folders; each of them holds a plugin.toml and its component";
+    const HINT: &str =
+        "name the directory that holds the plugins' folders; each of those holds a plugin.toml and a component";
     let unreadable = |error: io::Error| {
-        usage(format!("cannot read the plugin directory {}", directory.display())).cause(error).hint(HINT)
+        usage(format!("cannot read the plugin directory {}", directory.display()))
+            .cause(why_unreadable(&error))
+            .hint(HINT)
     };
     if directory.is_file() {
         return Err(usage(format!("{} is a file, not a plugin directory", directory.display())).hint(HINT));
     }
     if directory.join(manifest::FILE).is_file() {
         let parent = directory.canonicalize().ok().and_then(|path| path.parent().map(Path::to_owned));
-        let hint = parent.map_or(HINT.to_owned(), |parent| format!("give the directory around it: {}", parent.display()));
+        let hint =
+            parent.map_or(HINT.to_owned(), |parent| format!("name the directory around it: {}", parent.display()));
         return Err(usage(format!("{} is itself a plugin folder", directory.display())).hint(hint));
     }
     let mut folders = Vec::new();

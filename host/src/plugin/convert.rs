@@ -8,8 +8,8 @@ use super::bindings::types as wit;
 use crate::{
     capability::{Power, Powers},
     chat::{
-        Content, Media, Message, Meta, Opaque, Part, Role, Source, StopReason, Thinking, ToolCall, ToolHints, ToolResult,
-        ToolSpec, Usage,
+        Content, Media, Message, Meta, Opaque, Part, Role, Source, StopReason, Thinking, ToolCall, ToolHints,
+        ToolResult, ToolSpec, Usage,
     },
     error::Fault,
     limits,
@@ -77,6 +77,14 @@ pub fn meta(meta: Vec<(String, String)>) -> Result<Meta, Fault> {
 }
 
 fn media(media: wit::Media) -> Result<Media, Fault> {
+    let within = |what, bytes, most| if bytes > most { Err(too_large(what, bytes, most)) } else { Ok(()) };
+    within("a media type", media.media_type.len(), limits::MEDIA_NAME_BYTES)?;
+    within("the name of a medium", media.name.as_ref().map_or(0, String::len), limits::MEDIA_NAME_BYTES)?;
+    match &media.source {
+        wit::Source::Bytes(bytes) => within("a medium", bytes.len(), limits::MEDIA_BYTES)?,
+        wit::Source::Url(url) => within("the address of a medium", url.len(), limits::MEDIA_NAME_BYTES)?,
+        wit::Source::Attachment(_) => {}
+    }
     let source = match media.source {
         wit::Source::Bytes(bytes) => Source::Bytes(bytes.into()),
         wit::Source::Url(url) => Source::Url(url),
@@ -110,15 +118,20 @@ pub fn content(contents: Vec<wit::Content>) -> Result<Vec<Content>, Fault> {
     contents.into_iter().map(one).collect()
 }
 
+fn media_bytes(media: &wit::Media) -> usize {
+    let source = match &media.source {
+        wit::Source::Bytes(bytes) => bytes.len(),
+        wit::Source::Attachment(text) | wit::Source::Url(text) => text.len(),
+    };
+    media.media_type.len() + media.name.as_ref().map_or(0, String::len) + source
+}
+
 fn wit_content_bytes(content: &wit::Content) -> usize {
     match content {
         wit::Content::Text(text) | wit::Content::Json(text) => text.len(),
-        wit::Content::Media(media) => match &media.source {
-            wit::Source::Bytes(bytes) => bytes.len(),
-            wit::Source::Attachment(text) | wit::Source::Url(text) => text.len(),
-        },
+        wit::Content::Media(media) => media_bytes(media),
         wit::Content::Change(change) => change.content.as_ref().map_or(0, Vec::len) + change.path.len(),
-        wit::Content::Other(opaque) => opaque.json.len(),
+        wit::Content::Other(opaque) => opaque.kind.len() + opaque.json.len(),
     }
 }
 
@@ -188,9 +201,14 @@ pub fn completion(completion: wit::Completion) -> Result<Completion, Fault> {
 pub fn tool_spec(spec: wit::ToolSpec) -> Result<ToolSpec, String> {
     let name = spec.name;
     if !ToolSpec::is_valid_name(&name) {
-        return Err(format!("`{}` is not a tool's name: 1 to 64 of A-Z, a-z, 0-9, _ and -", bounded(name, 100).escape_debug()));
+        return Err(format!(
+            "`{}` is not a tool's name: 1 to 64 of A-Z, a-z, 0-9, _ and -",
+            bounded(name, 100).escape_debug()
+        ));
     }
-    let over = |what: &str, bytes: usize, most: usize| format!("the {what} of `{name}` has {bytes} bytes, at most {most} are taken");
+    let over = |what: &str, bytes: usize, most: usize| {
+        format!("the {what} of `{name}` has {bytes} bytes, at most {most} are taken")
+    };
     if spec.description.len() > limits::TOOL_DESCRIPTION_BYTES {
         return Err(over("description", spec.description.len(), limits::TOOL_DESCRIPTION_BYTES));
     }
@@ -202,7 +220,8 @@ pub fn tool_spec(spec: wit::ToolSpec) -> Result<ToolSpec, String> {
     if schema.get("type").and_then(|kind| kind.as_str()) != Some("object") {
         return Err(format!("the schema of `{name}` is not that of an object: its `type` must be \"object\""));
     }
-    let input_schema = serde_json::value::RawValue::from_string(spec.input_schema).map_err(|error| error.to_string())?;
+    let input_schema =
+        serde_json::value::RawValue::from_string(spec.input_schema).map_err(|error| error.to_string())?;
     let hints = ToolHints {
         read_only: spec.hints.contains(wit::ToolHints::READ_ONLY),
         non_destructive: spec.hints.contains(wit::ToolHints::NON_DESTRUCTIVE),
@@ -210,6 +229,13 @@ pub fn tool_spec(spec: wit::ToolSpec) -> Result<ToolSpec, String> {
         closed_world: spec.hints.contains(wit::ToolHints::CLOSED_WORLD),
     };
     Ok(ToolSpec { name, description: spec.description, input_schema: input_schema.into(), hints })
+}
+
+/// Bytes of all that a guest says of a tool.
+pub fn tool_spec_bytes(spec: &wit::ToolSpec) -> usize {
+    let wit::ToolSpec { name, description, input_schema, output_schema, hints: _, meta } = spec;
+    let meta: usize = meta.iter().map(|(key, value)| key.len() + value.len()).sum();
+    name.len() + description.len() + input_schema.len() + output_schema.as_ref().map_or(0, String::len) + meta
 }
 
 /// A request that an effect wants made.
@@ -244,14 +270,13 @@ pub fn message_bytes(message: &wit::Message) -> usize {
 fn part_bytes(part: &wit::Part) -> usize {
     match part {
         wit::Part::Text(text) => text.len(),
-        wit::Part::Media(media) => match &media.source {
-            wit::Source::Bytes(bytes) => bytes.len(),
-            wit::Source::Attachment(text) | wit::Source::Url(text) => text.len(),
-        },
+        wit::Part::Media(media) => media_bytes(media),
         wit::Part::Thinking(thinking) => thinking.text.len() + thinking.opaque.as_ref().map_or(0, String::len),
         wit::Part::ToolCall(call) => call.id.len() + call.name.len() + call.arguments.len(),
-        wit::Part::ToolResult(result) => result.content.iter().map(wit_content_bytes).sum(),
-        wit::Part::Other(opaque) => opaque.json.len(),
+        wit::Part::ToolResult(result) => {
+            result.call_id.len() + result.content.iter().map(wit_content_bytes).sum::<usize>()
+        }
+        wit::Part::Other(opaque) => opaque.kind.len() + opaque.json.len(),
     }
 }
 
@@ -491,7 +516,11 @@ mod tests {
             (&"x".repeat(65), object, "not a tool's name"),
             ("t", "{", "not JSON"),
             ("t", "{\"type\":\"string\"}", "not that of an object"),
-            ("t", &format!("{{\"type\":\"object\",\"x\":\"{}\"}}", "x".repeat(limits::TOOL_SCHEMA_BYTES)), "at most 65536"),
+            (
+                "t",
+                &format!("{{\"type\":\"object\",\"x\":\"{}\"}}", "x".repeat(limits::TOOL_SCHEMA_BYTES)),
+                "at most 65536",
+            ),
         ] {
             let error = tool_spec(spec(name, schema)).unwrap_err();
             assert!(error.contains(says), "{error}");

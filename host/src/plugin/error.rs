@@ -6,11 +6,12 @@ use super::{
 };
 use crate::{
     capability::Missing,
-    error::{ErrorKind, Fault, Report},
+    error::{ErrorKind, Fault, Report, why_unreadable},
 };
 
 /// Why a plugin cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
 pub enum PluginError {
     /// A file of its folder cannot be read.
     #[error("cannot read {}", path.display())]
@@ -19,7 +20,7 @@ pub enum PluginError {
     #[error("{} has {size} bytes, at most {most} are read", path.display())]
     TooLarge { path: PathBuf, size: u64, most: u64 },
     /// The manifest says something that it cannot.
-    #[error("{} is not a plugin's manifest", path.display())]
+    #[error("{} has a mistake", path.display())]
     Manifest { path: PathBuf, message: String },
     /// The component's file is not a component of this contract.
     #[error("{} is not a plugin's component", path.display())]
@@ -36,14 +37,17 @@ pub enum PluginError {
     /// It imports something that its manifest does not ask for.
     #[error("plugin `{id}` imports `{import}`, but its plugin.toml does not ask for it")]
     NotAskedFor { id: String, import: String, line: &'static str },
+    /// It imports what only plugins of another kind have.
+    #[error("plugin `{id}` imports `{import}`, which only a plugin of kind `{kind}` has")]
+    OfAnotherKind { id: String, import: String, kind: Kind },
     /// Two folders hold a plugin of one id.
     #[error("two plugins have the id `{id}`")]
     SameId { id: String, first: PathBuf, second: PathBuf },
     /// The agent does not give what it needs.
-    #[error("plugin `{id}` wants a capability that agent `{agent}` was not granted")]
+    #[error("plugin `{id}` needs `{}`, which {} does not grant it", missing.capability, user(agent))]
     NotGranted { id: String, agent: String, place: String, import: String, missing: Missing },
     /// A folder that the agent grants is not there.
-    #[error("plugin `{id}`: agent `{agent}` grants it the folder {}, which cannot be opened", path.display())]
+    #[error("{} grants plugin `{id}` the folder {}, which cannot be opened", user(agent), path.display())]
     NoFolder { id: String, agent: String, path: PathBuf, message: String },
     /// The engine does not take the component.
     #[error("plugin `{id}` cannot be made ready to run")]
@@ -62,26 +66,35 @@ impl PluginError {
         let report = Report::new(ErrorKind::Plugin, self.to_string());
         match self {
             Self::Unreadable { source, path } => {
-                let hint = if path.ends_with(manifest::FILE) {
-                    "a plugin folder holds a plugin.toml and the component that it names".to_owned()
-                } else {
-                    "check `component` in plugin.toml, and that the plugin was built".to_owned()
+                let hint = match path.ends_with(manifest::FILE) {
+                    true => "a plugin folder holds a plugin.toml and the component that it names",
+                    false => "check `component` in its plugin.toml, and that the plugin was built",
                 };
-                report.cause(source).hint(hint)
+                report.cause(why_unreadable(source)).hint(hint)
             }
-            Self::TooLarge { .. } => report.hint("strip debug information from the component, or check the file"),
+            Self::TooLarge { path, .. } => report.hint(match path.ends_with(manifest::FILE) {
+                true => "check that it is a plugin's manifest: those are short",
+                false => "build it for release, without debug information",
+            }),
             Self::Manifest { message, .. } => report.cause(message),
             Self::Component { source, .. } => {
                 let hint = match source {
-                    Misshapen::NotWasm => "name the component that the build made in `component` of plugin.toml".to_owned(),
+                    Misshapen::NotWasm => {
+                        "name the component that the build made in `component` of plugin.toml".to_owned()
+                    }
                     Misshapen::CoreModule => {
-                        "link it with wasm-component-ld, or make a component of it with `wasm-tools component new`".to_owned()
+                        "link it with wasm-component-ld, or make a component of it with `wasm-tools component new`"
+                            .to_owned()
                     }
                     Misshapen::Damaged { .. } => "build or copy it again".to_owned(),
                     Misshapen::OtherContract { .. } => {
-                        format!("build the plugin with an SDK for version {CONTRACT} of the contract, or use a host that speaks its version")
+                        format!(
+                            "build the plugin with an SDK for version {CONTRACT} of the contract, or use a host that speaks its version"
+                        )
                     }
-                    Misshapen::NoKind => "export one of tool, effect, run-middleware and provider of `shelly:plugin`".to_owned(),
+                    Misshapen::NoKind => {
+                        "export one of tool, effect, run-middleware and provider of `shelly:plugin`".to_owned()
+                    }
                 };
                 report.cause(source).hint(hint)
             }
@@ -90,16 +103,32 @@ impl PluginError {
             Self::ImportUnsupported { .. } => {
                 report.hint("remove the import from the plugin's world, or use a newer shelly-host")
             }
-            Self::NotAskedFor { line, .. } => report.hint(format!("add `{line}` to [wants] in its plugin.toml, or remove the import")),
+            Self::NotAskedFor { line, .. } => {
+                report.hint(format!("add `{line}` to [wants] in its plugin.toml, or remove the import"))
+            }
+            Self::OfAnotherKind { kind, .. } => {
+                report.hint(format!("remove the import, or export `{kind}` and name it in `kinds` of its plugin.toml"))
+            }
             Self::SameId { first, second, .. } => report
                 .cause(format!("they are in {} and {}", first.display(), second.display()))
                 .hint("remove one of them, or give it another id in its plugin.toml"),
             Self::NotGranted { place, import, missing, .. } => report
-                .cause(format!("it imports `{import}`; its plugin.toml asks for `{}`", missing.capability))
+                .cause(format!("it imports `{import}`, and its plugin.toml asks for `{}`", missing.capability))
                 .hint(format!("grant it under {place} in the config: `{}`", missing.line)),
-            Self::NoFolder { message, .. } => report.cause(message).hint("check the path under `files` in the config"),
+            Self::NoFolder { id, agent, message, .. } => {
+                // The system's own words, without its number for them.
+                let cause = message.split(" (os error").next().unwrap_or_default();
+                report.cause(cause).hint(format!("correct `files` under agents.{agent}.plugins.{id} in the config"))
+            }
             Self::NotRunnable { message, .. } | Self::BadTool { message, .. } => report.cause(message),
             Self::Probe { fault, .. } => report.cause(fault),
         }
     }
+}
+
+/// Whom a plugin serves: an agent, or a model, whose name is its place in the config.
+fn user(agent: &str) -> String {
+    agent
+        .strip_prefix("providers.")
+        .map_or_else(|| format!("agent `{agent}`"), |model| format!("the config of model `{model}`"))
 }

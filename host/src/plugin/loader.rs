@@ -66,7 +66,9 @@ impl KindIndices {
         Ok(Self {
             tool: has(Kind::Tool).then(|| exports::tool::GuestIndices::new(pre)).transpose()?,
             effect: has(Kind::Effect).then(|| exports::effect::GuestIndices::new(pre)).transpose()?,
-            run_middleware: has(Kind::RunMiddleware).then(|| exports::run_middleware::GuestIndices::new(pre)).transpose()?,
+            run_middleware: has(Kind::RunMiddleware)
+                .then(|| exports::run_middleware::GuestIndices::new(pre))
+                .transpose()?,
             provider: has(Kind::Provider).then(|| exports::provider::GuestIndices::new(pre)).transpose()?,
         })
     }
@@ -86,7 +88,8 @@ impl Plugin {
         let id = || package.manifest.id.clone();
         check_grant(package, settings)?;
         let component = compile(engine, package).await?;
-        let not_runnable = |error: wasmtime::Error| PluginError::NotRunnable { id: id(), message: format!("{error:#}") };
+        let not_runnable =
+            |error: wasmtime::Error| PluginError::NotRunnable { id: id(), message: format!("{error:#}") };
 
         let grant = settings.grant.meet(&package.manifest.wants);
         let mut linker = Linker::new(engine.engine());
@@ -129,7 +132,8 @@ impl Plugin {
         let known = self.engine.specs(self.package.digest, &self.config);
         let id = || self.id.to_string();
         let failed = |fault| PluginError::Probe { id: id(), fault };
-        let not_runnable = |error: wasmtime::Error| PluginError::NotRunnable { id: id(), message: format!("{error:#}") };
+        let not_runnable =
+            |error: wasmtime::Error| PluginError::NotRunnable { id: id(), message: format!("{error:#}") };
 
         let mut linker = Linker::new(self.engine.engine());
         imports::link(&mut linker, &Grant::default(), &[]).map_err(not_runnable)?;
@@ -137,20 +141,26 @@ impl Plugin {
         let pre = linker.instantiate_pre(component).map_err(not_runnable)?;
 
         let cx = RunCx { run: "load".into(), agent: agent.into(), depth: 0, events: EventSink::none() };
-        let setup = CallSetup { function: "probe", time: limits::PROBE_TIME, lane: Lane::Step };
+        let setup = CallSetup { function: "probe", time: self.engine.limits().probe_time, lane: Lane::Step };
         let kinds = &self.kinds;
-        let asked = self.call_on(&pre, &cx, setup, |_| {}, async |store, instance| {
-            kinds.effect.as_ref().map(|kind| kind.load(&mut *store, instance)).transpose()?;
-            kinds.run_middleware.as_ref().map(|kind| kind.load(&mut *store, instance)).transpose()?;
-            kinds.provider.as_ref().map(|kind| kind.load(&mut *store, instance)).transpose()?;
-            match &kinds.tool {
-                Some(kind) => {
-                    let guest = kind.load(&mut *store, instance)?;
-                    if known.is_some() { Ok(Ok(vec![])) } else { guest.call_specs(store).await }
+        let asked = self.call_on(
+            &pre,
+            &cx,
+            setup,
+            |_| {},
+            async |store, instance| {
+                kinds.effect.as_ref().map(|kind| kind.load(&mut *store, instance)).transpose()?;
+                kinds.run_middleware.as_ref().map(|kind| kind.load(&mut *store, instance)).transpose()?;
+                kinds.provider.as_ref().map(|kind| kind.load(&mut *store, instance)).transpose()?;
+                match &kinds.tool {
+                    Some(kind) => {
+                        let guest = kind.load(&mut *store, instance)?;
+                        if known.is_some() { Ok(Ok(vec![])) } else { guest.call_specs(store).await }
+                    }
+                    None => Ok(Ok(vec![])),
                 }
-                None => Ok(Ok(vec![])),
-            }
-        });
+            },
+        );
         let asked = asked.await.map_err(failed)?;
         if let Some(known) = known {
             return Ok(known);
@@ -164,7 +174,8 @@ impl Plugin {
 /// Everything that the component imports was granted: told here, because the engine's own message misleads.
 fn check_grant(package: &PluginPackage, settings: &Settings) -> Result<(), PluginError> {
     for import in &package.anatomy.imports {
-        let missing = imports::need_of_import(import).and_then(|need| need.missing_in(&settings.grant, &package.manifest));
+        let missing =
+            imports::need_of_import(import).and_then(|need| need.missing_in(&settings.grant, &package.manifest));
         if let Some(missing) = missing {
             let (id, agent) = (package.manifest.id.clone(), settings.agent.clone());
             let (place, import) = (settings.place.clone(), import.clone());
@@ -214,11 +225,12 @@ fn check_specs(specs: Vec<super::bindings::types::ToolSpec>) -> Result<Arc<[Arc<
     if specs.len() > limits::TOOLS_PER_PLUGIN {
         return Err(format!("it has {} tools, at most {} are taken", specs.len(), limits::TOOLS_PER_PLUGIN));
     }
-    let bytes: usize = specs.iter().map(|spec| spec.description.len() + spec.input_schema.len()).sum();
+    let bytes: usize = specs.iter().map(convert::tool_spec_bytes).sum();
     if bytes > limits::SPECS_BYTES {
         return Err(format!("its tools are described in {bytes} bytes, at most {} are taken", limits::SPECS_BYTES));
     }
-    let specs: Vec<_> = specs.into_iter().map(|spec| convert::tool_spec(spec).map(Arc::new)).collect::<Result<_, _>>()?;
+    let specs: Vec<_> =
+        specs.into_iter().map(|spec| convert::tool_spec(spec).map(Arc::new)).collect::<Result<_, _>>()?;
     for (position, spec) in specs.iter().enumerate() {
         if specs[..position].iter().any(|before| before.name == spec.name) {
             return Err(format!("two of its tools are called `{}`", spec.name));

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     anatomy::{Anatomy, Kind},
+    catalog::read_bounded,
     error::PluginError,
     imports::{self, Need},
 };
@@ -80,13 +81,10 @@ impl Manifest {
     /// [`PluginError`] that names the file and the place in it.
     pub fn read(folder: &Path) -> Result<Self, PluginError> {
         let path = folder.join(FILE);
-        let unreadable = |source| PluginError::Unreadable { path: path.clone(), source };
-        let size = std::fs::metadata(&path).map_err(unreadable)?.len();
-        if size > limits::MANIFEST_BYTES {
-            return Err(PluginError::TooLarge { path, size, most: limits::MANIFEST_BYTES });
-        }
-        let text = std::fs::read_to_string(&path).map_err(unreadable)?;
-        Self::parse(&text).map_err(|message| PluginError::Manifest { path, message })
+        let bytes = read_bounded(&path, limits::MANIFEST_BYTES)?;
+        let text = String::from_utf8(bytes)
+            .map_err(|_| PluginError::Manifest { path: path.clone(), message: "it is not UTF-8".into() })?;
+        Self::parse(&text).map_err(|message| PluginError::Manifest { path, message: with_line(&text, message) })
     }
 
     /// What the manifest of a component without one would have to say.
@@ -106,16 +104,25 @@ impl Manifest {
     fn parse(text: &str) -> Result<Self, String> {
         let file: File = toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
         let is_id = |id: &str| {
-            (1..=64).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+            (1..=64).contains(&id.len())
+                && id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
         };
         if !is_id(&file.id) {
             return Err(format!("id: `{}` is not an id: 1 to 64 of a-z, 0-9 and -", file.id.escape_debug()));
         }
         let is_name = |name: &str| !name.is_empty() && !name.contains(['/', '\\', '\0']) && name != "." && name != "..";
         if !is_name(&file.component) {
-            return Err(format!("component: `{}` is not the name of a file in the plugin's folder", file.component.escape_debug()));
+            return Err(format!(
+                "component: `{}` is not the name of a file in the plugin's folder",
+                file.component.escape_debug()
+            ));
         }
-        let mut kinds = file.kinds.iter().map(|kind| kind.parse()).collect::<Result<Vec<Kind>, _>>().map_err(|e| format!("kinds: {e}"))?;
+        let mut kinds = file
+            .kinds
+            .iter()
+            .map(|kind| kind.parse())
+            .collect::<Result<Vec<Kind>, _>>()
+            .map_err(|e| format!("kinds: {e}"))?;
         kinds.sort();
         kinds.dedup();
         if kinds.is_empty() {
@@ -139,6 +146,16 @@ impl Manifest {
             wants: Wants { files, clock, random, chat, powers },
             phases,
         })
+    }
+}
+
+/// The message with the line that it is about, if it begins with the name of a key that the text sets.
+fn with_line(text: &str, message: String) -> String {
+    let key = message.split(':').next().unwrap_or_default();
+    let sets_it = |line: &str| line.trim_start().strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with('='));
+    match text.lines().position(sets_it) {
+        Some(line) => format!("line {}: {message}", line + 1),
+        None => message,
     }
 }
 

@@ -25,4 +25,4 @@ pub use catalog::{PluginCatalog, PluginPackage};
 pub use error::PluginError;
 pub use loader::{Plugin, Settings};
 pub use manifest::Manifest;
-pub use runtime::PluginEngine;
+pub use runtime::{Limits, PluginEngine, engine_config};

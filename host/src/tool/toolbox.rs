@@ -5,7 +5,7 @@ use indexmap::{IndexMap, map::Entry};
 
 use super::{Tool, ToolCx};
 use crate::{
-    chat::{Content, ToolCall, ToolResult, ToolSpec},
+    chat::{Content, Opaque, ToolCall, ToolResult, ToolSpec},
     error::Fault,
     event::Event,
     limits,
@@ -92,7 +92,7 @@ impl ToolBox {
         if events.is_watched() {
             let origin = self.tools.get(&call.name).map_or("none", |tool| tool.origin()).to_owned();
             let arguments = cut(&call.arguments, 200);
-            let (agent, call, tool) = (Arc::clone(agent), call.id.clone(), call.name.clone());
+            let (agent, call, tool) = (Arc::clone(agent), call.id.clone(), cut(&call.name, 100));
             events.emit(Event::ToolStarted { agent, call, tool, origin, arguments }).await;
         }
         let outcome = match self.find(call) {
@@ -102,7 +102,7 @@ impl ToolBox {
         let result = shown(call, outcome);
         if events.is_watched() {
             let bytes = result.content.iter().map(content_bytes).sum();
-            let (agent, call, tool) = (Arc::clone(agent), call.id.clone(), call.name.clone());
+            let (agent, call, tool) = (Arc::clone(agent), call.id.clone(), cut(&call.name, 100));
             let (is_error, duration) = (result.is_error, started.elapsed());
             events.emit(Event::ToolFinished { agent, call, tool, is_error, bytes, duration }).await;
         }
@@ -113,11 +113,16 @@ impl ToolBox {
         use std::borrow::Cow;
         let tool = self.tools.get(&call.name).ok_or_else(|| {
             let names: Vec<_> = self.names().collect();
-            let known = if names.is_empty() { "there are no tools".into() } else { format!("there are: {}", names.join(", ")) };
+            let known =
+                if names.is_empty() { "there are no tools".into() } else { format!("there are: {}", names.join(", ")) };
             Fault::NotFound { message: format!("tool not found: {}; {known}", cut(&call.name, 100)) }
         })?;
         if call.arguments.len() > limits::ARGUMENT_BYTES {
-            let message = format!("the arguments have {} bytes, at most {} are taken", call.arguments.len(), limits::ARGUMENT_BYTES);
+            let message = format!(
+                "the arguments have {} bytes, at most {} are taken",
+                call.arguments.len(),
+                limits::ARGUMENT_BYTES
+            );
             return Err(Fault::TooLarge { message });
         }
         if call.arguments.trim().is_empty() {
@@ -175,7 +180,7 @@ fn cut_content(mut content: Vec<Content>) -> Vec<Content> {
     let mut left = limits::TOOL_RESULT_CHARS;
     let mut cut_away = 0;
     for piece in &mut content {
-        if let Content::Text(text) | Content::Json(text) = piece {
+        if let Content::Text(text) | Content::Json(text) | Content::Other(Opaque { json: text, .. }) = piece {
             if text.len() <= left {
                 // No more characters than bytes: most results need no counting.
                 left -= text.chars().count();
@@ -191,7 +196,9 @@ fn cut_content(mut content: Vec<Content>) -> Vec<Content> {
             }
         }
     }
-    content.retain(|piece| !matches!(piece, Content::Text(text) | Content::Json(text) if text.is_empty()) || cut_away == 0);
+    content.retain(|piece| {
+        !matches!(piece, Content::Text(text) | Content::Json(text) if text.is_empty()) || cut_away == 0
+    });
     if cut_away > 0 {
         content.push(Content::Text(format!("[{cut_away} more characters were cut]")));
     }
@@ -240,7 +247,8 @@ mod tests {
 
     fn native(name: &str, origin: &'static str, does: Does) -> Arc<dyn Tool> {
         let input_schema = serde_json::value::to_raw_value(&serde_json::json!({"type": "object"})).unwrap().into();
-        let spec = ToolSpec { name: name.into(), description: String::new(), input_schema, hints: ToolHints::default() };
+        let spec =
+            ToolSpec { name: name.into(), description: String::new(), input_schema, hints: ToolHints::default() };
         Arc::new(Native(Arc::new(spec), origin, does))
     }
 

@@ -63,15 +63,8 @@ pub(crate) fn next(request: &Request) -> Next {
 
 /// The newest message of a person that is not a note.
 fn task_position(messages: &[Message]) -> Option<usize> {
-    let asker = messages.iter().find(|message| message.role == Role::User).map(|message| &message.sender)?;
-    let is_task = |index: usize| {
-        let message = &messages[index];
-        let follows = index.checked_sub(1).map(|before| messages[before].role);
-        // The host and effects put their notes behind a task or behind results, under names of their own.
-        let is_note = message.sender != *asker && matches!(follows, Some(Role::User | Role::Tool));
-        message.role == Role::User && !is_note
-    };
-    (0..messages.len()).rev().find(|index| is_task(*index))
+    let is_note = |message: &Message| message.meta.iter().any(|(key, _)| key == "shelly.note");
+    messages.iter().rposition(|message| message.role == Role::User && !is_note(message))
 }
 
 /// The calls since the task, each with its result.

@@ -343,7 +343,7 @@ fn paths_are_told_from_other_words() {
 #[test]
 fn a_note_is_not_a_task_and_a_new_question_is_answered_for_itself() {
     let mut note = Message::new(Role::User, "You have read a.txt often. Read docs/b.txt?");
-    note.sender = "loop-guard".into();
+    note.meta.push(("shelly.note".into(), "true".into()));
     let messages = vec![Message::new(Role::User, "What does a.txt say?"), note];
     let completion = complete(&request(messages, OURS));
     assert!(matches!(&completion.parts[..], [Part::ToolCall(call)] if call.arguments == r#"{"path":"a.txt"}"#));

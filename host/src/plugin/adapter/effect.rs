@@ -57,7 +57,8 @@ impl Effect for PluginEffect {
         state: Vec<u8>,
     ) -> Result<Step, Fault> {
         let Some(kind) = &self.plugin.kinds.effect else { return Err(Fault::other("the plugin has no effect")) };
-        let setup = CallSetup { function: "effect.eval", time: limits::STEP_TIME, lane: Lane::Step };
+        let setup =
+            CallSetup { function: "effect.eval", time: self.plugin.engine.limits().step_time, lane: Lane::Step };
         let moment = moment_to_wit(cx, moment, chat);
         let step = self.plugin.call(
             cx,

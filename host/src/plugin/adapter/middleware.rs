@@ -41,11 +41,18 @@ impl Middleware for PluginMiddleware {
 
     async fn before(&self, cx: &RunCx, input: &[Message]) -> Result<BeforeDecision, Fault> {
         let kind = self.kind()?;
-        let setup = CallSetup { function: "run-middleware.before", time: limits::STEP_TIME, lane: Lane::Step };
+        let setup = CallSetup {
+            function: "run-middleware.before",
+            time: self.plugin.engine.limits().step_time,
+            lane: Lane::Step,
+        };
         let (context, input) = (run_context(cx), input.iter().map(convert::message_to_wit).collect::<Vec<_>>());
-        let decision = self.plugin.call(cx, setup, |_| {}, async |store, instance| {
-            kind.load(&mut *store, instance)?.call_before(store, &context, &input).await
-        });
+        let decision = self.plugin.call(
+            cx,
+            setup,
+            |_| {},
+            async |store, instance| kind.load(&mut *store, instance)?.call_before(store, &context, &input).await,
+        );
         Ok(match decision.await? {
             wit::BeforeDecision::Proceed(pass) => BeforeDecision::Proceed {
                 input: pass.input.map(|input| input.into_iter().map(plain_message).collect()).transpose()?,
@@ -58,16 +65,25 @@ impl Middleware for PluginMiddleware {
 
     async fn after(&self, cx: &RunCx, outcome: &Outcome, state: Vec<u8>) -> Result<AfterDecision, Fault> {
         let kind = self.kind()?;
-        let setup = CallSetup { function: "run-middleware.after", time: limits::STEP_TIME, lane: Lane::Step };
+        let setup = CallSetup {
+            function: "run-middleware.after",
+            time: self.plugin.engine.limits().step_time,
+            lane: Lane::Step,
+        };
         let context = run_context(cx);
         let outcome = wit::Outcome {
             reply: outcome.reply.as_ref().map(convert::message_to_wit).map_err(convert::fault_to_wit),
             usage: convert::usage_to_wit(outcome.usage),
             attempt: outcome.attempt,
         };
-        let decision = self.plugin.call(cx, setup, |_| {}, async |store, instance| {
-            kind.load(&mut *store, instance)?.call_after(store, &context, &outcome, &state).await
-        });
+        let decision = self.plugin.call(
+            cx,
+            setup,
+            |_| {},
+            async |store, instance| {
+                kind.load(&mut *store, instance)?.call_after(store, &context, &outcome, &state).await
+            },
+        );
         Ok(match decision.await? {
             wit::AfterDecision::Accept => AfterDecision::Accept,
             wit::AfterDecision::Replace(message) => AfterDecision::Replace(plain_message(message)?),

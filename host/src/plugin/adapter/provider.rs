@@ -5,7 +5,6 @@ use async_trait::async_trait;
 use crate::{
     error::Fault,
     event::RunCx,
-    limits,
     model::{Completer, Completion, CompletionRequest, DeltaSink, ModelInfo},
     plugin::{
         convert,
@@ -43,7 +42,11 @@ impl Completer for PluginModel {
 
     async fn complete(&self, cx: &RunCx, request: &CompletionRequest, sink: &DeltaSink) -> Result<Completion, Fault> {
         let Some(kind) = &self.plugin.kinds.provider else { return Err(Fault::other("the plugin has no provider")) };
-        let setup = CallSetup { function: "provider.complete", time: limits::COMPLETION_TIME, lane: Lane::Stream };
+        let setup = CallSetup {
+            function: "provider.complete",
+            time: self.plugin.engine.limits().completion_time,
+            lane: Lane::Stream,
+        };
         let mut request = convert::request_to_wit(request);
         request.max_output_tokens = request.max_output_tokens.or(self.max_tokens);
         request.temperature = request.temperature.or(self.temperature);

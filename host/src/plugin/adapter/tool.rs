@@ -5,7 +5,6 @@ use async_trait::async_trait;
 use crate::{
     chat::{Content, ToolCall, ToolSpec},
     error::Fault,
-    limits,
     plugin::{
         convert,
         loader::Plugin,
@@ -40,12 +39,12 @@ impl Tool for PluginTool {
 
     fn time_limit(&self) -> Duration {
         // The call has its own; this one also covers waiting for a place among all calls.
-        limits::TOOL_TIME * 2
+        self.plugin.engine.limits().tool_time * 2
     }
 
     async fn call(&self, cx: &ToolCx, call: &ToolCall) -> Result<Vec<Content>, Fault> {
         let Some(kind) = &self.plugin.kinds.tool else { return Err(Fault::other("the plugin has no tools")) };
-        let setup = CallSetup { function: "tool.call", time: limits::TOOL_TIME, lane: Lane::Step };
+        let setup = CallSetup { function: "tool.call", time: self.plugin.engine.limits().tool_time, lane: Lane::Step };
         let wit = convert::tool_call_to_wit(call);
         let content = self.plugin.call(
             &cx.run,

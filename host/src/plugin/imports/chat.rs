@@ -73,4 +73,3 @@ fn facts(entry: &Entry) -> chat::Entry {
         tokens: entry.tokens,
     }
 }
-

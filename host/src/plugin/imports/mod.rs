@@ -37,14 +37,18 @@ pub enum Need {
 
 /// What it takes to import this, as the component names it; none if this host does not have it.
 pub fn need_of_import(import: &str) -> Option<Need> {
-    let name = import.split_once('@').map_or(import, |(interface, _)| interface);
-    Some(match of_contract(name).map_or(name, |(interface, _)| interface) {
-        "log" | "config" => Need::Nothing,
-        "progress" => Need::Kind(Kind::Tool),
-        "sink" => Need::Kind(Kind::Provider),
-        "chat" => Need::Chat,
-        "clock" => Need::Clock,
-        "random" => Need::Random,
+    if let Some((interface, _)) = of_contract(import) {
+        return Some(match interface {
+            "log" | "config" => Need::Nothing,
+            "progress" => Need::Kind(Kind::Tool),
+            "sink" => Need::Kind(Kind::Provider),
+            "chat" => Need::Chat,
+            "clock" => Need::Clock,
+            "random" => Need::Random,
+            _ => return None,
+        });
+    }
+    Some(match import.split_once('@').map_or(import, |(interface, _)| interface) {
         "wasi:filesystem/types" | "wasi:filesystem/preopens" | "wasi:io/error" | "wasi:io/poll" | "wasi:io/streams" => {
             Need::Files
         }

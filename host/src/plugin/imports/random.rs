@@ -11,7 +11,8 @@ impl random::Host for PluginState {
             bail!("{len} random bytes were asked for, at most {} are given", limits::RANDOM_BYTES);
         }
         let mut bytes = vec![0; len as usize];
-        getrandom::fill(&mut bytes).map_err(|error| wasmtime::format_err!("the system gives no random bytes: {error}"))?;
+        getrandom::fill(&mut bytes)
+            .map_err(|error| wasmtime::format_err!("the system gives no random bytes: {error}"))?;
         Ok(bytes)
     }
 }

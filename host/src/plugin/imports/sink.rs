@@ -12,7 +12,11 @@ impl sink::Host for PluginState {
             sink::Delta::Text(text) | sink::Delta::Thinking(text) | sink::Delta::ToolCall(text)
                 if text.len() > limits::DELTA_BYTES =>
             {
-                bail!("a piece of {} bytes was handed to the sink, at most {} are taken", text.len(), limits::DELTA_BYTES)
+                bail!(
+                    "a piece of {} bytes was handed to the sink, at most {} are taken",
+                    text.len(),
+                    limits::DELTA_BYTES
+                )
             }
             sink::Delta::Text(text) => Delta::Text(text),
             sink::Delta::Thinking(text) => Delta::Thinking(text),

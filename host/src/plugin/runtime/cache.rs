@@ -12,7 +12,8 @@ use wasmtime::{Engine, component::Component};
 
 use crate::{limits, plugin::catalog::Digest};
 
-/// A directory of compiled components: `<component digest>-<settings>.bin`, SHA-256 of the code and then the code.
+/// A directory of compiled components: `<component digest>-<settings>.bin`, a hash of that name and the
+/// code, and then the code.
 ///
 /// It is a cache: whatever is wrong with it is logged and the component is compiled again.
 pub(super) struct CompileCache {
@@ -43,7 +44,7 @@ impl CompileCache {
         let path = self.path(digest);
         let code = read_verified(&path)?;
         // SAFETY: the code is run as it is. It was written by `put` of the same user in a directory that nobody else
-        // can write, and its hash shows that it is whole; `deserialize` checks version and settings once more.
+        // can write, and its hash shows that it is whole and that of this component; `deserialize` checks version and settings once more.
         let component = unsafe { Component::deserialize(engine, &code) };
         component.map_err(|error| tracing::warn!(%error, "a cached component is compiled again")).ok()
     }
@@ -79,7 +80,9 @@ impl CompileCache {
             let ours = metadata.uid() == rustix::process::geteuid().as_raw();
             if !metadata.is_dir() || mode & 0o077 != 0 || !ours {
                 let directory = self.directory.display();
-                return Err(io::Error::other(format!("{directory} must be a directory of yours with mode 0700, it has {mode:o}")));
+                return Err(io::Error::other(format!(
+                    "{directory} must be a directory of yours with mode 0700, it has {mode:o}"
+                )));
             }
         }
         Ok(())
@@ -108,11 +111,17 @@ impl CompileCache {
     }
 }
 
+/// The name is in it: code under the name of another component is not its code.
+fn hash_of(path: &Path, code: &[u8]) -> [u8; HASH] {
+    let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+    Sha256::new().chain_update(name).chain_update([0]).chain_update(code).finalize().into()
+}
+
 fn read_verified(path: &Path) -> Option<Vec<u8>> {
     let mut file = fs::File::open(path).ok()?;
     let (mut hash, mut code) = ([0; HASH], Vec::new());
     let read = file.read_exact(&mut hash).and_then(|()| file.read_to_end(&mut code));
-    if read.is_err() || Sha256::digest(&code)[..] != hash {
+    if read.is_err() || hash_of(path, &code) != hash {
         tracing::warn!(path = %path.display(), "a cached component is damaged and compiled again");
         return None;
     }
@@ -123,7 +132,7 @@ fn write_verified(path: &Path, code: &[u8]) -> io::Result<()> {
     let directory = path.parent().expect("a file in the cache's directory");
     // Whole or not at all, also where two processes write the same entry.
     let mut file = tempfile::NamedTempFile::new_in(directory)?;
-    file.write_all(&Sha256::digest(code))?;
+    file.write_all(&hash_of(path, code))?;
     file.write_all(code)?;
     file.persist(path)?;
     Ok(())

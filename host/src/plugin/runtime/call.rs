@@ -103,7 +103,7 @@ impl Plugin {
             Arc::clone(&self.id),
             Arc::clone(&self.config),
             self.files.clone(),
-            limits::PLUGIN_MEMORY_BYTES,
+            self.engine.limits().memory,
         );
         let mut store = Store::new(self.engine.engine(), state);
         store.limiter(|state| &mut state.limiter);

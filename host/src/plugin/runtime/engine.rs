@@ -10,7 +10,7 @@ use wasmtime::{
     Config, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, WasmBacktraceDetails, component::Component,
 };
 
-use super::{Lane, cache::CompileCache};
+use super::{Lane, Limits, cache::CompileCache};
 use crate::{
     chat::ToolSpec,
     error::{ErrorKind, Report},
@@ -22,6 +22,7 @@ use crate::{
 /// plugin's data is in it.
 pub struct PluginEngine {
     engine: Engine,
+    limits: Limits,
     cache: Option<CompileCache>,
     compiled: Mutex<HashMap<Digest, Component>>,
     specs: Mutex<SpecsByConfig>,
@@ -42,14 +43,24 @@ impl PluginEngine {
     ///
     /// A [`Report`] if the machine does not let it reserve its memory.
     pub fn new(cache: Option<PathBuf>) -> Result<Self, Report> {
+        Self::with_limits(cache, Limits::default())
+    }
+
+    /// The same with other limits for each call.
+    ///
+    /// # Errors
+    ///
+    /// As for [`PluginEngine::new`].
+    pub fn with_limits(cache: Option<PathBuf>, limits: Limits) -> Result<Self, Report> {
         let failed = |error: wasmtime::Error| {
             Report::new(ErrorKind::Plugin, "the WebAssembly engine cannot be started")
                 .cause(format!("{error:#}"))
                 .hint("raise the limit of address space (ulimit -v)")
         };
-        let engine = Engine::new(&config()).map_err(failed)?;
+        let engine = Engine::new(&engine_config()).map_err(failed)?;
         start_ticker(&engine);
         Ok(Self {
+            limits: Limits { memory: limits.memory.min(limits::PLUGIN_MEMORY_CEILING), ..limits },
             cache: cache.map(|directory| CompileCache::new(directory, &engine)),
             engine,
             compiled: Mutex::default(),
@@ -61,6 +72,10 @@ impl PluginEngine {
 
     pub(in crate::plugin) fn engine(&self) -> &Engine {
         &self.engine
+    }
+
+    pub(in crate::plugin) fn limits(&self) -> &Limits {
+        &self.limits
     }
 
     pub(super) fn places(&self, lane: Lane) -> &Arc<Semaphore> {
@@ -110,8 +125,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// One configuration for every plugin. Also what a bench compares with: the floor has the same settings.
-pub fn config() -> Config {
+/// How the engine is configured. Public for benchmarks alone: what they compare with must have the same settings.
+#[doc(hidden)]
+pub fn engine_config() -> Config {
     let calls = limits::PLUGIN_CALLS;
     let mut pool = PoolingAllocationConfig::default();
     pool.total_component_instances(calls)

@@ -30,8 +30,16 @@ impl Limiter {
     }
 }
 
+/// Whether the memory or table declares itself that it never gets so large: then it does not, and holds no more.
+fn is_beyond(desired: usize, most: Option<usize>) -> bool {
+    most.is_some_and(|most| desired > most)
+}
+
 impl ResourceLimiter for Limiter {
-    fn memory_growing(&mut self, current: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+    fn memory_growing(&mut self, current: usize, desired: usize, most: Option<usize>) -> wasmtime::Result<bool> {
+        if is_beyond(desired, most) {
+            return Ok(false);
+        }
         let all = self.memory.saturating_add(desired.saturating_sub(current));
         if all > self.most_memory {
             self.hit = Some(Bound::Memory { bytes: self.most_memory });
@@ -41,7 +49,10 @@ impl ResourceLimiter for Limiter {
         Ok(true)
     }
 
-    fn table_growing(&mut self, current: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+    fn table_growing(&mut self, current: usize, desired: usize, most: Option<usize>) -> wasmtime::Result<bool> {
+        if is_beyond(desired, most) {
+            return Ok(false);
+        }
         let all = self.tables.saturating_add(desired.saturating_sub(current));
         if all > limits::PLUGIN_TABLE_ELEMENTS {
             self.hit = Some(Bound::Tables);

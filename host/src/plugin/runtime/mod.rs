@@ -4,9 +4,11 @@ mod cache;
 mod call;
 mod engine;
 mod limiter;
+mod limits;
 mod state;
 
-pub use engine::PluginEngine;
 pub(super) use call::{CallSetup, Lane};
+pub use engine::{PluginEngine, engine_config};
 pub(super) use limiter::Limiter;
+pub use limits::Limits;
 pub(super) use state::{ChatView, PluginState, Progress};

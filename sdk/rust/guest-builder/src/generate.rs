@@ -31,22 +31,23 @@ pub fn generate(builder: &Builder, folders: &[GuestFolder], built: &[Built]) -> 
         let mut calls = String::new();
         for guest in guests() {
             let ident = guest.id.replace('-', "_");
-            constants += &format!("    pub const {}: &str = {};\n", ident.to_uppercase(), literal(&guest.component)?);
+            let (upper, path) = (ident.to_uppercase(), literal(&guest.component)?);
+            constants += &format!("    /// The component of `{}`.\n    pub const {upper}: &str = {path};\n", guest.id);
             calls += &format!("        $m!({ident});\n");
         }
         let root = literal(&builder.root().join(&folder.output))?;
         source += &format!(
             "\n\
              /// The plugin folders of every {name}.\n\
-             #[allow(dead_code)]\n\
+             #[allow(dead_code, reason = \"not every test wants every guest\")]\n\
              pub const {upper}_ROOT: &str = {root};\n\
              \n\
              /// The component of every {name}.\n\
-             #[allow(dead_code)]\n\
+             #[allow(dead_code, reason = \"not every test wants every guest\")]\n\
              pub mod {name} {{\n{constants}}}\n\
              \n\
              /// Calls a macro with the name of every {name}.\n\
-             #[allow(unused_macros)]\n\
+             #[allow(unused_macros, reason = \"not every test wants it\")]\n\
              macro_rules! foreach_{name} {{\n    ($m:ident) => {{\n{calls}    }};\n}}\n",
             upper = name.to_uppercase(),
         );
@@ -109,7 +110,7 @@ mod tests {
         let (builder, folders, built) = example(&dir);
         let source = generate(&builder, &folders, &built).expect("source");
         for part in [
-            "pub mod plugin {\n    pub const COUNT_TEXT: &str = \"/w/\\\"count-text\\\".wasm\";\n    pub const READ_FILES: &str",
+            "pub mod plugin {\n    /// The component of `count-text`.\n    pub const COUNT_TEXT: &str = \"/w/\\\"count-text\\\".wasm\";\n    ///",
             "macro_rules! foreach_plugin {\n    ($m:ident) => {\n        $m!(count_text);\n        $m!(read_files);\n    };\n}",
             "pub mod guest {\n}",
             "macro_rules! foreach_guest {\n    ($m:ident) => {\n    };\n}",

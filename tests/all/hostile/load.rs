@@ -1,0 +1,247 @@
+//! What is found before a plugin's first call.
+
+use std::{fs, time::Instant};
+
+use shelly_host::{capability::Grant, limits, plugin::Plugin};
+
+use super::{
+    Packed, engine,
+    guest::{self, Guest, Image, Spec},
+    hasty_engine, pack, settings, told,
+};
+
+/// What loading comes to, with all granted that the manifest asks for.
+async fn loaded(packed: &Packed) -> String {
+    packed.load(engine()).await.map_or_else(|error| error, |_| "loaded".into())
+}
+
+fn text(component: &str) -> Vec<u8> {
+    wat::parse_str(component).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[tokio::test]
+async fn an_import_that_is_not_granted_is_refused_by_name() {
+    for (import, interface, wants) in [
+        (guest::CLOCK, "shelly:plugin/clock@0.1.0", "clock = true"),
+        (guest::RANDOM, "shelly:plugin/random@0.1.0", "random = true"),
+        (guest::CHAT, "shelly:plugin/chat@0.1.0", "chat = true"),
+        (guest::FILES, "wasi:filesystem/types@0.2.0", "files = \"read\""),
+    ] {
+        // An import that no code uses is left out of the component.
+        let component = Guest::tool().import(import).with(&uses(import)).component();
+        let unasked = pack(&["tool"], "", &component);
+        let error = told(unasked.package.as_ref().unwrap_err());
+        assert!(error.contains(&format!("imports `{interface}`, but its plugin.toml does not ask for it")), "{error}");
+        assert!(error.contains(&format!("add `{wants}`")), "{error}");
+
+        let asked = pack(&["tool"], &format!("wants = {{ {wants} }}"), &component);
+        let refused = Plugin::load(engine(), asked.package.as_ref().unwrap(), &settings(Grant::default())).await;
+        let error = told(&refused.err().unwrap());
+        assert!(error.contains("wants a capability that agent `helper` was not granted"), "{error}");
+        assert!(error.contains(&format!("it imports `{interface}`")), "{error}");
+        assert!(error.contains("under agents.helper.plugins.hostile"), "{error}");
+
+        assert_eq!(loaded(&asked).await, "loaded", "{interface}");
+    }
+}
+
+/// An export that keeps the first function of these imports in the component.
+fn uses(imports: &str) -> String {
+    let name = imports.split("(func ").nth(1).unwrap().split_whitespace().next().unwrap();
+    format!("(table funcref (elem {name}))")
+}
+
+#[tokio::test]
+async fn what_the_host_does_not_have_or_the_kind_does_not_take_is_refused_by_name() {
+    let import = |kinds: &'static [&'static str], import| {
+        Guest::of(kinds).import(import).with(&uses(import)).component()
+    };
+    let exports = |name: &str| text(&format!("(component (instance $i) (export \"{name}\" (instance $i)))"));
+    let imports = |name: &str| {
+        text(&format!("(component (import \"{name}\" (instance)) (instance $i) (export \"shelly:plugin/tool@0.1.0\" (instance $i)))"))
+    };
+    let effect = "[effect]\nphases = [\"before-model\"]";
+    for (kinds, manifest, component, says) in [
+        (&["tool"][..], "", import(&["tool"], guest::KV), "imports `shelly:plugin/kv@0.1.0`, which this version"),
+        (&["tool"], "", import(&["tool"], guest::SINK), "imports `shelly:plugin/sink@0.1.0`, but"),
+        (&["effect"], effect, import(&["effect"], guest::PROGRESS), "imports `shelly:plugin/progress@0.1.0`, but"),
+        (&["tool"], "", imports("wasi:sockets/tcp@0.2.0"), "imports `wasi:sockets/tcp@0.2.0`, which this version"),
+        (&["tool"], "", imports("log"), "imports `log`, which this version"),
+        (&["tool"], "", imports("other:plugin/log@0.1.0"), "imports `other:plugin/log@0.1.0`, which this version"),
+        (&["tool"], "", imports("shelly:plugin/log@0.2.0"), "it imports `shelly:plugin/log@0.2.0`, but this host speaks"),
+        (&["tool"], "", exports("shelly:plugin/tool@0.2.0"), "it exports `shelly:plugin/tool@0.2.0`, but this host speaks"),
+        (&["tool"], "", exports("shelly:plugin/tool"), "it exports `shelly:plugin/tool`, but this host speaks"),
+        (&["tool"], "", exports("shelly:plugin/log@0.1.0"), "it exports none of the kinds"),
+        (&["coordinator"], "", exports("shelly:plugin/coordinator@0.1.0"), "is of kind `coordinator`, which this version"),
+        (&["tool"], "", import(&["provider"], guest::LOG), "its kinds are [\"tool\"], but its component exports [\"provider\"]"),
+        (&["tool", "provider"], "", import(&["tool"], guest::LOG), "its kinds are [\"tool\", \"provider\"], but its component exports [\"tool\"]"),
+    ] {
+        let refused = pack(kinds, manifest, &component).package.map(|_| ()).map_err(|error| told(&error));
+        let error = refused.expect_err(says);
+        assert!(error.contains(says), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_function_of_the_wrong_type_is_found_at_load() {
+    for (kind, functions) in [
+        ("tool", &["specs", "call"][..]),
+        ("tool", &["specs"]),
+        ("tool", &[]),
+        ("effect", &["eval"]),
+        ("run-middleware", &["before", "after"]),
+        ("provider", &["complete"]),
+        ("provider", &["other"]),
+    ] {
+        let functions: String = functions.iter().map(|name| format!("(export \"{name}\" (func $f))")).collect();
+        let component = text(&format!(
+            "(component
+               (core module $m (func (export \"f\") (result i32) (i32.const 0)))
+               (core instance $i (instantiate $m))
+               (func $f (result u32) (canon lift (core func $i \"f\")))
+               (instance $kind {functions})
+               (export \"shelly:plugin/{kind}@0.1.0\" (instance $kind)))"
+        ));
+        let manifest = if kind == "effect" { "[effect]\nphases = [\"before-model\"]" } else { "" };
+        let error = loaded(&pack(&[kind], manifest, &component)).await;
+        assert!(error.starts_with("plugin `hostile` cannot be made ready to run\n"), "{kind} {functions}: {error}");
+        assert!(error.contains(&format!("shelly:plugin/{kind}")) || error.contains("type"), "{kind} {functions}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn a_version_of_the_same_series_runs() {
+    let component = Guest::tool().component();
+    let newer = String::from_utf8_lossy(&component).contains("@0.1.0");
+    assert!(newer, "the version stands in the component");
+    let renamed: Vec<u8> = replace(&component, b"@0.1.0", b"@0.1.7");
+    assert_eq!(loaded(&pack(&["tool"], "", &renamed)).await, "loaded");
+}
+
+fn replace(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    for at in 0..bytes.len().saturating_sub(from.len()) {
+        if bytes[at..].starts_with(from) {
+            bytes[at..at + to.len()].copy_from_slice(to);
+        }
+    }
+    bytes
+}
+
+#[tokio::test]
+async fn a_plugin_that_fails_when_it_is_tried_is_not_loaded() {
+    let start = |body: &str| Guest::tool().with(&format!("(func $start {body}) (start $start)"));
+    const LOOP: &str = "(loop $for-ever (br $for-ever))";
+    let log = Guest::tool().import(guest::CLOCK).on("specs", "(drop (call $now))");
+    for (guest, says) in [
+        (Guest::tool().on("specs", "unreachable"), "crashed: wasm trap: wasm `unreachable`"),
+        (Guest::tool().on("specs", LOOP), "took longer than 0.4 seconds"),
+        (Guest::tool().answer("specs", |image| image.failure(8, [0, 0])), "failed when it was tried"),
+        (start("unreachable"), "crashed: wasm trap: wasm `unreachable`"),
+        (start(LOOP), "took longer than 0.4 seconds"),
+        (start("(drop (memory.grow (i32.const 2100))) unreachable"), "needs more than its 128 MiB of memory"),
+        (log, "failed when it was tried"),
+    ] {
+        let started = Instant::now();
+        let packed = pack(&["tool"], "wants = { clock = true }", &guest.component());
+        let error = packed.load(hasty_engine()).await.err().unwrap();
+        assert!(error.contains("failed when it was tried") && error.contains(says), "{error}");
+        assert!(started.elapsed() < limits::PROBE_TIME);
+    }
+}
+
+#[tokio::test]
+async fn tools_that_cannot_be_offered_are_refused() {
+    let named = |name: &str| Spec { name: name.into(), ..Spec::default() };
+    let schema = |schema: &str| Spec { schema: schema.into(), ..Spec::default() };
+    let described = |bytes| Spec { description: "x".repeat(bytes), ..Spec::default() };
+    let many = |count, bytes| (0..count).map(|n| Spec { name: format!("t{n}"), ..described(bytes) }).collect();
+    let padded = |bytes| schema(&format!("{{\"type\":\"object\",\"x\":\"{}\"}}", "x".repeat(bytes)));
+    let longest = limits::TOOL_DESCRIPTION_BYTES;
+    let cases: [(Vec<Spec>, &str); 13] = [
+        (many(limits::TOOLS_PER_PLUGIN, 0), "loaded"),
+        (many(limits::TOOLS_PER_PLUGIN + 1, 0), "it has 129 tools, at most 128 are taken"),
+        (vec![described(longest)], "loaded"),
+        (vec![described(longest + 1)], "the description of `t` has 8193 bytes, at most 8192 are taken"),
+        (vec![padded(limits::TOOL_SCHEMA_BYTES)], "at most 65536 are taken"),
+        (many(limits::SPECS_BYTES / longest, longest - 20), "loaded"),
+        (many(limits::SPECS_BYTES / longest, longest), "at most 524288 are taken"),
+        (vec![named("read file")], "`read file` is not a tool's name"),
+        (vec![named("\x1b[2J")], "`\\u{1b}[2J` is not a tool's name"),
+        (vec![named(&"x".repeat(1 << 20))], "are taken"),
+        (vec![named("t"), named("t")], "two of its tools are called `t`"),
+        (vec![schema("[")], "the schema of `t` is not JSON"),
+        (vec![schema("{\"type\":\"string\"}")], "its `type` must be \"object\""),
+    ];
+    for (specs, says) in cases {
+        let guest = Guest::tool().answer("specs", |image: &mut Image| image.specs(&specs));
+        let error = loaded(&pack(&["tool"], "", &guest.component())).await;
+        assert!(error.contains(says), "{says}: {}", &error[..error.len().min(500)]);
+        assert!(error.len() < 1_000, "{says}");
+    }
+}
+
+#[tokio::test]
+async fn a_component_that_needs_more_than_there_is_is_refused() {
+    let tool = |fields: &str| {
+        text(&format!("(component {fields} (instance $i) (export \"shelly:plugin/tool@0.1.0\" (instance $i)))"))
+    };
+    let module = |fields: &str| tool(&format!("(core module $m {fields}) (core instance (instantiate $m))"));
+    let instances = |count| tool(&format!("(core module $m) {}", "(core instance (instantiate $m))".repeat(count)));
+    let pages = |bytes: usize| bytes >> 16;
+    for (component, says) in [
+        (instances(limits::PLUGIN_CORE_INSTANCES + 1), "core module instances"),
+        (module(&"(memory 0)".repeat(limits::PLUGIN_MEMORIES as usize + 1)), "memories"),
+        (module(&"(table 0 funcref)".repeat(limits::PLUGIN_TABLES as usize + 1)), "tables"),
+        (module(&format!("(memory {})", pages(limits::PLUGIN_MEMORY_CEILING) + 1)), "memory"),
+        (module(&format!("(table {} funcref)", limits::PLUGIN_TABLE_ELEMENTS + 1)), "table"),
+    ] {
+        let error = loaded(&pack(&["tool"], "", &component)).await;
+        assert!(error.starts_with("plugin `hostile` cannot be made ready to run") && error.contains(says), "{error}");
+    }
+    // What the pool would take and the limits do not.
+    let most = pages(limits::PLUGIN_MEMORY_BYTES) as u32;
+    let tables = format!("(table {0} funcref) (table {0} funcref)", limits::PLUGIN_TABLE_ELEMENTS / 2 + 1);
+    for (guest, says) in [
+        (Guest::tool().pages(most), "loaded"),
+        (Guest::tool().pages(most + 1), "needs more than its 128 MiB of memory"),
+        (Guest::tool().with(&format!("(memory {})", most)), "needs more than its 128 MiB of memory"),
+        (Guest::tool().with(&tables), "needs tables of more than 100000 elements"),
+    ] {
+        let error = loaded(&pack(&["tool"], "", &guest.component())).await;
+        assert!(error.contains(says), "{error}");
+    }
+}
+
+#[test]
+fn files_that_are_too_large_or_no_files_are_not_read() {
+    let file = |name: &str, change: &dyn Fn(&std::path::Path)| {
+        let packed = pack(&["tool"], "", &Guest::tool().component());
+        let folder = packed.place.path().join("plugins/hostile");
+        change(&folder.join(name));
+        told(&shelly_host::plugin::PluginPackage::read(&folder).unwrap_err())
+    };
+    let grow = |size| move |path: &std::path::Path| fs::File::options().write(true).open(path).unwrap().set_len(size).unwrap();
+    let link = |path: &std::path::Path| {
+        fs::remove_file(path).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", path).unwrap();
+    };
+    for (error, says) in [
+        (file("c.wasm", &grow(limits::COMPONENT_BYTES + 1)), "at most 268435456 are read"),
+        (file("plugin.toml", &grow(limits::MANIFEST_BYTES + 1)), "at most 65536 are read"),
+        (file("c.wasm", &link), "it is not a file"),
+        (file("plugin.toml", &link), "it is not a file"),
+    ] {
+        assert!(error.contains(says), "{error}");
+    }
+}
+
+#[test]
+fn a_directory_of_too_many_plugins_is_refused() {
+    let place = crate::support::Place::new();
+    for n in 0..=limits::PLUGINS_PER_DIRECTORY {
+        place.file(&format!("plugins/p{n}/plugin.toml"), "");
+    }
+    let error = shelly_host::plugin::PluginCatalog::scan(&[place.path().join("plugins")]).unwrap_err();
+    assert!(error.message.contains("holds more than 1024 plugins"), "{error}");
+}
