@@ -266,6 +266,14 @@ async fn a_refusal_is_no_answer() {
 }
 
 #[tokio::test]
+async fn nothing_is_no_answer() {
+    for reply in [text(" "), text("").map(|completion| Completion { parts: vec![], ..completion })] {
+        let shown = run(agent([reply])).await;
+        assert!(shown.ends_with("failed: the model answered with nothing"), "{shown}");
+    }
+}
+
+#[tokio::test]
 async fn a_model_that_cannot_be_asked_ends_the_run() {
     let fault = Fault::Unavailable { message: "overloaded".into(), after: None };
     assert_snapshot!(run(agent([calls(&[("a", "echo", "{}")]), Err(fault)])).await, @r"

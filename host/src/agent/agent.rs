@@ -64,6 +64,9 @@ pub enum RunError {
     /// The reply was cut at the longest length that the model or the config allows.
     #[error("the model's reply was cut off before its end")]
     Cut,
+    /// The reply has neither text nor calls: that is no answer.
+    #[error("the model answered with nothing")]
+    Empty,
     /// The model or its vendor declined to answer.
     #[error("the model declined to answer: {0}")]
     Refused(String),
@@ -108,6 +111,7 @@ impl RunError {
             Self::Model(fault) | Self::Rejected { fault, .. } => fault.clone(),
             Self::MaxIterations(_) | Self::Stopped { .. } => Fault::Exhausted { message: self.to_string() },
             Self::Cut => Fault::TooLarge { message: self.to_string() },
+            Self::Empty => Fault::other(self.to_string()),
             Self::Effect { fault, .. } | Self::Middleware { fault, .. } => Fault::other(format!("{self}: {fault}")),
             Self::Refused(_) => Fault::Denied { message: self.to_string() },
         }

@@ -15,7 +15,7 @@ use super::{
     effect::{Effects, EffectsOf, Moment, Phase},
 };
 use crate::{
-    chat::{Chat, Message, OpenCalls, ToolResult},
+    chat::{Chat, Message, OpenCalls, Part, ToolResult},
     event::{Event, RunCx},
     limits,
     model::{Completion, CompletionRequest, Delta, DeltaSink, DeltaTarget, StopReason, Usage},
@@ -83,7 +83,7 @@ pub(super) async fn run(
                 open.abandon("the model declined to answer");
                 return Err(RunError::Refused(message.text_content()));
             }
-            _ if open.calls().is_empty() => return Ok(message),
+            _ if open.calls().is_empty() => return if says_nothing(&message) { Err(RunError::Empty) } else { Ok(message) },
             _ => {
                 let cx = ToolCx { run: cx.clone(), chat: seen, tools: names.clone() };
                 let results = run_calls(&tools, &cx, &open).await;
@@ -92,6 +92,15 @@ pub(super) async fn run(
         }
     }
     Err(RunError::MaxIterations(agent.max_iterations))
+}
+
+/// Thoughts alone are no answer.
+fn says_nothing(message: &Message) -> bool {
+    message.parts.iter().all(|part| match part {
+        Part::Text(text) => text.trim().is_empty(),
+        Part::Thinking(_) => true,
+        _ => false,
+    })
 }
 
 async fn complete(
@@ -115,7 +124,7 @@ async fn complete(
     spent.usage += outcome.as_ref().map_or_else(|_| watcher.usage(), |completion| completion.usage);
     let completion = outcome.map_err(RunError::Model)?;
     if cx.events.is_watched() {
-        let calls = completion.parts.iter().filter(|part| matches!(part, crate::chat::Part::ToolCall(_))).count();
+        let calls = completion.parts.iter().filter(|part| matches!(part, Part::ToolCall(_))).count();
         let Completion { model, stop, usage, .. } = &completion;
         let (agent, model, stop, usage): (_, _, _, Usage) = (cx.agent.clone(), model.clone(), stop.clone(), *usage);
         cx.events.emit(Event::ModelFinished { agent, iteration, model, stop, calls, usage, duration }).await;
