@@ -214,7 +214,9 @@ impl App {
                     expanded.map_err(|variable| {
                         let place = format!("providers.{}.{key} in the config", provider.name);
                         if variable.is_empty() {
-                            return Report::new(ErrorKind::Usage, "`${}` names no variable").cause(place);
+                            return Report::new(ErrorKind::Usage, "`${}` names no variable")
+                                .cause(place)
+                                .hint("write its name between the braces: `${OPENAI_API_KEY}`");
                         }
                         Report::new(ErrorKind::Usage, format!("the environment variable {variable} is not set"))
                             .cause(format!("{place} names it"))
@@ -259,7 +261,8 @@ impl App {
         let model = PluginModel::new(&Arc::new(plugin), info, provider.max_tokens, provider.temperature);
         let model = model.ok_or_else(|| {
             Report::new(ErrorKind::Plugin, format!("plugin `{id}` is no provider"))
-                .cause(format!("`{user}` wants it to speak to a model"))
+                .cause(format!("{user} in the config names it"))
+                .hint("name a plugin of kind `provider`: shelly-host plugin list shows the kinds")
         })?;
         Ok(Arc::new(model))
     }

@@ -201,7 +201,9 @@ impl Config {
         let unreadable = |error: io::Error| {
             let report = Report::new(ErrorKind::Usage, format!("cannot read the config {shown}"));
             let hint = match error.kind() {
-                io::ErrorKind::IsADirectory => format!("name the file: --config {}", path.join("shelly.yaml").display()),
+                io::ErrorKind::IsADirectory => {
+                    format!("name the file: --config {}", path.join("shelly.yaml").display())
+                }
                 io::ErrorKind::PermissionDenied => "change who may read it, or name another with --config".into(),
                 _ => "name another with --config, or leave --config out to run without one".into(),
             };
@@ -262,11 +264,10 @@ impl Config {
                 return wrong(format!("{at}: name the model in `model`, as the server calls it"));
             }
             let only = |key: &str, set: bool, kind: &str| match set {
-                true => Err(Report::new(
-                    ErrorKind::Usage,
-                    format!("{at}.{key}: this is for providers of kind `{kind}`"),
-                )
-                .hint(format!("remove it, or write `kind: {kind}`"))),
+                true => {
+                    Err(Report::new(ErrorKind::Usage, format!("{at}.{key}: this is for providers of kind `{kind}`"))
+                        .hint(format!("remove it, or write `kind: {kind}`")))
+                }
                 false => Ok(()),
             };
             only("plugin", !is_plugin && provider.plugin.is_some(), "plugin")?;
@@ -374,10 +375,12 @@ fn unique<'a>(list: &str, names: impl Iterator<Item = &'a str>) -> Result<(), Re
     let mut seen = Vec::new();
     for name in names {
         if name.trim().is_empty() {
-            return Err(Report::new(ErrorKind::Usage, format!("{list}: one of them has an empty name")));
+            return Err(Report::new(ErrorKind::Usage, format!("{list}: one of them has an empty name"))
+                .hint("write a `name` that the others do not have"));
         }
         if seen.contains(&name) {
-            return Err(Report::new(ErrorKind::Usage, format!("{list}: two of them are called `{name}`")));
+            return Err(Report::new(ErrorKind::Usage, format!("{list}: two of them are called `{name}`"))
+                .hint("give one of them another name"));
         }
         seen.push(name);
     }
@@ -448,9 +451,13 @@ fn explain(error: &serde_saphyr::Error, text: &str) -> Report {
             not("a mapping").hint("write its entries as `key: value`")
         }
         Error::Unexpected { expected: "string scalar", .. } => not("a text").hint("write it in quotes"),
-        Error::InvalidScalar { ty, .. } if ty.starts_with(['u', 'i']) => not("a whole number"),
-        Error::InvalidScalar { ty, .. } if ty.starts_with('f') => not("a number"),
-        Error::InvalidScalar { ty: "bool", .. } | Error::InvalidBooleanStrict { .. } => not("`true` or `false`"),
+        Error::InvalidScalar { ty, .. } if ty.starts_with(['u', 'i']) => {
+            not("a whole number").hint("write it in digits")
+        }
+        Error::InvalidScalar { ty, .. } if ty.starts_with('f') => not("a number").hint("write it in digits"),
+        Error::InvalidScalar { ty: "bool" | "boolean", .. } | Error::InvalidBooleanStrict { .. } => {
+            not("a switch").hint("write `true` or `false`")
+        }
         Error::SerdeUnknownVariant { variant, expected, .. } => {
             let variant = variant.escape_debug();
             let report = usage(key().map_or_else(
@@ -532,11 +539,7 @@ agents:
             (helper("    provider: nope\n"), "there is no model `nope`", "add it under `providers`"),
             (helper("entry_agent: helpr\n"), "there is no agent `helpr`", "did you mean `helper`?"),
             (helper("  - name: helper\n"), "agents: two of them are called `helper`", ""),
-            (
-                helper("    plugins: {x: {files: [{path: ., mode: reed}]}}\n"),
-                "`mode` cannot be `reed`",
-                "`read`",
-            ),
+            (helper("    plugins: {x: {files: [{path: ., mode: reed}]}}\n"), "`mode` cannot be `reed`", "`read`"),
             (
                 helper("    plugins: {x: {powers: [stopp]}}\n"),
                 "`stopp` is not one of the values",
@@ -566,7 +569,7 @@ agents:
     fn the_line_of_a_mistake_is_named() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("shelly.yaml");
-        std::fs::write(&path, "agents:\n  - name: a\n    colour: red\n").unwrap();
+        fs::write(&path, "agents:\n  - name: a\n    colour: red\n").unwrap();
         let report = Config::read(&path).unwrap_err();
         assert!(report.message.ends_with("shelly.yaml, line 3, column 5)"), "{}", report.message);
     }

@@ -160,6 +160,28 @@ pub(crate) fn why_unreadable(error: &io::Error) -> String {
         io::ErrorKind::NotADirectory => "a part of its path is a file, not a folder".into(),
         io::ErrorKind::PermissionDenied => "you have no permission to read it".into(),
         io::ErrorKind::InvalidData => "it is not UTF-8 text".into(),
-        _ => error.to_string(),
+        _ => without_number(&error.to_string()),
+    }
+}
+
+/// The text without the system's number for an error, ` (os error 2)`: it tells a person nothing.
+pub(crate) fn without_number(text: &str) -> String {
+    match text.split_once(" (os error ") {
+        Some((before, rest)) => format!("{before}{}", rest.split_once(')').map_or("", |(_, after)| after)),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_an_error_is_left_out() {
+        for (text, shown) in
+            [("refused (os error 111)", "refused"), ("a (os error 2): b", "a: b"), ("plain (x)", "plain (x)")]
+        {
+            assert_eq!(without_number(text), shown);
+        }
     }
 }

@@ -1,1 +1,718 @@
-//! 
+//! Whatever is wrong with what the program is given: it says what, where and how to mend it, ends with the documented
+//! exit code, says the same as JSON, and never panics. The messages stand in `snapshots`.
+
+use std::{
+    ffi::OsStr,
+    fs::{self, File},
+    io::{BufRead, BufReader, Read, Write},
+    net::{TcpListener, TcpStream},
+    os::unix::ffi::OsStrExt,
+    process::{Child, Command, Stdio},
+    sync::{Arc, Mutex},
+    thread,
+    time::{Duration, Instant},
+};
+
+use insta::assert_snapshot;
+use serde_json::Value;
+
+use crate::{
+    GUEST_ROOT, PLUGIN_ROOT, guest, plugin,
+    support::{Place, Ran},
+};
+
+/// A component that exports the kind `tool` by name, and nothing in it.
+const HOLLOW: &str = r#"(component (instance $t) (export "shelly:plugin/tool@0.1.0" (instance $t)))"#;
+const TOOL: &str = "kinds = [\"tool\"]\n";
+
+/// What a table of cases came to, for one snapshot.
+#[derive(Default)]
+struct Told(String);
+
+impl Told {
+    /// The program fails with this exit code, in the same words for people and for programs.
+    fn fails(&mut self, place: &Place, case: &str, code: i32, arguments: &[&str]) {
+        self.fails_with(place, case, code, arguments, |_| ());
+    }
+
+    fn fails_with(&mut self, place: &Place, case: &str, code: i32, arguments: &[&str], prepare: impl Fn(&mut Command)) {
+        let run = |output: &[&str]| {
+            let mut command = place.command(arguments);
+            command.args(output);
+            prepare(&mut command);
+            place.ran(command.output().unwrap())
+        };
+        let text = run(&[]);
+        assert_eq!(text.code, code, "{case}\n{}", text.shown());
+        assert_eq!(text.stdout, "", "{case}");
+        let error = error_of(&text);
+        self.0.push_str(&format!("## {case}\n{error}\n"));
+
+        // What is listed or looked into has no events.
+        let outputs: &[&str] = if arguments.first() == Some(&"plugin") { &["json"] } else { &["json", "events"] };
+        for output in outputs {
+            let ran = run(&["--output", output]);
+            assert_eq!(ran.code, code, "{case}, {output}\n{}", ran.shown());
+            let lines: Vec<_> = ran.stdout.lines().collect();
+            assert!(*output == "events" || lines.len() == 1, "{case}, {output}\n{}", ran.shown());
+            let result = lines.iter().map(|line| serde_json::from_str::<Value>(line).unwrap()).next_back().unwrap();
+            assert_eq!(result["event"], "result", "{case}");
+            assert_eq!(result["ok"], false, "{case}");
+            assert_eq!(result["exit_code"], code, "{case}");
+            // The same words.
+            let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+            let said = words(&error);
+            for part in [&result["error"]["message"], &result["error"]["causes"][0]] {
+                assert!(said.contains(&words(part.as_str().unwrap_or_default())), "{case}, {output}: {part}\n{said}");
+            }
+            assert_eq!(error_of(&ran).lines().next(), error.lines().next(), "{case}, {output}");
+        }
+    }
+}
+
+/// What stands on standard error from the error on.
+fn error_of(ran: &Ran) -> String {
+    // A guest's log may tell of a panic, and is shown before.
+    let start = ran.stderr.find("\nerror: ").map_or(0, |end| end + 1);
+    let error = clean(&ran.stderr[start..]);
+    assert!(error.starts_with("error: "), "no error is told\n{}", ran.shown());
+    assert!(!error.contains("panicked") && !error.contains("backtrace"), "{}", ran.shown());
+    error
+}
+
+/// Without the folders of this machine.
+fn clean(text: &str) -> String {
+    text.replace(PLUGIN_ROOT, "[PLUGINS]").replace(GUEST_ROOT, "[GUESTS]")
+}
+
+/// A config with the stand-in model and one agent, whose further keys are given, four spaces in.
+fn helper(keys: &str) -> String {
+    format!("providers:\n  - {{name: offline, kind: plugin, plugin: offline-model}}\nagents:\n  - name: helper\n{keys}")
+}
+
+/// The program with the config `shelly.yaml` and the real plugins.
+const RUN: [&str; 4] = ["run", "hi", "--plugins", PLUGIN_ROOT];
+
+#[test]
+fn a_config_that_cannot_be_read() {
+    let place = Place::new();
+    fs::create_dir(place.path().join("folder")).unwrap();
+    place.file("latin1.yaml", b"agents:\n  - name: caf\xe9\n");
+    place.file("large.yaml", "# padding\n".repeat(200_000));
+    let mut told = Told::default();
+    for (case, config) in [
+        ("it is missing", "missing.yaml"),
+        ("it is below a file", "latin1.yaml/shelly.yaml"),
+        ("it is a folder", "folder"),
+        ("it is not UTF-8", "latin1.yaml"),
+        ("it is too large", "large.yaml"),
+        ("it never ends", "/dev/zero"),
+    ] {
+        told.fails(&place, case, 2, &["run", "hi", "--config", config]);
+    }
+    assert_snapshot!(told.0);
+}
+
+#[test]
+fn a_config_with_a_mistake() {
+    let mut told = Told::default();
+    let agent = |keys: &str| format!("agents:\n  - name: helper\n{keys}");
+    let provider = |keys: &str| format!("providers:\n  - {{name: a, {keys}}}\n");
+    for (case, text) in [
+        ("not YAML: a bracket is open", "agents: [\n".to_owned()),
+        ("not YAML: a quote is open", provider("kind: openai, api_key: \"sk-secret")),
+        ("not YAML: a tab", "agents:\n\t- name: helper\n".into()),
+        ("no mapping at all", "just words\n".into()),
+        ("a number for a list", "agents: 7\n".into()),
+        ("a list for a mapping", agent("    plugins: [count-text]\n")),
+        ("a word for a number", agent("    options: {max_iterations: many}\n")),
+        ("a mapping for a text", agent("    instructions: {be: brief}\n")),
+        ("a word for a switch", agent("    plugins: {x: {clock: perhaps}}\n")),
+        ("a key twice", "agents: []\nagents: []\n".into()),
+        ("two documents", "agents: []\n---\nagents: []\n".into()),
+        ("a name is missing", "agents: [{description: nameless}]\n".into()),
+        ("a name is empty", "agents: [{name: ''}]\n".into()),
+        ("unknown key at the top", "agent: []\n".into()),
+        ("unknown key of a provider", provider("kind: openai, modell: m")),
+        ("unknown key of an agent", agent("    colour: red\n")),
+        ("unknown key of the options", agent("    options: {max_iteration: 3}\n")),
+        ("unknown key of a plugin", agent("    plugins:\n      read-files: {file: []}\n")),
+        ("unknown key of a folder", agent("    plugins:\n      read-files:\n        files: [{pat: docs}]\n")),
+        ("key of a later version", agent("    toolboxes: [git]\n")),
+        ("key of a later version at the top", "mcp_servers: []\n".into()),
+        ("unknown kind of provider", provider("kind: opena, model: m")),
+        ("unknown mode of a folder", agent("    plugins: {x: {files: [{path: ., mode: reed}]}}\n")),
+        ("unknown power", agent("    plugins: {x: {powers: [stopp]}}\n")),
+        ("key of another kind", provider("kind: openai, model: m, plugin: x")),
+        ("two agents of one name", agent("  - name: helper\n")),
+        ("the entry agent is not there", agent("entry_agent: helpr\n")),
+        ("the agent's provider is not there", agent("    provider: nope\n")),
+        ("the agent's provider is misspelt", helper("    provider: offlin\n")),
+        ("too many turns", agent("    options: {max_iterations: 1000000}\n")),
+        ("the address is none", provider("kind: openai, model: m, base_url: localhost")),
+        ("the variable of the key is not set", provider("kind: openai, model: m, api_key: '${NO_SUCH_KEY}'")),
+        ("the variable of the key has no name", provider("kind: openai, model: m, api_key: '${}'")),
+    ] {
+        let place = Place::new();
+        place.file("shelly.yaml", text);
+        told.fails(&place, case, 2, &["run", "hi"]);
+    }
+    assert!(!told.0.contains("sk-secret"), "{}", told.0);
+    assert_snapshot!(told.0);
+}
+
+#[test]
+fn a_name_that_is_not_there() {
+    let place = Place::new();
+    place.file("shelly.yaml", helper("    plugins: {count-txt: }\n  - name: reviewer\n"));
+    let mut told = Told::default();
+    told.fails(&place, "agent, nearly right", 2, &[&RUN[..], &["--agent", "reviwer"]].concat());
+    told.fails(&place, "agent", 2, &[&RUN[..], &["--agent", "xyz"]].concat());
+    told.fails(&place, "model", 2, &[&RUN[..], &["--model", "gpt-9"]].concat());
+    told.fails(&place, "plugin of an agent", 3, &RUN);
+    told.fails(&place, "plugin of an agent, without any plugins", 3, &["run", "hi", "--agent", "helper"]);
+
+    place.file("shelly.yaml", helper("    provider: offline\n").replace("offline-model", "offline-modle"));
+    told.fails(&place, "plugin of a provider", 3, &RUN);
+    place.file("shelly.yaml", helper("").replace("offline-model", "count-text"));
+    told.fails(&place, "plugin of a provider is none", 3, &RUN);
+    assert_snapshot!(told.0);
+}
+
+#[test]
+fn a_task_that_is_none() {
+    let place = Place::new();
+    place.file("long", "word ".repeat(1 << 18));
+    place.file("latin1", b"caf\xe9");
+    place.file("blank", " \n\t\n");
+    let mut told = Told::default();
+    told.fails(&place, "empty", 2, &["run", ""]);
+    told.fails(&place, "blank", 2, &["run", " \t\n"]);
+    let not_utf8 = |command: &mut Command| {
+        command.arg(OsStr::from_bytes(b"caf\xe9"));
+    };
+    told.fails_with(&place, "not UTF-8", 2, &["run"], not_utf8);
+    for (case, file) in [
+        ("standard input is empty", "/dev/null"),
+        ("standard input is blank", "blank"),
+        ("standard input is not UTF-8", "latin1"),
+        ("standard input is too long", "long"),
+        ("standard input never ends", "/dev/zero"),
+    ] {
+        let from = |command: &mut Command| {
+            command.stdin(File::open(place.path().join(file)).unwrap());
+        };
+        told.fails_with(&place, case, 2, &["run", "-"], from);
+    }
+    assert_snapshot!(told.0);
+}
+
+#[test]
+fn a_command_line_that_is_wrong() {
+    let place = Place::new();
+    let mut told = Told::default();
+    for (case, arguments) in [
+        ("no task", &["run"][..]),
+        ("two tasks", &["run", "a", "b"]),
+        ("unknown subcommand", &["rum"]),
+        ("unknown flag", &["run", "hi", "--modell", "x"]),
+        ("a flag without its value", &["run", "hi", "--model"]),
+        ("a flag twice", &["run", "hi", "--model", "a", "--model", "b"]),
+    ] {
+        told.fails(&place, case, 2, arguments);
+    }
+    let ran = place.run(&["run", "hi", "--output", "yaml"]);
+    assert_eq!(ran.code, 2);
+    told.0.push_str(&format!("## unknown output\n{}", error_of(&ran)));
+    let ran = place.run(&[]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (2, ""));
+    assert!(ran.stderr.contains("Usage: shelly-host <COMMAND>"), "{}", ran.shown());
+    assert_snapshot!(told.0);
+}
+
+#[test]
+fn a_plugin_directory_that_is_none() {
+    let place = Place::new();
+    fs::create_dir(place.path().join("empty")).unwrap();
+    place.file("file", "");
+    place.plugin("one", TOOL, HOLLOW);
+    let mut told = Told::default();
+    for (case, directory) in [
+        ("it is empty", "empty"),
+        ("it is a file", "file"),
+        ("it does not exist", "missing"),
+        ("it is a plugin's folder", "plugins/one"),
+    ] {
+        told.fails(&place, case, 2, &["run", "hi", "--plugins", directory]);
+    }
+    place.file("shelly.yaml", "plugin_dirs: [missing]\n");
+    told.fails(&place, "the config's does not exist", 2, &["run", "hi"]);
+    assert_snapshot!(told.0);
+}
+
+/// A component of text, as bytes.
+fn component(text: &str) -> Vec<u8> {
+    wat::parse_str(text).unwrap()
+}
+
+fn importing(import: &str) -> Vec<u8> {
+    component(&format!(
+        r#"(component (import "{import}" (instance)) (instance $t) (export "shelly:plugin/tool@0.1.0" (instance $t)))"#
+    ))
+}
+
+#[test]
+fn a_plugin_that_cannot_be_used() {
+    let exporting = |name: &str| component(&format!(r#"(component (instance $i) (export "{name}" (instance $i)))"#));
+    let hollow = component(HOLLOW);
+    let mut told = Told::default();
+    for (case, manifest, bytes) in [
+        ("a core module", TOOL, component("(module)")),
+        ("cut off", TOOL, hollow[..hollow.len() - 7].to_vec()),
+        ("text", TOOL, b"#!/bin/sh\n".to_vec()),
+        ("an empty file", TOOL, Vec::new()),
+        ("another contract", TOOL, exporting("shelly:plugin/tool@0.9.0")),
+        ("no contract's", TOOL, exporting("wasi:cli/run@0.2.0")),
+        ("no kind", TOOL, component("(component)")),
+        ("another kind than it says", "kinds = [\"effect\"]\n[effect]\nphases = [\"before-model\"]\n", hollow.clone()),
+        ("a kind of a later version", "kinds = [\"coordinator\"]\n", exporting("shelly:plugin/coordinator@0.1.0")),
+        ("an import of a later version", TOOL, importing("shelly:plugin/http@0.1.0")),
+        ("an import that nobody has", TOOL, importing("wasi:sockets/tcp@0.2.0")),
+        ("an import that it does not ask for", TOOL, importing("shelly:plugin/clock@0.1.0")),
+        ("an import of another kind", TOOL, importing("shelly:plugin/sink@0.1.0")),
+        ("nothing behind the name of its kind", TOOL, hollow.clone()),
+        ("manifest: not TOML", "kinds = [\"tool\"\n", hollow.clone()),
+        ("manifest: unknown key", "kinds = [\"tool\"]\nlicence = \"MIT\"\n", hollow.clone()),
+        ("manifest: unknown kind", "kinds = [\"toll\"]\n", hollow.clone()),
+        ("manifest: unknown capability", "kinds = [\"tool\"]\n[wants]\nnetwork = true\n", hollow.clone()),
+        ("manifest: no kinds", "", hollow.clone()),
+    ] {
+        let place = Place::new();
+        place.plugin_bytes("bad", manifest, &bytes);
+        place.file("shelly.yaml", helper("    plugins: {bad: }\n  - name: other\n"));
+        told.fails(&place, case, 3, &[&RUN[..], &["--plugins", "plugins"]].concat());
+        let other = place.run(&[&RUN[..], &["--plugins", "plugins", "--agent", "other"]].concat());
+        assert_eq!(other.code, 0, "who does not need it is not stopped\n{}", other.shown());
+    }
+
+    let place = Place::new();
+    place.file("shelly.yaml", helper("    plugins: {bad: }\n"));
+    let arguments = [&RUN[..], &["--plugins", "plugins"]].concat();
+    place.file("plugins/bad/plugin.toml", "id = \"bad\"\ncomponent = \"bad.wasm\"\nkinds = [\"tool\"]\n");
+    told.fails(&place, "the component is missing", 3, &arguments);
+    fs::create_dir(place.path().join("plugins/bad/bad.wasm")).unwrap();
+    told.fails(&place, "the component is a folder", 3, &arguments);
+    place.file("plugins/bad/plugin.toml", "# padding\n".repeat(10_000));
+    told.fails(&place, "the manifest is too large", 3, &arguments);
+    place.file("plugins/bad/plugin.toml", b"id = \"caf\xe9\"\n");
+    told.fails(&place, "the manifest is not UTF-8", 3, &arguments);
+    assert_snapshot!(told.0);
+}
+
+#[test]
+fn two_plugins_of_one_id_stop_who_needs_them_alone() {
+    let place = Place::new();
+    place.file("shelly.yaml", helper("    plugins: {twin: }\n  - name: other\n"));
+    let mut told = Told::default();
+    for (case, second) in [("in one directory", "plugins/twin-2"), ("in two directories", "more/twin")] {
+        place.plugin("twin", TOOL, HOLLOW);
+        place.file(&format!("{second}/plugin.toml"), format!("id = \"twin\"\ncomponent = \"c.wasm\"\n{TOOL}"));
+        place.file(&format!("{second}/c.wasm"), component(HOLLOW));
+        let mut directories = vec!["--plugins", "plugins"];
+        if second.starts_with("more") {
+            directories.extend(["--plugins", "more"]);
+        }
+        told.fails(&place, case, 3, &[&RUN[..], &directories].concat());
+        let other = place.run(&[&RUN[..], &directories, &["--agent", "other"]].concat());
+        assert_eq!(other.code, 0, "{}", other.shown());
+        let listed = place.run(&[&["plugin", "list"][..], &directories].concat());
+        assert_eq!(listed.code, 3, "{}", listed.shown());
+        assert!(listed.stdout.contains("twin    cannot be used"), "{}", listed.shown());
+        assert!(error_of(&listed).contains("two plugins have the id `twin`"), "{}", listed.shown());
+        fs::remove_dir_all(place.path().join(second)).unwrap();
+    }
+    let twice = place.run(&["plugin", "list", "--plugins", "plugins", "--plugins", "./plugins/../plugins"]);
+    assert_eq!(twice.code, 0, "one directory, named twice, holds no plugin twice\n{}", twice.shown());
+    assert_snapshot!(told.0);
+}
+
+#[test]
+fn a_broken_manifest_takes_no_other_plugin_along() {
+    let place = Place::new();
+    place.file("a/count-text/plugin.toml", "id = ");
+    place.file("shelly.yaml", helper("    plugins: {count-text: }\n"));
+    let ran = place.run(&[&RUN[..], &["--plugins", "a"]].concat());
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+}
+
+#[test]
+fn what_is_not_granted_is_named_with_the_line_that_grants_it() {
+    let place = Place::new();
+    place.file("docs/note.txt", "one two three");
+    let mut told = Told::default();
+    let with = |line: &str| helper(&format!("    plugins:\n      read-files: {{{line}}}\n"));
+    let task = ["run", "Show me docs/note.txt", "--plugins", PLUGIN_ROOT];
+    place.file("shelly.yaml", with(""));
+    told.fails(&place, "not granted", 3, &task);
+    place.file("shelly.yaml", with("files: [{path: nowhere, mode: read}]"));
+    told.fails(&place, "the granted folder is missing", 3, &task);
+    place.file("shelly.yaml", with("files: [{path: docs/note.txt, mode: read}]"));
+    told.fails(&place, "the granted folder is a file", 3, &task);
+    // The line of the hint, with a folder in it.
+    place.file("shelly.yaml", with("files: [{path: docs, mode: read}]"));
+    let ran = place.run(&task);
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+    assert!(ran.stdout.contains("one two three"), "{}", ran.shown());
+
+    place.plugin_bytes(
+        "ticking",
+        "kinds = [\"tool\"]\n[wants]\nclock = true\n",
+        &importing("shelly:plugin/clock@0.1.0"),
+    );
+    place.file("shelly.yaml", helper("    plugins: {ticking: }\n"));
+    told.fails(&place, "the clock is not granted", 3, &[&RUN[..], &["--plugins", "plugins"]].concat());
+    let provider = component(
+        r#"(component (import "shelly:plugin/random@0.1.0" (instance)) (instance $p)
+            (export "shelly:plugin/provider@0.1.0" (instance $p)))"#,
+    );
+    place.plugin_bytes("dice", "kinds = [\"provider\"]\n[wants]\nrandom = true\n", &provider);
+    place.file("shelly.yaml", "providers: [{name: lucky, kind: plugin, plugin: dice}]\nagents: [{name: a}]\n");
+    told.fails(&place, "chance is not granted to a model", 3, &["run", "hi", "--plugins", "plugins"]);
+    assert_snapshot!(told.0);
+}
+
+#[test]
+fn the_default_agent_leaves_out_what_it_cannot_have() {
+    let place = Place::new();
+    place.plugin_bytes("broken", TOOL, b"no component");
+    place.plugin_bytes(
+        "ticking",
+        "kinds = [\"tool\"]\n[wants]\nclock = true\n",
+        &importing("shelly:plugin/clock@0.1.0"),
+    );
+    let arguments = [&RUN[..], &["--plugins", "plugins", "--model", "offline-model"]].concat();
+    let ran = place.run(&arguments);
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+    let warnings: String = ran.stderr.split_inclusive('\n').take_while(|line| !line.contains(" on ")).collect();
+    assert_snapshot!(clean(&warnings));
+
+    let ran = place.run(&[&arguments[..], &["--output", "events"]].concat());
+    let events: Vec<Value> = ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let names: Vec<_> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
+    assert_eq!((names[0], names[1]), ("run_started", "warning"), "{}", ran.shown());
+    assert_eq!(names.last(), Some(&"result"), "{}", ran.shown());
+}
+
+#[test]
+fn the_answer_stands_alone_on_standard_output() {
+    let place = Place::new();
+    let arguments =
+        ["run", "How many words are in \"one two three\"?", "--plugins", PLUGIN_ROOT, "--model", "offline-model"];
+    let text = place.run(&arguments);
+    assert_eq!(text.code, 0, "{}", text.shown());
+    assert!(
+        text.stderr.contains("assistant on offline-model") && text.stderr.contains("count_text"),
+        "{}",
+        text.shown()
+    );
+    let json = place.run(&[&arguments[..], &["--output", "json"]].concat());
+    let result: Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(result["ok"], true);
+    assert_eq!(result["answer"].as_str(), text.stdout.strip_suffix('\n'), "{}", text.shown());
+    let events = place.run(&[&arguments[..], &["--output", "events"]].concat());
+    let events: Vec<Value> = events.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(events[0]["event"], "run_started");
+    assert_eq!(events.last().unwrap()["answer"], result["answer"]);
+}
+
+#[test]
+fn a_run_without_an_answer() {
+    let place = Place::new();
+    place.file("shelly.yaml", helper("    plugins: {count-text: }\n    options: {max_iterations: 1}\n"));
+    let mut told = Told::default();
+    let task = "How many words are in \"one two three\"?";
+    told.fails(&place, "too few turns", 1, &["run", task, "--plugins", PLUGIN_ROOT]);
+    for (case, keys, code) in [
+        ("the reply is cut", "params: {provider: cut}", 1),
+        ("the provider's plugin panics", "params: {provider: panic}", 4),
+        ("the provider's plugin fails", "params: {provider: error-unavailable}", 4),
+    ] {
+        let providers = format!("providers: [{{name: probe, kind: plugin, plugin: probe-hooks, {keys}}}]\n");
+        place.file("shelly.yaml", format!("{providers}agents: [{{name: helper}}]\n"));
+        told.fails(&place, case, code, &["run", "hi", "--plugins", GUEST_ROOT]);
+    }
+    assert_snapshot!(told.0);
+}
+
+/// A server on loopback that answers every request with what `answer` makes of it.
+struct Server {
+    port: u16,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Server {
+    fn start(answer: impl Fn(&str) -> String + Send + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let server = Self { port, asked: asked.clone() };
+        thread::spawn(move || {
+            for mut connection in listener.incoming().flatten() {
+                let request = request(&mut connection);
+                asked.lock().unwrap().push(request.clone());
+                let _ = connection.write_all(answer(&request).as_bytes());
+            }
+        });
+        server
+    }
+
+    fn config(&self, keys: &str) -> String {
+        let url = format!("http://127.0.0.1:{}/v1", self.port);
+        format!(
+            "providers: [{{name: local, kind: openai, base_url: \"{url}\", model: m, {keys}}}]\nagents: [{{name: helper}}]\n"
+        )
+    }
+}
+
+fn request(connection: &mut TcpStream) -> String {
+    let mut bytes = Vec::new();
+    let mut chunk = [0; 4096];
+    loop {
+        let text = String::from_utf8_lossy(&bytes).to_lowercase();
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+            if body.len() >= length.map_or(0, |length| length.parse().unwrap()) {
+                return String::from_utf8(bytes).unwrap();
+            }
+        }
+        match connection.read(&mut chunk) {
+            Ok(read @ 1..) => bytes.extend(&chunk[..read]),
+            _ => return text,
+        }
+    }
+}
+
+fn answer(status: &str, body: &str) -> String {
+    format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}", body.len())
+}
+
+const FOUR: &str = r#"{"choices":[{"message":{"content":"Four."},"finish_reason":"stop"}]}"#;
+
+#[test]
+fn a_model_that_cannot_be_asked() {
+    let place = Place::new();
+    let mut told = Told::default();
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let closed = Server { port: closed, asked: Arc::default() };
+    place.file("shelly.yaml", closed.config(""));
+    told.fails(&place, "nobody listens", 4, &["run", "hi"]);
+    told.0 = told.0.replace(&closed.port.to_string(), "[PORT]");
+    for (case, status, body) in [
+        ("no such model", "404 Not Found", r#"{"error":{"message":"model `m` not found"}}"#),
+        ("a bill to pay", "429 Too Many Requests", r#"{"error":{"message":"pay","code":"insufficient_quota"}}"#),
+        ("a bad request", "400 Bad Request", r#"{"error":{"message":"tools are not supported"}}"#),
+        ("not an API", "200 OK", "<html>hello</html>"),
+    ] {
+        let server = Server::start(move |_| answer(status, body));
+        place.file("shelly.yaml", server.config(""));
+        told.fails(&place, case, 4, &["run", "hi"]);
+        told.0 = told.0.replace(&server.port.to_string(), "[PORT]");
+    }
+    assert_snapshot!(told.0);
+}
+
+#[test]
+fn a_key_that_is_not_accepted_is_never_shown() {
+    const KEY: &str = "sk-test-0123456789-never-shown";
+    let server = Server::start(|request| {
+        let key = request.split("Bearer ").nth(1).or(request.split("bearer ").nth(1)).unwrap_or_default();
+        let key = key.lines().next().unwrap_or_default();
+        answer("401 Unauthorized", &format!(r#"{{"error":{{"message":"Incorrect API key provided: {key}"}}}}"#))
+    });
+    let place = Place::new();
+    let mut told = Told::default();
+    for (case, keys) in
+        [("in a variable", "api_key: '${TEST_KEY}'".to_owned()), ("in the config", format!("api_key: {KEY}"))]
+    {
+        place.file("shelly.yaml", server.config(&keys));
+        told.fails_with(&place, case, 4, &["run", "hi"], |command| {
+            command.env("TEST_KEY", KEY);
+        });
+        for arguments in
+            [&["run", "hi", "--verbose"][..], &["run", "hi", "--output", "json"], &["run", "hi", "--output", "events"]]
+        {
+            let ran =
+                place.ran(place.command(arguments).env("TEST_KEY", KEY).env("SHELLY_LOG", "trace").output().unwrap());
+            assert!(!ran.shown().contains(KEY), "{}", ran.shown());
+        }
+    }
+    assert!(server.asked.lock().unwrap()[0].contains(KEY), "the key is sent");
+    assert_snapshot!(told.0.replace(&server.port.to_string(), "[PORT]"));
+}
+
+#[test]
+fn a_model_is_found_by_a_key_in_the_environment() {
+    let server = Server::start(|request| match request.starts_with("GET /v1/models ") {
+        true => answer("200 OK", r#"{"data":[{"id":"small"},{"id":"gpt-4.1-mini"}]}"#),
+        false => answer("200 OK", FOUR),
+    });
+    let place = Place::new();
+    let url = format!("http://127.0.0.1:{}/v1", server.port);
+    let run = |config: &str, arguments: &[&str]| {
+        place.file("shelly.yaml", config);
+        let mut command = place.command(arguments);
+        place.ran(command.env("OPENAI_API_KEY", "sk-test").env("OPENAI_BASE_URL", &url).output().unwrap())
+    };
+    for (config, arguments, agent, model) in [
+        ("", &["run", "hi"][..], "assistant", "gpt-4.1-mini"),
+        ("# nothing yet\n", &["run", "hi", "--model", "small"], "assistant", "small"),
+        ("agents: [{name: helper}]\n", &["run", "hi"], "helper", "gpt-4.1-mini"),
+    ] {
+        let ran = run(config, arguments);
+        assert_eq!((ran.code, ran.stdout.as_str()), (0, "Four.\n"), "{config}\n{}", ran.shown());
+        let note = format!("using the model {model} (OPENAI_API_KEY is set)\n{agent} on {model}\n");
+        assert!(ran.stderr.starts_with(&note), "{config}\n{}", ran.shown());
+    }
+    let asked = server.asked.lock().unwrap();
+    assert!(asked.iter().any(|request| request.contains(r#""model":"small""#)), "{asked:?}");
+}
+
+#[test]
+fn there_is_no_model_to_be_found() {
+    // A model server of whoever runs the tests would be found.
+    let usual = [11434, 8080, 8000, 1234];
+    if usual.into_iter().any(|port| TcpStream::connect(("127.0.0.1", port)).is_ok()) {
+        return;
+    }
+    let place = Place::new();
+    let mut told = Told::default();
+    told.fails(&place, "without plugins", 2, &["run", "hi"]);
+    told.fails(&place, "with a provider plugin", 2, &RUN);
+    told.fails(&place, "the one that is named", 2, &[&RUN[..], &["--model", "gpt-9"]].concat());
+    place.file("shelly.yaml", "agents: [{name: helper}]\n");
+    told.fails(&place, "with a config", 2, &["run", "hi"]);
+    assert_snapshot!(told.0);
+}
+
+/// Sends what Ctrl-C sends.
+fn interrupt(child: &Child) {
+    let status = Command::new("sh").args(["-c", &format!("kill -INT {}", child.id())]).status().unwrap();
+    assert!(status.success());
+}
+
+/// Interrupts the run as soon as it asks the model, and tells how it ends.
+fn interrupted(place: &Place, arguments: &[&str]) -> (Ran, Duration) {
+    let mut command = place.command(&[arguments, &["--output", "events"]].concat());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    lines.by_ref().map(Result::unwrap).find(|line| line.contains("model_started")).unwrap();
+    interrupt(&child);
+    let since = Instant::now();
+    while child.try_wait().unwrap().is_none() && since.elapsed() < Duration::from_secs(20) {
+        thread::sleep(Duration::from_millis(5));
+    }
+    let time = since.elapsed();
+    // It may be gone already.
+    let _ = child.kill();
+    let rest: Vec<_> = lines.map(Result::unwrap).collect();
+    let mut ran = place.ran(child.wait_with_output().unwrap());
+    ran.stdout = rest.join("\n");
+    (ran, time)
+}
+
+#[test]
+fn ctrl_c_ends_a_run_at_once() {
+    let place = Place::new();
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let silent = Server { port: silent.local_addr().unwrap().port(), asked: Arc::default() };
+    let spinning =
+        "providers: [{name: p, kind: plugin, plugin: probe-hooks, params: {provider: spin}}]\nagents: [{name: a}]\n";
+    for (case, config) in [("a guest that spins", spinning.to_owned()), ("a silent server", silent.config(""))] {
+        place.file("shelly.yaml", config);
+        let (ran, time) = interrupted(&place, &["run", "hi", "--plugins", GUEST_ROOT]);
+        assert_eq!(ran.code, 130, "{case}\n{}", ran.shown());
+        assert!(ran.stderr.ends_with("cancelled\n"), "{case}\n{}", ran.shown());
+        let result: Value = serde_json::from_str(ran.stdout.lines().last().unwrap()).unwrap();
+        assert_eq!(result["error"]["kind"], "cancelled", "{case}");
+        assert_eq!(result["exit_code"], 130, "{case}");
+        assert!(time < Duration::from_secs(3), "{case}: {time:?}");
+    }
+}
+
+#[test]
+fn a_reader_that_leaves_early_is_no_failure() {
+    let place = Place::new();
+    let arguments = ["run", "How many words are in \"a b\"?", "--plugins", PLUGIN_ROOT, "--model", "offline-model"];
+    for output in ["text", "json", "events"] {
+        let mut command = place.command(&[&arguments[..], &["--output", output]].concat());
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let ran = place.ran(child.wait_with_output().unwrap());
+        assert_eq!(ran.code, 0, "{output}\n{}", ran.shown());
+        assert!(!ran.stderr.contains("error") && !ran.stderr.contains("panic"), "{output}\n{}", ran.shown());
+    }
+    let mut child = place.command(&["run", "--help"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    assert_eq!(place.ran(child.wait_with_output().unwrap()).code, 0);
+}
+
+#[test]
+fn help_texts() {
+    let place = Place::new();
+    for (name, arguments) in [
+        ("help", &["--help"][..]),
+        ("help_run", &["run", "--help"]),
+        ("help_plugin", &["plugin", "--help"]),
+        ("help_plugin_list", &["plugin", "list", "--help"]),
+        ("help_plugin_inspect", &["plugin", "inspect", "--help"]),
+    ] {
+        let ran = place.run(arguments);
+        assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{arguments:?}");
+        assert_snapshot!(name, ran.stdout);
+    }
+}
+
+#[test]
+fn plugins_are_listed_with_the_bad_ones() {
+    let place = Place::new();
+    place.plugin("tools", "kinds = [\"tool\"]\ndescription = \"Has no tools \\u001b[31m yet.\"\n", HOLLOW);
+    let wants = "kinds = [\"tool\"]\n[wants]\nclock = true\nfiles = \"read\"\n";
+    place.plugin_bytes("wanting", wants, &importing("shelly:plugin/clock@0.1.0"));
+    place.plugin_bytes("broken", TOOL, b"no component");
+    let ran = place.run(&["plugin", "list", "--plugins", "plugins"]);
+    assert_snapshot!(ran.shown());
+    let ran = place.run(&["plugin", "list", "--plugins", "plugins", "--output", "json"]);
+    assert_eq!(ran.code, 3, "{}", ran.shown());
+    let rows: Vec<Value> = serde_json::from_str(&ran.stdout).unwrap();
+    let ids: Vec<_> = rows.iter().map(|row| (row["id"].as_str().unwrap(), row["error"].is_object())).collect();
+    assert_eq!(ids, [("broken", true), ("tools", false), ("wanting", false)]);
+}
+
+#[test]
+fn a_plugin_is_looked_into() {
+    let place = Place::new();
+    let mut shown = String::new();
+    let folder = format!("{PLUGIN_ROOT}/read-files");
+    for path in [&*folder, plugin::LOOP_GUARD, guest::PROBE] {
+        let ran = place.run(&["plugin", "inspect", path]);
+        assert_eq!(ran.code, 0, "{}", ran.shown());
+        // What changes with every build.
+        let stays = |line: &&str| !line.starts_with("size ") && !line.starts_with("digest ");
+        shown.extend(ran.stdout.lines().filter(stays).flat_map(|line| [line, "\n"]));
+        shown.push('\n');
+    }
+    assert_snapshot!(shown);
+}
+
+#[test]
+fn nothing_to_list_or_to_look_into() {
+    let place = Place::new();
+    place.plugin("one", TOOL, HOLLOW);
+    let mut told = Told::default();
+    told.fails(&place, "no directory", 2, &["plugin", "list"]);
+    told.fails(&place, "no such file", 2, &["plugin", "inspect", "missing"]);
+    told.fails(&place, "a directory of plugins", 2, &["plugin", "inspect", "plugins"]);
+    told.fails(&place, "not a plugin", 3, &["plugin", "inspect", "plugins/one/plugin.toml"]);
+    told.fails(&place, "hollow", 3, &["plugin", "inspect", "plugins/one"]);
+    assert_snapshot!(told.0);
+}

@@ -100,7 +100,7 @@ async fn tool(engine: &Arc<PluginEngine>, guest: &Guest) -> Arc<Plugin> {
 /// Message, causes and hint.
 fn told(error: &PluginError) -> String {
     let report = error.report();
-    [&[report.message.clone()], report.causes.as_slice(), report.hint.as_slice()].concat().join("\n")
+    [std::slice::from_ref(&report.message), &report.causes, report.hint.as_slice()].concat().join("\n")
 }
 
 fn cx(events: EventSink) -> RunCx {
@@ -146,7 +146,9 @@ async fn all(mut stream: EventStream) -> Vec<Event> {
 }
 
 /// A model that says these, and an agent with it alone.
-fn agent(replies: impl IntoIterator<Item = Result<Completion, shelly_host::error::Fault>>) -> (Arc<ScriptedCompleter>, Agent) {
+fn agent(
+    replies: impl IntoIterator<Item = Result<Completion, shelly_host::error::Fault>>,
+) -> (Arc<ScriptedCompleter>, Agent) {
     let model = Arc::new(ScriptedCompleter::new(replies));
     (Arc::clone(&model), Agent::new("helper", "", model))
 }

@@ -83,7 +83,9 @@ pub(super) async fn run(
                 open.abandon("the model declined to answer");
                 return Err(RunError::Refused(message.text_content()));
             }
-            _ if open.calls().is_empty() => return if says_nothing(&message) { Err(RunError::Empty) } else { Ok(message) },
+            _ if open.calls().is_empty() => {
+                return if says_nothing(&message) { Err(RunError::Empty) } else { Ok(message) };
+            }
             _ => {
                 let cx = ToolCx { run: cx.clone(), chat: seen, tools: names.clone() };
                 let results = run_calls(&tools, &cx, &open).await;

@@ -12,7 +12,10 @@ use std::{
     sync::Arc,
 };
 
-use clap::{Parser, Subcommand, error::ErrorKind as ClapKind};
+use clap::{
+    Parser, Subcommand,
+    error::{ContextKind, ContextValue, ErrorKind as ClapKind},
+};
 use render::Output;
 
 use crate::{
@@ -58,11 +61,13 @@ pub fn main() -> ExitCode {
     panic::set_hook(Box::new(|info| tracing::error!("{info}")));
     let code = panic::catch_unwind(AssertUnwindSafe(|| match Cli::try_parse() {
         Ok(cli) => execute(cli.command),
-        Err(error) => {
+        Err(mut error) => {
             let is_error = !matches!(error.kind(), ClapKind::DisplayHelp | ClapKind::DisplayVersion);
-            // Who reads JSON reads no usage text.
-            if is_error && let Some(output) = wanted_output() {
-                return render::failed(&wrong_usage(&error), output);
+            if is_error {
+                suggest_quotes(&mut error);
+                if wanted_output().is_some() {
+                    render::failed_as_json(&wrong_usage(&error));
+                }
             }
             let _ = error.print();
             if is_error { ErrorKind::Usage.exit_code() } else { 0 }
@@ -84,6 +89,19 @@ fn wanted_output() -> Option<Output> {
         "events" => Some(Output::Events),
         _ => None,
     })
+}
+
+/// A second word after a task is most often the rest of the task.
+fn suggest_quotes(error: &mut clap::Error) {
+    let is_run = std::env::args_os().nth(1).is_some_and(|argument| argument == "run");
+    if let (ClapKind::UnknownArgument, Some(ContextValue::String(word))) =
+        (error.kind(), error.get(ContextKind::InvalidArg))
+        && is_run
+        && !word.starts_with('-')
+    {
+        let tip = "put the task in quotes: shelly-host run \"…\"";
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
 }
 
 fn wrong_usage(error: &clap::Error) -> Report {

@@ -84,17 +84,21 @@ fn list(config: Option<&PathBuf>, plugins: &[PathBuf], output: Format) -> Result
                 Ok(package) => {
                     let manifest = &package.manifest;
                     let kinds: Vec<_> = manifest.kinds.iter().map(|kind| kind.name()).collect();
-                    let wants: Vec<_> =
-                        Grant::default().missing(&manifest.wants).into_iter().map(|missing| missing.capability).collect();
+                    let wants: Vec<_> = Grant::default()
+                        .missing(&manifest.wants)
+                        .into_iter()
+                        .map(|missing| missing.capability)
+                        .collect();
                     let (kinds, wants, about) = (kinds.join(", "), wants.join(", "), escaped(&manifest.description));
                     [id.into(), kinds, size(package.size), if wants.is_empty() { "-".into() } else { wants }, about]
                 }
-                Err(_) => [escaped(id), "cannot be used".into(), "-".into(), "-".into(), "-".into()],
+                Err(_) => [escaped(id), "cannot be used".into(), String::new(), String::new(), String::new()],
             }));
             let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
             let (plugin, kinds, size, wants) = (width(0), width(1), width(2), width(3));
             for [id, of_kinds, of_size, wanted, about] in &rows {
-                say(&format!("{id:plugin$}  {of_kinds:kinds$}  {of_size:>size$}  {wanted:wants$}  {about}"));
+                let row = format!("{id:plugin$}  {of_kinds:kinds$}  {of_size:>size$}  {wanted:wants$}  {about}");
+                say(row.trim_end());
             }
         }
     }
@@ -109,7 +113,7 @@ fn list(config: Option<&PathBuf>, plugins: &[PathBuf], output: Format) -> Result
 
 fn inspect(path: &Path, output: Format) -> Result<u8, Report> {
     if !path.exists() {
-        return Err(Report::new(ErrorKind::Usage, format!("there is no {}", path.display()))
+        return Err(Report::new(ErrorKind::Usage, format!("there is no file or folder {}", path.display()))
             .hint("name a plugin's folder, or a component's file"));
     }
     if path.is_dir() && !path.join("plugin.toml").exists() {
@@ -162,7 +166,8 @@ fn inspect(path: &Path, output: Format) -> Result<u8, Report> {
             let kind = type_name(property);
             let optional = if required(name) { "" } else { ", optional" };
             let about = property["description"].as_str().unwrap_or_default();
-            say(&format!("               {} ({kind}{optional}) {}", escaped(name), escaped(about)));
+            let line = format!("               {} ({kind}{optional}) {}", escaped(name), escaped(about));
+            say(line.trim_end());
         }
     }
     Ok(0)

@@ -58,9 +58,8 @@ pub fn answered(result: RunResult<'_>, output: Output) -> u8 {
 
 /// Prints a failure. Returns the exit code.
 pub fn failed(report: &Report, output: Output) -> u8 {
-    let code = report.kind.exit_code();
     if output != Output::Text {
-        say(&json!({ "event": "result", "ok": false, "error": report, "exit_code": code }).to_string());
+        failed_as_json(report);
     }
     let mut text = format!("{RED}error:{PLAIN} {}\n", escaped(&report.message));
     for cause in &report.causes {
@@ -70,7 +69,13 @@ pub fn failed(report: &Report, output: Output) -> u8 {
         text.push_str(&format!("  {DIM}hint:{PLAIN}  {}\n", indented(&escaped(hint))));
     }
     tell(&text);
-    code
+    report.kind.exit_code()
+}
+
+/// The line of JSON that a failure is on standard output.
+pub fn failed_as_json(report: &Report) {
+    let code = report.kind.exit_code();
+    say(&json!({ "event": "result", "ok": false, "error": report, "exit_code": code }).to_string());
 }
 
 /// Says that the run was cancelled. Returns the exit code: what shells give a program that Ctrl-C ended.

@@ -13,7 +13,7 @@ use crate::{
     agent::{Answer, RunError},
     app::{App, Prepared},
     chat::{Chat, Message},
-    error::{ErrorKind, Fault, Report},
+    error::{ErrorKind, Fault, Report, without_number},
     event::{EventSink, RunCx},
     limits,
 };
@@ -97,10 +97,13 @@ impl Run {
         let task = self.task()?;
         let config = super::config(self.config.as_ref())?;
         let app = App::new(config, &self.plugins, super::cache_directory(), super::environment())?;
-        let prepare = app.agent(self.agent.as_deref(), self.model.as_deref());
+        // One listener for all of it, which listens from here on: a signal between two of them would be lost.
+        let interrupt = signal::ctrl_c();
+        tokio::pin!(interrupt);
         let prepared = tokio::select! {
-            prepared = prepare => prepared?,
-            _ = signal::ctrl_c() => return Ok(End::Cancelled),
+            biased;
+            _ = &mut interrupt => return Ok(End::Cancelled),
+            prepared = app.agent(self.agent.as_deref(), self.model.as_deref()) => prepared?,
         };
 
         let (events, mut stream) = EventSink::channel();
@@ -115,7 +118,7 @@ impl Run {
         let chat = Chat::new();
         let outcome = tokio::select! {
             outcome = prepared.agent.run(&cx, &chat, vec![Message::user(task)]) => Some(outcome),
-            _ = signal::ctrl_c() => None,
+            _ = &mut interrupt => None,
         };
         drop(cx);
         // All that was told is shown before the last word is said.
@@ -165,9 +168,9 @@ fn run_id() -> String {
 }
 
 /// What a person can do about a model that cannot be asked; `source` is where it comes from.
-fn how_to_mend(fault: &Fault, source: &str) -> Option<String> {
+fn how_to_mend(fault: &Fault, source: &str) -> String {
     let or = "or use another with --model";
-    Some(match fault {
+    match fault {
         Fault::Denied { .. } => format!("check the key of the model ({source}), {or}"),
         Fault::NotFound { .. } => format!("check the model's name and address ({source}), {or}"),
         Fault::Unavailable { .. } | Fault::Timeout { .. } => {
@@ -176,14 +179,14 @@ fn how_to_mend(fault: &Fault, source: &str) -> Option<String> {
         Fault::RateLimited { .. } => format!("try again later, {or}"),
         Fault::Exhausted { .. } => format!("check the account at the vendor ({source}), {or}"),
         Fault::TooLarge { .. } => "give a smaller task, or use a model with a larger window".into(),
-        Fault::Invalid { .. } | Fault::Other { .. } => return None,
-    })
+        Fault::Invalid { .. } | Fault::Other { .. } => format!("check the settings of the model ({source}), {or}"),
+    }
 }
 
 fn explain(prepared: &Prepared, error: &RunError) -> Report {
     let mut report = Report::new(error.kind(), error.to_string());
     if let Some(cause) = std::error::Error::source(error) {
-        report = report.cause(cause);
+        report = report.cause(without_number(&cause.to_string()));
     }
     let name = &prepared.agent.name;
     match error {
@@ -194,10 +197,7 @@ fn explain(prepared: &Prepared, error: &RunError) -> Report {
         RunError::Cut => report.hint("raise `max_tokens` of the model in the config, or ask for less"),
         RunError::Model(fault) => {
             report.message = format!("the model `{}` could not be asked", prepared.agent.completer.info().name);
-            match how_to_mend(fault, &prepared.model_source) {
-                Some(hint) => report.hint(hint),
-                None => report,
-            }
+            report.hint(how_to_mend(fault, &prepared.model_source))
         }
         RunError::Effect { name: effect, .. } => {
             report.hint(format!("set `on_failure: skip` under agents.{name}.plugins.{effect} to go on without it"))

@@ -112,7 +112,7 @@ impl Anatomy {
         }
         let damaged = |error: wasmparser::BinaryReaderError| Misshapen::Damaged {
             message: error.message().into(),
-            offset: error.offset() as usize,
+            offset: error.offset(),
         };
         let (mut imports, mut exports, mut depth) = (Vec::new(), Vec::new(), 0_u32);
         for payload in Parser::new(0).parse_all(bytes) {
@@ -167,7 +167,10 @@ pub(super) fn of_contract(name: &str) -> Option<(&str, &str)> {
 
 /// Versions that differ in the last number alone speak with each other.
 fn speaks(version: &str) -> bool {
-    version.rsplit_once('.').is_some_and(|(series, _)| CONTRACT.starts_with(&format!("{series}.")))
+    fn series(version: &str) -> Option<&str> {
+        version.rsplit_once('.').map(|(series, _)| series)
+    }
+    series(version) == series(CONTRACT)
 }
 
 #[cfg(test)]

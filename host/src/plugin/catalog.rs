@@ -225,7 +225,7 @@ fn plugin_folders(directory: &Path) -> Result<Vec<PathBuf>, Report> {
     let unreadable = |error: io::Error| {
         usage(format!("cannot read the plugin directory {}", directory.display()))
             .cause(why_unreadable(&error))
-            .hint(HINT)
+            .hint("correct --plugins, or `plugin_dirs` in the config")
     };
     if directory.is_file() {
         return Err(usage(format!("{} is a file, not a plugin directory", directory.display())).hint(HINT));

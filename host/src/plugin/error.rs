@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     capability::Missing,
-    error::{ErrorKind, Fault, Report, why_unreadable},
+    error::{ErrorKind, Fault, Report, why_unreadable, without_number},
 };
 
 /// Why a plugin cannot be used.
@@ -45,7 +45,7 @@ pub enum PluginError {
     SameId { id: String, first: PathBuf, second: PathBuf },
     /// The agent does not give what it needs.
     #[error("plugin `{id}` needs `{}`, which {} does not grant it", missing.capability, user(agent))]
-    NotGranted { id: String, agent: String, place: String, import: String, missing: Missing },
+    NotGranted { id: String, agent: String, place: String, import: String, missing: Box<Missing> },
     /// A folder that the agent grants is not there.
     #[error("{} grants plugin `{id}` the folder {}, which cannot be opened", user(agent), path.display())]
     NoFolder { id: String, agent: String, path: PathBuf, message: String },
@@ -59,6 +59,8 @@ pub enum PluginError {
     #[error("plugin `{id}` has a tool that cannot be offered to a model")]
     BadTool { id: String, message: String },
 }
+
+const AUTHOR: &str = "this is a mistake in the plugin: tell its author, or leave the plugin out";
 
 impl PluginError {
     /// As a person reads it.
@@ -76,11 +78,13 @@ impl PluginError {
                 true => "check that it is a plugin's manifest: those are short",
                 false => "build it for release, without debug information",
             }),
-            Self::Manifest { message, .. } => report.cause(message),
+            Self::Manifest { message, .. } => {
+                report.cause(message).hint("correct the file, or remove the plugin's folder")
+            }
             Self::Component { source, .. } => {
                 let hint = match source {
                     Misshapen::NotWasm => {
-                        "name the component that the build made in `component` of plugin.toml".to_owned()
+                        "`component` in plugin.toml must name the component that the build made".to_owned()
                     }
                     Misshapen::CoreModule => {
                         "link it with wasm-component-ld, or make a component of it with `wasm-tools component new`"
@@ -112,16 +116,21 @@ impl PluginError {
             Self::SameId { first, second, .. } => report
                 .cause(format!("they are in {} and {}", first.display(), second.display()))
                 .hint("remove one of them, or give it another id in its plugin.toml"),
-            Self::NotGranted { place, import, missing, .. } => report
-                .cause(format!("it imports `{import}`, and its plugin.toml asks for `{}`", missing.capability))
-                .hint(format!("grant it under {place} in the config: `{}`", missing.line)),
-            Self::NoFolder { id, agent, message, .. } => {
-                // The system's own words, without its number for them.
-                let cause = message.split(" (os error").next().unwrap_or_default();
-                report.cause(cause).hint(format!("correct `files` under agents.{agent}.plugins.{id} in the config"))
+            Self::NotGranted { place, import, missing, .. } => {
+                // Of the several interfaces that come with files, the one that is meant.
+                let import = if missing.capability == "files" { "wasi:filesystem" } else { import };
+                report
+                    .cause(format!("it imports `{import}`, and its plugin.toml asks for `{}`", missing.capability))
+                    .hint(format!("grant it under {place} in the config: `{}`", missing.line))
             }
-            Self::NotRunnable { message, .. } | Self::BadTool { message, .. } => report.cause(message),
-            Self::Probe { fault, .. } => report.cause(fault),
+            Self::NoFolder { id, agent, message, .. } => report
+                .cause(without_number(message))
+                .hint(format!("correct `files` under agents.{agent}.plugins.{id} in the config")),
+            Self::NotRunnable { message, .. } => {
+                report.cause(message).hint(format!("build it with an SDK for version {CONTRACT} of the contract"))
+            }
+            Self::BadTool { message, .. } => report.cause(message).hint(AUTHOR),
+            Self::Probe { fault, .. } => report.cause(fault).hint(AUTHOR),
         }
     }
 }

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
-use wasmtime::component::{Component, InstancePre, Linker};
+use wasmtime::{
+    Store,
+    component::{Component, Instance, InstancePre, Linker},
+};
 use wasmtime_wasi::{FsPerms, WasiCtx, filesystem::WasiFilesystemCtx};
 
 use super::{
@@ -48,6 +51,8 @@ pub struct Plugin {
     pub(super) pre: InstancePre<PluginState>,
     pub(super) kinds: KindIndices,
     pub(super) config: Arc<str>,
+    /// The places that one call takes.
+    pub(super) places: u32,
     pub(super) files: WasiFilesystemCtx,
     specs: Arc<[Arc<ToolSpec>]>,
 }
@@ -71,6 +76,18 @@ impl KindIndices {
                 .transpose()?,
             provider: has(Kind::Provider).then(|| exports::provider::GuestIndices::new(pre)).transpose()?,
         })
+    }
+
+    /// Loads every kind, which checks the types of its functions; gives the tools.
+    fn load(
+        &self,
+        store: &mut Store<PluginState>,
+        instance: &Instance,
+    ) -> wasmtime::Result<Option<exports::tool::Guest>> {
+        self.effect.as_ref().map(|kind| kind.load(&mut *store, instance)).transpose()?;
+        self.run_middleware.as_ref().map(|kind| kind.load(&mut *store, instance)).transpose()?;
+        self.provider.as_ref().map(|kind| kind.load(&mut *store, instance)).transpose()?;
+        self.tool.as_ref().map(|kind| kind.load(&mut *store, instance)).transpose()
     }
 }
 
@@ -103,6 +120,7 @@ impl Plugin {
             kinds: KindIndices::find(&pre, &package.manifest.kinds).map_err(not_runnable)?,
             pre,
             config: settings.params.get().into(),
+            places: PluginEngine::places_of(&component),
             files: open_folders(&package.manifest.id, &settings.agent, &grant.files)?,
             grant,
             specs: [].into(),
@@ -149,19 +167,15 @@ impl Plugin {
             setup,
             |_| {},
             async |store, instance| {
-                kinds.effect.as_ref().map(|kind| kind.load(&mut *store, instance)).transpose()?;
-                kinds.run_middleware.as_ref().map(|kind| kind.load(&mut *store, instance)).transpose()?;
-                kinds.provider.as_ref().map(|kind| kind.load(&mut *store, instance)).transpose()?;
-                match &kinds.tool {
-                    Some(kind) => {
-                        let guest = kind.load(&mut *store, instance)?;
-                        if known.is_some() { Ok(Ok(vec![])) } else { guest.call_specs(store).await }
-                    }
-                    None => Ok(Ok(vec![])),
+                match kinds.load(store, instance) {
+                    // It did not crash: it is not what it says.
+                    Err(mismatch) => Ok(Ok(Err(mismatch))),
+                    Ok(Some(tool)) if known.is_none() => Ok(tool.call_specs(store).await?.map(Ok)),
+                    Ok(_) => Ok(Ok(Ok(vec![]))),
                 }
             },
         );
-        let asked = asked.await.map_err(failed)?;
+        let asked = asked.await.map_err(failed)?.map_err(not_runnable)?;
         if let Some(known) = known {
             return Ok(known);
         }
@@ -178,7 +192,7 @@ fn check_grant(package: &PluginPackage, settings: &Settings) -> Result<(), Plugi
             imports::need_of_import(import).and_then(|need| need.missing_in(&settings.grant, &package.manifest));
         if let Some(missing) = missing {
             let (id, agent) = (package.manifest.id.clone(), settings.agent.clone());
-            let (place, import) = (settings.place.clone(), import.clone());
+            let (place, import, missing) = (settings.place.clone(), import.clone(), Box::new(missing));
             return Err(PluginError::NotGranted { id, agent, place, import, missing });
         }
     }

@@ -152,7 +152,8 @@ impl Manifest {
 /// The message with the line that it is about, if it begins with the name of a key that the text sets.
 fn with_line(text: &str, message: String) -> String {
     let key = message.split(':').next().unwrap_or_default();
-    let sets_it = |line: &str| line.trim_start().strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with('='));
+    let sets_it =
+        |line: &str| line.trim_start().strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with('='));
     match text.lines().position(sets_it) {
         Some(line) => format!("line {}: {message}", line + 1),
         None => message,

@@ -27,7 +27,9 @@ fn outcome(events: &[Event]) -> &'static str {
 async fn a_call_that_goes_wrong_is_told_and_the_next_ones_work() {
     const LOOP: &str = "(loop $for-ever (br $for-ever))";
     const DEEP: &str = "(func $deep (param i32) (result i32) (i32.add (i32.const 1) (call $deep (local.get 0))))";
-    let grow = |memory: &str| format!("(loop $more (br_if $more (i32.ge_s (memory.grow {memory} (i32.const 16)) (i32.const 0))))");
+    let grow = |memory: &str| {
+        format!("(loop $more (br_if $more (i32.ge_s (memory.grow {memory} (i32.const 16)) (i32.const 0))))")
+    };
     let memories = "(memory $b 0) (memory $c 0) (memory $d 0) (memory $e 0) (memory $f 0) (memory $g 0) (memory $h 0)";
     // Each takes a share that is far below the limit.
     let shares: String = ["b", "c", "d", "e", "f", "g", "h"]
@@ -35,7 +37,8 @@ async fn a_call_that_goes_wrong_is_told_and_the_next_ones_work() {
         .concat();
     let elements = limits::PLUGIN_TABLE_ELEMENTS;
     let mut log = Guest::tool().import(guest::LOG).pages(1_000);
-    log = log.attack(&format!("(call $log (i32.const 1) (i32.const {ZEROS}) (i32.const {}))", limits::HOSTCALL_BYTES + 1));
+    log = log
+        .attack(&format!("(call $log (i32.const 1) (i32.const {ZEROS}) (i32.const {}))", limits::HOSTCALL_BYTES + 1));
     for (guest, how, says) in [
         (Guest::tool().attack("unreachable"), "trap", "plugin `hostile` crashed: wasm trap: wasm `unreachable`"),
         (Guest::tool().attack("(drop (i32.load (i32.const -4)))"), "trap", "out of bounds memory access"),
@@ -51,7 +54,11 @@ async fn a_call_that_goes_wrong_is_told_and_the_next_ones_work() {
             "limit",
             "needs tables of more than 100000 elements",
         ),
-        (Guest::tool().with(DEEP).attack("(drop (call $deep (i32.const 0)))"), "limit", "needs more than its 512 KiB of stack"),
+        (
+            Guest::tool().with(DEEP).attack("(drop (call $deep (i32.const 0)))"),
+            "limit",
+            "needs more than its 512 KiB of stack",
+        ),
         (log, "trap", "plugin `hostile` crashed"),
         (
             Guest::tool().import(guest::RANDOM).attack("(call $random (i32.const -1) (i32.const 16))"),
@@ -60,7 +67,11 @@ async fn a_call_that_goes_wrong_is_told_and_the_next_ones_work() {
         ),
         (Guest::tool().attack("(return (i32.const -8))"), "trap", "plugin `hostile` crashed"),
         (Guest::tool().attack_with(|image| image.words(&[9, 0, 0, 0])), "trap", "plugin `hostile` crashed"),
-        (Guest::tool().attack_with(|image| image.contents(&[vec![0, 0, u32::MAX]])), "trap", "plugin `hostile` crashed"),
+        (
+            Guest::tool().attack_with(|image| image.contents(&[vec![0, 0, u32::MAX]])),
+            "trap",
+            "plugin `hostile` crashed",
+        ),
         (Guest::tool().attack_with(|image| image.contents(&[vec![77]])), "trap", "plugin `hostile` crashed"),
         (Guest::tool().attack_with(|image| image.words(&[0, 0, 8, u32::MAX])), "trap", "plugin `hostile` crashed"),
     ] {
@@ -118,7 +129,11 @@ async fn replies_over_the_bounds_are_refused_or_cut() {
         (big(vec![3]), "it proposed a change to a file"),
     ] {
         let result = attack(engine(), &guest).await;
-        assert!(result.is_error && result.text().contains(says), "{says}: {}", &result.text()[..200.min(result.text().len())]);
+        assert!(
+            result.is_error && result.text().contains(says),
+            "{says}: {}",
+            &result.text()[..200.min(result.text().len())]
+        );
     }
     for guest in [
         long(limits::RESULT_BYTES),

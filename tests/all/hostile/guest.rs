@@ -160,7 +160,8 @@ impl Guest {
         resolve.push_path(concat!(env!("CARGO_MANIFEST_DIR"), "/../wit")).unwrap();
         resolve.push_str("wasi.wit", WASI).unwrap();
         let exports: String = self.kinds.iter().map(|kind| format!("export shelly:plugin/{kind}@0.1.0;\n")).collect();
-        let package = resolve.push_str("guest.wit", &format!("package hostile:guest; world guest {{ {IMPORTS} {exports} }}"));
+        let package =
+            resolve.push_str("guest.wit", &format!("package hostile:guest; world guest {{ {IMPORTS} {exports} }}"));
         let world = resolve.select_world(&[package.unwrap()], None).unwrap();
         let mut module = wat::parse_str(self.module()).unwrap_or_else(|error| panic!("{error}"));
         embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).unwrap();
@@ -253,11 +254,12 @@ impl Image {
 
     /// A list of values of so many words each: pointer and length.
     pub fn list(&mut self, size: usize, values: &[Vec<u32>]) -> [u32; 2] {
-        let words: Vec<_> = values.iter().flat_map(|value| {
+        let mut words = Vec::new();
+        for value in values {
             assert!(value.len() <= size);
-            value.iter().copied().chain(std::iter::repeat_n(0, size - value.len()))
-        });
-        let words: Vec<_> = words.collect();
+            words.extend(value);
+            words.resize(words.len() + size - value.len(), 0);
+        }
         [self.words(&words), values.len() as u32]
     }
 
@@ -285,11 +287,10 @@ impl Image {
 
     /// What `specs` returns.
     pub fn specs(&mut self, specs: &[Spec]) -> u32 {
-        let specs: Vec<_> = specs.iter().map(|spec| {
-            let [name, description, schema] = [&spec.name, &spec.description, &spec.schema].map(|text| self.text(text));
-            [name, description, schema].concat()
-        });
-        let specs: Vec<_> = specs.collect();
+        let mut spec = |Spec { name, description, schema }: &Spec| {
+            [name, description, schema].map(|text| self.text(text)).concat()
+        };
+        let specs: Vec<_> = specs.iter().map(&mut spec).collect();
         let [at, length] = self.list(12, &specs);
         self.words(&[0, 0, at, length])
     }
@@ -316,11 +317,6 @@ impl Image {
         self.words(&words)
     }
 
-    /// A note, as an edit.
-    pub fn note(&mut self, [at, length]: [u32; 2]) -> Vec<u32> {
-        vec![0, 0, at, length]
-    }
-
     /// What `complete` returns: a text, and a `meta`.
     pub fn completion(&mut self, [at, length]: [u32; 2], meta: [u32; 2]) -> u32 {
         let [parts, count] = self.list(9, &[vec![0, at, length]]);
@@ -332,8 +328,7 @@ impl Image {
 
     /// Pairs of a key and a value.
     pub fn meta(&mut self, pairs: &[(String, String)]) -> [u32; 2] {
-        let pairs: Vec<_> =
-            pairs.iter().map(|(key, value)| [self.text(key), self.text(value)].concat()).collect();
+        let pairs: Vec<_> = pairs.iter().map(|(key, value)| [self.text(key), self.text(value)].concat()).collect();
         self.list(4, &pairs)
     }
 }

@@ -27,19 +27,19 @@ async fn an_import_that_is_not_granted_is_refused_by_name() {
         (guest::CHAT, "shelly:plugin/chat@0.1.0", "chat = true"),
         (guest::FILES, "wasi:filesystem/types@0.2.0", "files = \"read\""),
     ] {
+        let named = interface.split('/').next().unwrap();
         // An import that no code uses is left out of the component.
         let component = Guest::tool().import(import).with(&uses(import)).component();
         let unasked = pack(&["tool"], "", &component);
         let error = told(unasked.package.as_ref().unwrap_err());
-        assert!(error.contains(&format!("imports `{interface}`, but its plugin.toml does not ask for it")), "{error}");
-        assert!(error.contains(&format!("add `{wants}`")), "{error}");
+        assert!(error.contains(&format!("imports `{interface}`")) && error.contains(&format!("`{wants}`")), "{error}");
 
         let asked = pack(&["tool"], &format!("wants = {{ {wants} }}"), &component);
         let refused = Plugin::load(engine(), asked.package.as_ref().unwrap(), &settings(Grant::default())).await;
         let error = told(&refused.err().unwrap());
-        assert!(error.contains("wants a capability that agent `helper` was not granted"), "{error}");
-        assert!(error.contains(&format!("it imports `{interface}`")), "{error}");
-        assert!(error.contains("under agents.helper.plugins.hostile"), "{error}");
+        for part in ["agent `helper`", named, "agents.helper.plugins.hostile", wants.split(' ').next().unwrap()] {
+            assert!(error.contains(part), "{part}: {error}");
+        }
 
         assert_eq!(loaded(&asked).await, "loaded", "{interface}");
     }
@@ -53,28 +53,59 @@ fn uses(imports: &str) -> String {
 
 #[tokio::test]
 async fn what_the_host_does_not_have_or_the_kind_does_not_take_is_refused_by_name() {
-    let import = |kinds: &'static [&'static str], import| {
-        Guest::of(kinds).import(import).with(&uses(import)).component()
-    };
+    let import =
+        |kinds: &'static [&'static str], import| Guest::of(kinds).import(import).with(&uses(import)).component();
     let exports = |name: &str| text(&format!("(component (instance $i) (export \"{name}\" (instance $i)))"));
     let imports = |name: &str| {
-        text(&format!("(component (import \"{name}\" (instance)) (instance $i) (export \"shelly:plugin/tool@0.1.0\" (instance $i)))"))
+        text(&format!(
+            "(component (import \"{name}\" (instance)) (instance $i) (export \"shelly:plugin/tool@0.1.0\" (instance $i)))"
+        ))
     };
     let effect = "[effect]\nphases = [\"before-model\"]";
     for (kinds, manifest, component, says) in [
         (&["tool"][..], "", import(&["tool"], guest::KV), "imports `shelly:plugin/kv@0.1.0`, which this version"),
-        (&["tool"], "", import(&["tool"], guest::SINK), "imports `shelly:plugin/sink@0.1.0`, but"),
-        (&["effect"], effect, import(&["effect"], guest::PROGRESS), "imports `shelly:plugin/progress@0.1.0`, but"),
+        (&["tool"], "", import(&["tool"], guest::SINK), "imports `shelly:plugin/sink@0.1.0`, which only"),
+        (
+            &["effect"],
+            effect,
+            import(&["effect"], guest::PROGRESS),
+            "imports `shelly:plugin/progress@0.1.0`, which only",
+        ),
         (&["tool"], "", imports("wasi:sockets/tcp@0.2.0"), "imports `wasi:sockets/tcp@0.2.0`, which this version"),
         (&["tool"], "", imports("log"), "imports `log`, which this version"),
         (&["tool"], "", imports("other:plugin/log@0.1.0"), "imports `other:plugin/log@0.1.0`, which this version"),
-        (&["tool"], "", imports("shelly:plugin/log@0.2.0"), "it imports `shelly:plugin/log@0.2.0`, but this host speaks"),
-        (&["tool"], "", exports("shelly:plugin/tool@0.2.0"), "it exports `shelly:plugin/tool@0.2.0`, but this host speaks"),
+        (
+            &["tool"],
+            "",
+            imports("shelly:plugin/log@0.2.0"),
+            "it imports `shelly:plugin/log@0.2.0`, but this host speaks",
+        ),
+        (
+            &["tool"],
+            "",
+            exports("shelly:plugin/tool@0.2.0"),
+            "it exports `shelly:plugin/tool@0.2.0`, but this host speaks",
+        ),
         (&["tool"], "", exports("shelly:plugin/tool"), "it exports `shelly:plugin/tool`, but this host speaks"),
         (&["tool"], "", exports("shelly:plugin/log@0.1.0"), "it exports none of the kinds"),
-        (&["coordinator"], "", exports("shelly:plugin/coordinator@0.1.0"), "is of kind `coordinator`, which this version"),
-        (&["tool"], "", import(&["provider"], guest::LOG), "its kinds are [\"tool\"], but its component exports [\"provider\"]"),
-        (&["tool", "provider"], "", import(&["tool"], guest::LOG), "its kinds are [\"tool\", \"provider\"], but its component exports [\"tool\"]"),
+        (
+            &["coordinator"],
+            "",
+            exports("shelly:plugin/coordinator@0.1.0"),
+            "is of kind `coordinator`, which this version",
+        ),
+        (
+            &["tool"],
+            "",
+            import(&["provider"], guest::LOG),
+            "its kinds are [\"tool\"], but its component exports [\"provider\"]",
+        ),
+        (
+            &["tool", "provider"],
+            "",
+            import(&["tool"], guest::LOG),
+            "its kinds are [\"tool\", \"provider\"], but its component exports [\"tool\"]",
+        ),
     ] {
         let refused = pack(kinds, manifest, &component).package.map(|_| ()).map_err(|error| told(&error));
         let error = refused.expect_err(says);
@@ -105,16 +136,21 @@ async fn a_function_of_the_wrong_type_is_found_at_load() {
         let manifest = if kind == "effect" { "[effect]\nphases = [\"before-model\"]" } else { "" };
         let error = loaded(&pack(&[kind], manifest, &component)).await;
         assert!(error.starts_with("plugin `hostile` cannot be made ready to run\n"), "{kind} {functions}: {error}");
-        assert!(error.contains(&format!("shelly:plugin/{kind}")) || error.contains("type"), "{kind} {functions}: {error}");
     }
+    let import = text(
+        "(component
+           (import \"shelly:plugin/log@0.1.0\" (instance (export \"write\" (func))))
+           (instance $kind) (export \"shelly:plugin/tool@0.1.0\" (instance $kind)))",
+    );
+    let error = loaded(&pack(&["tool"], "", &import)).await;
+    assert!(error.contains("shelly:plugin/log@0.1.0"), "{error}");
 }
 
 #[tokio::test]
 async fn a_version_of_the_same_series_runs() {
     let component = Guest::tool().component();
-    let newer = String::from_utf8_lossy(&component).contains("@0.1.0");
-    assert!(newer, "the version stands in the component");
-    let renamed: Vec<u8> = replace(&component, b"@0.1.0", b"@0.1.7");
+    let renamed = replace(&component, b"@0.1.0", b"@0.1.7");
+    assert_ne!(renamed, component);
     assert_eq!(loaded(&pack(&["tool"], "", &renamed)).await, "loaded");
 }
 
@@ -221,7 +257,8 @@ fn files_that_are_too_large_or_no_files_are_not_read() {
         change(&folder.join(name));
         told(&shelly_host::plugin::PluginPackage::read(&folder).unwrap_err())
     };
-    let grow = |size| move |path: &std::path::Path| fs::File::options().write(true).open(path).unwrap().set_len(size).unwrap();
+    let grow =
+        |size| move |path: &std::path::Path| fs::File::options().write(true).open(path).unwrap().set_len(size).unwrap();
     let link = |path: &std::path::Path| {
         fs::remove_file(path).unwrap();
         std::os::unix::fs::symlink("/dev/zero", path).unwrap();

@@ -74,7 +74,7 @@ impl Plugin {
         call: impl AsyncFnOnce(&mut Store<PluginState>, &Instance) -> wasmtime::Result<Result<R, WitError>>,
     ) -> Result<R, Fault> {
         let places = self.engine.places(setup.lane);
-        let _place = places.acquire().await.map_err(|_| Fault::other("the plugin engine is closed"))?;
+        let _place = places.acquire_many(self.places).await.map_err(|_| Fault::other("the plugin engine is closed"))?;
         let started = Instant::now();
         let mut store = self.store(cx);
         prepare(store.data_mut());

@@ -36,6 +36,11 @@ type SpecsByConfig = HashMap<(Digest, String), Arc<[Arc<ToolSpec>]>>;
 /// Completions under way at once: they hold their instance while a model works, so they have places of their own.
 const STREAMS: u32 = limits::PLUGIN_CALLS / 4;
 
+/// Memories and tables that come with a place. Most components have one memory and two tables; one that has more takes
+/// more places, so that whoever has got a place also finds room in the pool.
+const MEMORIES_PER_PLACE: u32 = 2;
+const TABLES_PER_PLACE: u32 = 4;
+
 impl PluginEngine {
     /// An engine that keeps compiled code in `cache`, a directory of its own, if one is given.
     ///
@@ -85,6 +90,13 @@ impl PluginEngine {
         }
     }
 
+    /// The places that one call of a component takes.
+    pub(in crate::plugin) fn places_of(component: &Component) -> u32 {
+        let Some(needed) = component.resources_required() else { return 1 };
+        let places = needed.num_memories.div_ceil(MEMORIES_PER_PLACE).max(needed.num_tables.div_ceil(TABLES_PER_PLACE));
+        places.max(1)
+    }
+
     /// The component as native code: from this process, from the cache, or compiled now from `bytes`.
     pub(in crate::plugin) fn compile<E>(
         &self,
@@ -132,13 +144,15 @@ pub fn engine_config() -> Config {
     let mut pool = PoolingAllocationConfig::default();
     pool.total_component_instances(calls)
         .total_stacks(calls)
-        // Most components have one memory and some three core instances; a few with a runtime of their own have more.
-        .total_memories(calls * 2)
-        .total_tables(calls * 4)
-        .total_core_instances(calls * 8)
+        .total_memories(calls * MEMORIES_PER_PLACE)
+        .total_tables(calls * TABLES_PER_PLACE)
+        // Counted, not reserved.
+        .total_core_instances(calls * limits::PLUGIN_CORE_INSTANCES as u32)
         .max_core_instances_per_component(limits::PLUGIN_CORE_INSTANCES as u32)
         .max_memories_per_component(limits::PLUGIN_MEMORIES)
+        .max_memories_per_module(limits::PLUGIN_MEMORIES)
         .max_tables_per_component(limits::PLUGIN_TABLES)
+        .max_tables_per_module(limits::PLUGIN_TABLES)
         .max_memory_size(limits::PLUGIN_MEMORY_CEILING)
         .table_elements(limits::PLUGIN_TABLE_ELEMENTS)
         .linear_memory_keep_resident(limits::POOL_KEEP_RESIDENT_BYTES)

@@ -37,12 +37,12 @@ fn is_beyond(desired: usize, most: Option<usize>) -> bool {
 
 impl ResourceLimiter for Limiter {
     fn memory_growing(&mut self, current: usize, desired: usize, most: Option<usize>) -> wasmtime::Result<bool> {
-        if is_beyond(desired, most) {
-            return Ok(false);
-        }
         let all = self.memory.saturating_add(desired.saturating_sub(current));
         if all > self.most_memory {
             self.hit = Some(Bound::Memory { bytes: self.most_memory });
+            return Ok(false);
+        }
+        if is_beyond(desired, most) {
             return Ok(false);
         }
         self.memory = all;
@@ -50,12 +50,12 @@ impl ResourceLimiter for Limiter {
     }
 
     fn table_growing(&mut self, current: usize, desired: usize, most: Option<usize>) -> wasmtime::Result<bool> {
-        if is_beyond(desired, most) {
-            return Ok(false);
-        }
         let all = self.tables.saturating_add(desired.saturating_sub(current));
         if all > limits::PLUGIN_TABLE_ELEMENTS {
             self.hit = Some(Bound::Tables);
+            return Ok(false);
+        }
+        if is_beyond(desired, most) {
             return Ok(false);
         }
         self.tables = all;

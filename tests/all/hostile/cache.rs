@@ -1,0 +1,119 @@
+//! The cache of compiled code, whoever writes into its folder.
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use shelly_host::{limits, plugin::PluginEngine};
+use tempfile::TempDir;
+
+use super::{Packed, call, guest::Guest, pack};
+
+fn says(text: &str) -> Packed {
+    pack(&["tool"], "", &Guest::tool().answer("call", |image| image.reply(text)).component())
+}
+
+/// Loads a plugin with an engine of its own, as another process would; what its tool says.
+async fn answer(directory: &Path, packed: &Packed) -> String {
+    let engine = Arc::new(PluginEngine::new(Some(directory.into())).unwrap());
+    let plugin = packed.load(&engine).await.unwrap();
+    call(&plugin, "t", "{}").await.text()
+}
+
+/// The only entry.
+fn entry(directory: &Path) -> PathBuf {
+    let entries: Vec<_> = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(entries.len(), 1, "{entries:?}");
+    entries[0].clone()
+}
+
+/// Marks a file as old; a file that was not written since is still old.
+fn age(path: &Path) {
+    fs::File::options().write(true).open(path).unwrap().set_modified(OLD).unwrap();
+}
+
+fn is_old(path: &Path) -> bool {
+    fs::metadata(path).unwrap().modified().unwrap() == OLD
+}
+
+const OLD: SystemTime = SystemTime::UNIX_EPOCH;
+
+#[tokio::test]
+async fn a_second_load_takes_the_code_from_the_cache() {
+    let home = TempDir::new().unwrap();
+    let (directory, packed) = (home.path().join("cache"), says("one"));
+    assert_eq!(answer(&directory, &packed).await, "one");
+    let entry = entry(&directory);
+    age(&entry);
+    assert_eq!(answer(&directory, &packed).await, "one");
+    assert!(is_old(&entry), "it was compiled and written again");
+    assert_eq!(fs::metadata(&directory).unwrap().permissions().mode() & 0o777, 0o700);
+}
+
+#[tokio::test]
+async fn a_damaged_entry_is_compiled_again() {
+    let home = TempDir::new().unwrap();
+    let (directory, packed) = (home.path().join("cache"), says("one"));
+    answer(&directory, &packed).await;
+    let entry = entry(&directory);
+    let whole = fs::read(&entry).unwrap();
+    let mut flipped = whole.clone();
+    flipped[whole.len() / 2] ^= 1;
+    for damaged in [&[][..], &whole[..10], &whole[..whole.len() - 1], &flipped, &vec![0; whole.len()]] {
+        fs::write(&entry, damaged).unwrap();
+        age(&entry);
+        assert_eq!(answer(&directory, &packed).await, "one");
+        assert!(!is_old(&entry), "damaged code was taken");
+    }
+}
+
+#[tokio::test]
+async fn code_of_another_component_is_not_run_in_its_place() {
+    let home = TempDir::new().unwrap();
+    let (first, second) = (home.path().join("first"), home.path().join("second"));
+    let (one, two) = (says("one"), says("two"));
+    answer(&first, &one).await;
+    answer(&second, &two).await;
+    fs::copy(entry(&second), entry(&first)).unwrap();
+    assert_eq!(answer(&first, &one).await, "one");
+}
+
+#[tokio::test]
+async fn a_directory_that_others_can_write_is_not_used() {
+    let home = TempDir::new().unwrap();
+    let packed = says("one");
+    let made = home.path().join("made");
+    answer(&made, &packed).await;
+    let link = home.path().join("link");
+    std::os::unix::fs::symlink(&made, &link).unwrap();
+    let entry = entry(&made);
+    for (directory, mode) in [(&made, 0o770), (&made, 0o707), (&made, 0o750), (&link, 0o700)] {
+        fs::set_permissions(&made, fs::Permissions::from_mode(mode)).unwrap();
+        fs::write(&entry, "not code").unwrap();
+        assert_eq!(answer(directory, &packed).await, "one", "{mode:o}");
+        assert_eq!(fs::read(&entry).unwrap(), b"not code", "{mode:o}: it was written into");
+    }
+}
+
+#[tokio::test]
+async fn the_oldest_entries_go_when_there_is_too_much() {
+    let home = TempDir::new().unwrap();
+    let directory = home.path().join("cache");
+    answer(&directory, &says("one")).await;
+    let kept = entry(&directory);
+    let file = |name: &str, age: u64| {
+        let path = directory.join(name);
+        let file = fs::File::create(&path).unwrap();
+        // A hole: it takes no room on the disk.
+        file.set_len(limits::CACHE_BYTES / 2).unwrap();
+        file.set_modified(SystemTime::now() - Duration::from_secs(age)).unwrap();
+        path
+    };
+    let (oldest, old) = (file("oldest.bin", 200), file("old.bin", 100));
+    answer(&directory, &says("two")).await;
+    assert!(!oldest.exists() && old.exists() && kept.exists());
+}

@@ -1,0 +1,318 @@
+//! Folders: an agent's plugin sees the agent's folder, as far as it was granted, and nothing else.
+
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use shelly_host::{
+    capability::{Access, FileGrant, Grant},
+    limits,
+    plugin::{Plugin, PluginPackage},
+};
+
+use super::{
+    ATTACK, attack, call, engine,
+    guest::{self, Guest, SCRATCH, times},
+    load_from, pack, settings, told,
+};
+use crate::support::Place;
+
+fn grant(folder: PathBuf, access: Access) -> Grant {
+    let files = vec![FileGrant { path: folder, name: ".".into(), access }];
+    Grant { files, clock: true, random: true, ..Grant::default() }
+}
+
+/// The guest `probe` for an agent with this folder.
+async fn probe(folder: PathBuf) -> Arc<Plugin> {
+    let probe = Path::new(crate::guest::PROBE).parent().unwrap();
+    load_from(probe, grant(folder, Access::Read)).await.unwrap()
+}
+
+/// The same with a manifest that wants to write.
+async fn writing_probe(place: &Place, access: Access) -> Arc<Plugin> {
+    let manifest = "kinds = [\"tool\"]\nwants = { files = \"write\", clock = true, random = true }";
+    place.plugin_bytes("probe", manifest, &fs::read(crate::guest::PROBE).unwrap());
+    load_from(&place.path().join("plugins/probe"), grant(place.path().join("in"), access)).await.unwrap()
+}
+
+fn path(path: &str) -> String {
+    serde_json::json!({ "path": path }).to_string()
+}
+
+const SECRET: &str = "nobody reads this";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_agents_with_one_plugin_see_their_own_files() {
+    let place = Place::new();
+    let mut plugins = Vec::new();
+    for agent in ["ada", "bob"] {
+        place.file(&format!("{agent}/name.txt"), agent);
+        place.file(&format!("{agent}/only-{agent}.txt"), agent);
+        plugins.push((agent, probe(place.path().join(agent)).await));
+    }
+    // Both at once, again and again.
+    let calls = (0..100).map(|n| {
+        let (agent, plugin) = &plugins[n % 2];
+        let (agent, plugin, other) = (*agent, Arc::clone(plugin), plugins[(n + 1) % 2].0);
+        tokio::spawn(async move {
+            assert_eq!(call(&plugin, "read", &path("name.txt")).await.text(), agent);
+            let listed = call(&plugin, "list", &path(".")).await.text();
+            assert_eq!(listed, format!("name.txt\nonly-{agent}.txt"));
+            for theirs in [format!("only-{other}.txt"), format!("../{other}/name.txt")] {
+                assert!(call(&plugin, "read", &path(&theirs)).await.is_error, "{theirs}");
+            }
+        })
+    });
+    for running in calls.collect::<Vec<_>>() {
+        running.await.unwrap();
+    }
+}
+
+/// A folder `in` with ways out of it that all lead to `out`.
+fn leaky() -> Place {
+    let place = Place::new();
+    place.file("out/secret.txt", SECRET);
+    place.file("in/inside.txt", "inside");
+    place.file("in/deep/file.txt", "deep");
+    let folder = place.path().join("in");
+    let out = place.path().join("out");
+    for (target, name) in [
+        (PathBuf::from("inside.txt"), "good"),
+        (PathBuf::from("../inside.txt"), "deep/good"),
+        (out.join("secret.txt"), "absolute"),
+        (PathBuf::from("../out/secret.txt"), "relative"),
+        (PathBuf::from("../../out/secret.txt"), "deep/relative"),
+        (PathBuf::from("../out/nothing"), "dangling"),
+        (out.join("nothing"), "dangling-absolute"),
+        (PathBuf::from("../out"), "folder"),
+        (out.clone(), "folder-absolute"),
+        (PathBuf::from(".."), "parent"),
+        (PathBuf::from("/"), "root"),
+        (PathBuf::from("relative"), "chain"),
+        (PathBuf::from("loop"), "loop"),
+        (PathBuf::from("/proc/self/cwd"), "process"),
+    ] {
+        symlink(target, folder.join(name)).unwrap();
+    }
+    place
+}
+
+/// Paths that lead out of the folder, or nowhere.
+fn ways_out(place: &Place) -> Vec<String> {
+    let out = place.path().join("out");
+    let mut ways: Vec<String> = [
+        "..",
+        "../",
+        "../out",
+        "../out/",
+        "../out/secret.txt",
+        "deep/../../out/secret.txt",
+        "./../out/secret.txt",
+        "deep/../..",
+        "nowhere/../../out/secret.txt",
+        "/",
+        "/etc/passwd",
+        "//etc/passwd",
+        "/proc/self/environ",
+        "absolute",
+        "absolute/",
+        "relative",
+        "relative/",
+        "deep/relative",
+        "dangling",
+        "dangling/",
+        "dangling-absolute",
+        "dangling-absolute/",
+        "folder",
+        "folder/",
+        "folder/.",
+        "folder/secret.txt",
+        "folder/secret.txt/",
+        "folder-absolute",
+        "folder-absolute/",
+        "folder-absolute/secret.txt",
+        "parent",
+        "parent/",
+        "parent/out",
+        "parent/out/secret.txt",
+        "parent/in/inside.txt",
+        "root",
+        "root/",
+        "root/etc/passwd",
+        "chain",
+        "loop",
+        "loop/",
+        "process",
+        "process/",
+        "inside.txt/../../out/secret.txt",
+        "\0",
+        "inside.txt\0",
+        "",
+    ]
+    .map(str::to_owned)
+    .into();
+    ways.extend([out.join("secret.txt").display().to_string(), out.display().to_string()]);
+    ways.push(place.path().join("in/inside.txt").display().to_string());
+    ways.push("deep/".repeat(2_000) + "file.txt");
+    ways
+}
+
+#[tokio::test]
+async fn no_path_leads_out_of_the_folder() {
+    let place = leaky();
+    let plugin = probe(place.path().join("in")).await;
+    for (inside, text) in [
+        ("inside.txt", "inside"),
+        ("good", "inside"),
+        ("deep/good", "inside"),
+        ("deep/../inside.txt", "inside"),
+        ("./deep//file.txt", "deep"),
+    ] {
+        let result = call(&plugin, "read", &path(inside)).await;
+        assert_eq!((result.is_error, result.text().as_str()), (false, text), "{inside}");
+    }
+    for way in ways_out(&place) {
+        for tool in ["read", "list"] {
+            // The folder itself is inside, whatever it is called.
+            let inside = tool == "list" && way.is_empty();
+            let result = call(&plugin, tool, &path(&way)).await;
+            assert!(result.is_error || inside, "{tool} {way:?}: {}", result.text());
+            assert!(!result.text().contains(SECRET) && !result.text().contains("secret.txt\n"), "{tool} {way:?}");
+            assert!(result.text().len() < 40_000);
+        }
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_written_outside_of_a_folder_that_can_be_written() {
+    let place = leaky();
+    let plugin = writing_probe(&place, Access::Write).await;
+    let write = |path: &str| serde_json::json!({ "path": path, "text": "changed" }).to_string();
+    assert!(!call(&plugin, "write", &write("new.txt")).await.is_error, "this folder can be written");
+    assert_eq!(fs::read_to_string(place.path().join("in/new.txt")).unwrap(), "changed");
+    for way in ways_out(&place) {
+        let result = call(&plugin, "write", &write(&way)).await;
+        assert!(result.is_error, "{way:?}: {}", result.text());
+    }
+    let out: Vec<_> = fs::read_dir(place.path().join("out")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(out, ["secret.txt"]);
+    assert_eq!(fs::read_to_string(place.path().join("out/secret.txt")).unwrap(), SECRET);
+    assert_eq!(fs::read_to_string(place.path().join("in/inside.txt")).unwrap(), "inside");
+}
+
+/// Every way to change a folder, by name: text that makes it, with the folder in `$x`. What it was handed back is at
+/// the scratch address.
+fn changes(guest: &mut Guest) -> Vec<(&'static str, String)> {
+    let [kept, new, empty, outside] = &["kept.txt", "new.txt", "empty", "../out.txt"].map(|name| guest.text(name));
+    const FOLDER: &str = "(local.get $x)";
+    let back = format!("(i32.const {SCRATCH})");
+    // Flags to open with: create 1, exclusive 4, truncate 8; read 1, write 2.
+    let open = |path: &str, how: u32, rights: u32| {
+        format!("(call $open {FOLDER} (i32.const 0) {path} (i32.const {how}) (i32.const {rights}) {back})")
+    };
+    let opened = format!("(i32.load (i32.const {}))", SCRATCH + 4);
+    vec![
+        ("create", open(new, 1, 2)),
+        ("create-exclusively", open(new, 5, 1)),
+        ("write", open(kept, 0, 2)),
+        ("truncate", open(kept, 8, 2)),
+        (
+            "set-size",
+            format!(
+                "{} (if (i32.eqz (i32.load8_u {back})) (then (call $set-size {opened} (i64.const 0) {back})))",
+                open(kept, 0, 1)
+            ),
+        ),
+        ("create-directory", format!("(call $create-directory {FOLDER} {new} {back})")),
+        ("remove-directory", format!("(call $remove-directory {FOLDER} {empty} {back})")),
+        ("unlink", format!("(call $unlink {FOLDER} {kept} {back})")),
+        ("rename", format!("(call $rename {FOLDER} {kept} {FOLDER} {new} {back})")),
+        ("rename-out", format!("(call $rename {FOLDER} {kept} {FOLDER} {outside} {back})")),
+        ("link", format!("(call $link {FOLDER} (i32.const 0) {kept} {FOLDER} {new} {back})")),
+        ("link-out", format!("(call $link {FOLDER} (i32.const 0) {kept} {FOLDER} {outside} {back})")),
+        ("symlink", format!("(call $symlink {FOLDER} {kept} {new} {back})")),
+        ("symlink-out", format!("(call $symlink {FOLDER} {outside} {new} {back})")),
+    ]
+}
+
+/// Puts the granted folder into `$x`.
+fn folder() -> String {
+    format!("(call $directories (i32.const {SCRATCH})) (local.set $x (i32.load (i32.load (i32.const {SCRATCH}))))")
+}
+
+/// A guest that makes one change and says `ok`, or `refused`.
+fn changing(name: &str) -> Guest {
+    let mut guest = Guest::tool().import(guest::FILES);
+    let change = changes(&mut guest).into_iter().find(|(found, _)| *found == name).unwrap().1;
+    let refused = guest.image().reply("refused");
+    let folder = folder();
+    let told = format!("(if (i32.load8_u (i32.const {SCRATCH})) (then (return (i32.const {refused}))))");
+    guest.attack(&format!("{folder} {change} {told}"))
+}
+
+/// What a folder holds.
+fn content(folder: &Path) -> Vec<(String, Option<String>)> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| {
+        let path = entry.unwrap().path();
+        (path.file_name().unwrap().to_string_lossy().into_owned(), fs::read_to_string(&path).ok())
+    });
+    let mut entries: Vec<_> = entries.collect();
+    entries.sort();
+    entries
+}
+
+#[tokio::test]
+async fn a_folder_for_reading_stays_as_it_is() {
+    // What leads out is refused in any folder, and a file that was opened for reading is not cut.
+    let never = ["rename-out", "link-out", "set-size"];
+    for (name, _) in changes(&mut Guest::tool()) {
+        for (wanted, granted) in [("write", Access::Read), ("read", Access::Write), ("write", Access::Write)] {
+            let wants = format!("wants = {{ files = \"{wanted}\" }}");
+            let packed = pack(&["tool"], &wants, &changing(name).component());
+            packed.place.file("files/kept.txt", "kept");
+            let folder = packed.place.path().join("files");
+            fs::create_dir(folder.join("empty")).unwrap();
+            let before = (content(&folder), content(&packed.place.path()));
+            let package = Arc::clone(packed.package.as_ref().unwrap());
+            let plugin = Plugin::load(engine(), &package, &settings(grant(folder.clone(), granted))).await.unwrap();
+            let result = call(&Arc::new(plugin), "t", ATTACK).await.text();
+            let may = (wanted, granted) == ("write", Access::Write) && !never.contains(&name);
+            assert_eq!(result, if may { "ok" } else { "refused" }, "{name} {wanted} {granted:?}");
+            let after = (content(&folder), content(&packed.place.path()));
+            // To open for writing changes nothing yet.
+            assert_eq!(before == after, !may || name == "write", "{name} {wanted} {granted:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn open_files_are_bounded() {
+    // The granted folder is one of them.
+    let most = limits::PLUGIN_HANDLES as u32 - 1;
+    for (count, is_error) in [(most, false), (most + 1, true)] {
+        let mut guest = Guest::tool().import(guest::FILES);
+        let name = guest.text(".");
+        let open = format!(
+            "(call $open (local.get $x) (i32.const 0) {name} (i32.const 2) (i32.const 1) (i32.const {SCRATCH}))
+             (if (i32.load8_u (i32.const {SCRATCH})) (then unreachable))"
+        );
+        let result = attack(engine(), &guest.attack(&format!("{} {}", folder(), times(count, &open)))).await;
+        assert_eq!(result.is_error, is_error, "{count}: {}", result.text());
+    }
+}
+
+#[tokio::test]
+async fn a_folder_that_is_not_there_is_told_at_load() {
+    let place = Place::new();
+    let probe = Path::new(crate::guest::PROBE).parent().unwrap();
+    let package = Arc::new(PluginPackage::read(probe).unwrap());
+    for name in ["nothing", "file"] {
+        place.file("file", "");
+        let refused = Plugin::load(engine(), &package, &settings(grant(place.path().join(name), Access::Read))).await;
+        let error = told(&refused.err().unwrap());
+        assert!(error.contains(name) && error.contains("cannot be opened"), "{error}");
+    }
+}

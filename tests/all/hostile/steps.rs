@@ -1,0 +1,348 @@
+//! What effects, middleware and models can do.
+
+use std::sync::Arc;
+
+use shelly_host::{
+    agent::{Effect, Middleware, RunError},
+    chat::{Chat, Message, Role},
+    error::Fault,
+    event::{Event, EventSink},
+    limits,
+    model::{Completer, ModelInfo, ScriptedCompleter},
+    plugin::{Plugin, PluginEffect, PluginEngine, PluginMiddleware, PluginModel},
+};
+
+use super::{
+    agent, cx, engine,
+    guest::{self, Guest, Image, SCRATCH, ZEROS},
+    hasty_engine, pack, run,
+};
+
+const LOOP: &str = "(loop $for-ever (br $for-ever))";
+const ALL_POWERS: &str = r#"["see-messages", "see-arguments", "see-results", "note", "edit-results", "rewrite", "hide-tools", "ask-model", "stop"]"#;
+
+async fn effect(engine: &Arc<PluginEngine>, powers: &str, guest: &Guest) -> Arc<dyn Effect> {
+    let manifest = format!("[effect]\nphases = [\"before-model\"]\npowers = {powers}");
+    let plugin = pack(&["effect"], &manifest, &guest.component()).load(engine).await.unwrap();
+    Arc::new(PluginEffect::new(&plugin).unwrap())
+}
+
+fn eval(answer: impl FnOnce(&mut Image) -> u32) -> Guest {
+    Guest::of(&["effect"]).answer("eval", answer)
+}
+
+fn edits(edits: &[Vec<u32>]) -> Guest {
+    eval(|image| image.step(&[], edits))
+}
+
+fn fault(error: RunError) -> String {
+    std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string)
+}
+
+/// What edits were refused for.
+fn refusals(events: &[Event]) -> Vec<&str> {
+    let refused = events.iter().filter_map(|event| match event {
+        Event::EffectRefused { reason, .. } => Some(reason.as_str()),
+        _ => None,
+    });
+    refused.collect()
+}
+
+#[tokio::test]
+async fn an_effect_that_goes_wrong_ends_the_run_and_the_next_one_works() {
+    let memory = "(loop $more (br_if $more (i32.ge_s (memory.grow (i32.const 16)) (i32.const 0)))) unreachable";
+    let too_many = vec![vec![3]; limits::EDITS_PER_STEP + 1];
+    let effects = |body| Guest::of(&["effect"]).on("eval", body);
+    for (guest, says) in [
+        (effects("unreachable"), "plugin `hostile` crashed"),
+        (effects(LOOP), "plugin `hostile` took longer than 0.2 seconds"),
+        (effects(memory), "needs more than its 128 MiB of memory"),
+        (eval(|image| image.failure(1, [ZEROS, 1 << 20])), "\0…"),
+        (
+            eval(|image| image.step_of([ZEROS, limits::STATE_BYTES as u32 + 1], [0; 4])),
+            "its state has 65537 bytes, at most 65536 are kept",
+        ),
+        (edits(&too_many), "it asked for 1025 edits, at most 1024 are made"),
+        (edits(&[vec![6]]), "plugin `hostile` crashed"),
+    ] {
+        let (model, mut helper) = agent([ScriptedCompleter::text("done"), ScriptedCompleter::text("done")]);
+        helper.effects.push(effect(hasty_engine(), ALL_POWERS, &guest).await);
+        let reason = fault(run(&helper).await.0.unwrap_err());
+        assert!(reason.contains(says) && reason.len() <= limits::ERROR_BYTES, "{reason}");
+        assert!(model.requests().is_empty(), "{says}");
+        helper.effects = vec![effect(hasty_engine(), ALL_POWERS, &edits(&[])).await];
+        assert_eq!(run(&helper).await.0.unwrap().message.text_content(), "done");
+    }
+}
+
+#[tokio::test]
+async fn the_largest_state_and_the_most_edits_are_taken() {
+    let mut guest = Guest::of(&["effect"]);
+    let [at, length] = guest.image().list(8, &vec![vec![3]; limits::EDITS_PER_STEP]);
+    let guest = guest.answer("eval", |image| image.step_of([ZEROS, limits::STATE_BYTES as u32], [0, at, length, 0]));
+    let (_, mut helper) = agent([ScriptedCompleter::text("done")]);
+    helper.effects.push(effect(engine(), ALL_POWERS, &guest).await);
+    assert!(run(&helper).await.0.is_ok());
+}
+
+#[tokio::test]
+async fn an_edit_without_its_power_or_over_its_bound_is_refused_by_name() {
+    const NOTE: u32 = limits::NOTE_BYTES as u32;
+    let long = [ZEROS, 500_000];
+    for (powers, edit, says) in [
+        ("[]", vec![0, 0, ZEROS, 1], "the power `note` was not granted"),
+        ("[]", vec![1], "the power `edit-results` was not granted"),
+        ("[]", vec![2], "the power `rewrite` was not granted"),
+        (r#"["rewrite"]"#, vec![2], "the power `see-messages` was not granted"),
+        ("[]", vec![3], "the power `hide-tools` was not granted"),
+        ("[]", vec![4], "the power `stop` was not granted"),
+        (ALL_POWERS, vec![2], "the power `system-prompt` was not granted"),
+        (ALL_POWERS, vec![0, 0, ZEROS, NOTE + 1], "the note has 16385 bytes, at most 16384 are taken"),
+        (ALL_POWERS, vec![1, 0, long[0], long[1]], "there is no result of a call"),
+        (ALL_POWERS, vec![2, 0, 77, 0, 78, 0], "there is no message 77"),
+        (ALL_POWERS, vec![5, 0, long[0], long[1]], "this host knows no edit"),
+    ] {
+        let (_, mut helper) = agent([ScriptedCompleter::text("done")]);
+        helper.effects.push(effect(engine(), powers, &edits(&[edit])).await);
+        let (answer, chat, events) = run(&helper).await;
+        assert_eq!(answer.unwrap().message.text_content(), "done");
+        let refused = refusals(&events);
+        assert!(refused.len() == 1 && refused[0].contains(says), "{says}: {refused:?}");
+        assert!(refused[0].len() <= limits::ERROR_BYTES, "{says}: {} bytes", refused[0].len());
+        assert_eq!(chat.snapshot().len(), 3, "{says}");
+    }
+}
+
+#[tokio::test]
+async fn a_group_cannot_be_cut_apart() {
+    let message = |role, parts: [u32; 2]| [&[0, 0, role][..], &parts, &[0, 0]].concat();
+    let replace = |first, last, messages: [u32; 2]| [&[2, 0, first, 0, last, 0][..], &messages].concat();
+    let mut image = Guest::of(&["effect"]);
+    // A call, and a result, each without the other.
+    let call = image.image().list(9, &[[&[3][..], &[ZEROS, 1], &[ZEROS, 1], &[ZEROS, 0], &[0, 0]].concat()]);
+    let result = image.image().list(9, &[vec![4, ZEROS, 1]]);
+    let call = image.image().list(7, &[message(2, call)]);
+    let result = image.image().list(7, &[message(3, result)]);
+    let [at, count] = image.image().list(
+        8,
+        &[
+            replace(3, 3, [0, 0]),
+            replace(2, 2, [0, 0]),
+            replace(3, 1, [0, 0]),
+            replace(1, 1, call),
+            replace(1, 1, result),
+        ],
+    );
+    let guest = image.answer("eval", |image| image.step_of([0, 0], [0, at, count, 0]));
+    let (_, mut helper) = agent([ScriptedCompleter::calls(&[("c", "none", "{}")]), ScriptedCompleter::text("done")]);
+    helper.effects.push(effect(engine(), ALL_POWERS, &guest).await);
+    let (answer, chat, events) = run(&helper).await;
+    answer.unwrap();
+    let refused = refusals(&events);
+    assert_eq!(refused.len(), 10);
+    for (reason, says) in refused[5..].iter().zip([
+        "cut apart at message 3",
+        "cut apart at message 3",
+        "message 3 comes after message 1",
+        "do not pair up",
+        "do not pair up",
+    ]) {
+        assert!(reason.contains(says), "{reason}");
+    }
+    assert_eq!(chat.snapshot().len(), 5);
+}
+
+#[tokio::test]
+async fn questions_to_a_model_come_to_an_end() {
+    for (powers, asked) in [(ALL_POWERS, limits::ASKS_IN_A_ROW as usize), ("[]", 0)] {
+        let (model, mut helper) = agent((0..20).map(|_| ScriptedCompleter::text("?")));
+        helper.effects.push(effect(engine(), powers, &eval(Image::ask)).await);
+        let reason = fault(run(&helper).await.0.unwrap_err());
+        assert!(reason.contains("it asked a model more than 8 times in a row"), "{reason}");
+        assert_eq!(model.requests().len(), asked);
+    }
+}
+
+/// An effect that notes as many characters as it got from a function of `chat`, over all the chat.
+async fn counting(function: &str) -> Arc<dyn Effect> {
+    let mut guest = Guest::of(&["effect"]).import(guest::CHAT).pages(200);
+    let [at, count] = guest.image().list(8, &[vec![0, 0, ZEROS, 0]]);
+    let body = format!(
+        "(call ${function} (i32.const 0) (i32.const -1) (i32.const {SCRATCH}))
+         (i32.store (i32.const {}) (i32.load (i32.const {})))",
+        at + 12,
+        SCRATCH + 4
+    );
+    let guest = guest.on("eval", &body).answer("eval", |image| image.step_of([0, 0], [0, at, count, 0]));
+    effect(engine(), ALL_POWERS, &guest).await
+}
+
+#[tokio::test]
+async fn a_look_at_all_of_a_large_chat_is_bounded() {
+    let fits = limits::CHAT_READ_BYTES / 3;
+    for (function, messages, bytes, seen) in [
+        ("entries", limits::CHAT_ENTRIES + 100, 1, limits::CHAT_ENTRIES),
+        ("read", 5, fits, 3),
+        ("read", 3, limits::CHAT_READ_BYTES + 1, 1),
+    ] {
+        let (_, mut helper) = agent([ScriptedCompleter::text("done")]);
+        helper.effects.push(counting(function).await);
+        let chat = Chat::new();
+        for _ in 0..messages {
+            chat.append(Message::text(Role::User, "", "x".repeat(bytes))).unwrap();
+        }
+        helper.run(&cx(EventSink::none()), &chat, vec![]).await.unwrap();
+        let snapshot = chat.snapshot();
+        let note = snapshot.iter().find(|entry| entry.note).unwrap();
+        assert_eq!(note.message.text_content().len(), seen, "{function}");
+    }
+}
+
+async fn middleware(engine: &Arc<PluginEngine>, guest: &Guest) -> Arc<dyn Middleware> {
+    let plugin = pack(&["run-middleware"], "", &guest.component()).load(engine).await.unwrap();
+    Arc::new(PluginMiddleware::new(&plugin).unwrap())
+}
+
+#[tokio::test]
+async fn a_middleware_that_goes_wrong_fails_the_run_and_the_next_one_works() {
+    let around = || Guest::of(&["run-middleware"]);
+    let state = [ZEROS, limits::STATE_BYTES as u32 + 1];
+    let mut calls = around();
+    let call = calls.image().list(9, &[vec![3]]);
+    let calls = calls.answer("before", |image| image.words(&[0, 0, 1, 0, 0, 0, 2, call[0], call[1], 0, 0, 0]));
+    for (guest, says) in [
+        (around().on("before", "unreachable"), "plugin `hostile` crashed"),
+        (around().on("after", "unreachable"), "plugin `hostile` crashed"),
+        (around().on("before", LOOP), "plugin `hostile` took longer than 0.2 seconds"),
+        (around().on("after", LOOP), "plugin `hostile` took longer than 0.2 seconds"),
+        (
+            around().answer("before", |image| image.words(&[0, 0, 0, 0, 0, 0, 0, state[0], state[1], 0, 0, 0])),
+            "its state has 65537 bytes, at most 65536 are kept",
+        ),
+        (
+            around().answer("after", |image| image.words(&[0, 0, 3, 0, 0, 0, 0, 0, 0, 0, state[0], state[1]])),
+            "its state has 65537 bytes, at most 65536 are kept",
+        ),
+        (
+            around().answer("after", |image| image.words(&[0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0])),
+            "more than 2 further attempts",
+        ),
+        (around().answer("before", |image| image.failure(8, [ZEROS, 1 << 20])), "\0…"),
+        (calls, "a middleware's message can have neither tool calls nor results"),
+    ] {
+        let (_, mut helper) = agent((0..10).map(|_| ScriptedCompleter::text("done")));
+        helper.middleware.push(middleware(hasty_engine(), &guest).await);
+        let reason = fault(run(&helper).await.0.unwrap_err());
+        assert!(reason.contains(says) && reason.len() <= limits::ERROR_BYTES, "{says}: {reason}");
+        helper.middleware = vec![middleware(hasty_engine(), &around()).await];
+        assert_eq!(run(&helper).await.0.unwrap().message.text_content(), "done");
+    }
+}
+
+/// A model of text.
+pub async fn model(engine: &Arc<PluginEngine>, guest: &Guest) -> (Arc<Plugin>, Arc<dyn Completer>) {
+    let plugin = pack(&["provider"], "", &guest.component()).load(engine).await.unwrap();
+    let info = ModelInfo { name: "m".into(), model: "m".into(), context_window: None };
+    let model = PluginModel::new(&plugin, info, None, None).unwrap();
+    (plugin, Arc::new(model))
+}
+
+/// Hands a text of so many bytes to the sink.
+pub fn emit(bytes: usize) -> String {
+    format!("(call $emit (i32.const 0) (i64.const {ZEROS}) (i64.const {bytes}) (i64.const 0) (i64.const 0))")
+}
+
+#[tokio::test]
+async fn a_model_that_goes_wrong_fails_the_run_and_the_next_one_works() {
+    let speaks = || Guest::of(&["provider"]);
+    let pairs =
+        |count, bytes: usize| -> Vec<_> { (0..count).map(|n| (format!("{n:02}"), "x".repeat(bytes))).collect() };
+    let meta = |pairs: &[(String, String)]| {
+        speaks().answer("complete", |image| {
+            let meta = image.meta(pairs);
+            image.completion([ZEROS, 1], meta)
+        })
+    };
+    let says_much =
+        |bytes: usize| speaks().pages(600).answer("complete", |image| image.completion([ZEROS, bytes as u32], [0, 0]));
+    let pieces = |bytes: usize| speaks().import(guest::SINK).on("complete", &emit(bytes));
+    for (guest, says) in [
+        (speaks().on("complete", "unreachable"), Some("plugin `hostile` crashed")),
+        (speaks().on("complete", LOOP), Some("plugin `hostile` took longer than 0.2 seconds")),
+        (speaks().answer("complete", |image| image.failure(4, [ZEROS, 1 << 20])), Some("\0…")),
+        (says_much(limits::REPLY_BYTES + 1), Some("the reply has 16777217 bytes, at most 16777216 are taken")),
+        (says_much(limits::HOSTCALL_BYTES + 1), Some("plugin `hostile` crashed")),
+        (meta(&pairs(limits::META_PAIRS, 100)), None),
+        (meta(&pairs(limits::META_PAIRS + 1, 1)), Some("a `meta` has")),
+        (meta(&pairs(2, limits::META_BYTES / 2)), Some("a `meta` has 4100 bytes, at most 4096 are taken")),
+        (pieces(limits::DELTA_BYTES), None),
+        (
+            pieces(limits::DELTA_BYTES + 1),
+            Some("a piece of 65537 bytes was handed to the sink, at most 65536 are taken"),
+        ),
+    ] {
+        let (_, mut helper) = agent([]);
+        helper.completer = model(hasty_engine(), &guest).await.1;
+        let (answer, _, events) = run(&helper).await;
+        match (answer, says) {
+            (Ok(_), None) => {}
+            (Err(RunError::Model(fault)), Some(says)) => {
+                let reason = fault.to_string();
+                assert!(reason.contains(says) && reason.len() <= limits::ERROR_BYTES, "{says}: {reason}");
+            }
+            (outcome, says) => panic!("{says:?}: {outcome:?}"),
+        }
+        assert!(events.len() < 20);
+        helper.completer = model(hasty_engine(), &speaks()).await.1;
+        assert_eq!(run(&helper).await.0.unwrap().message.text_content(), "ok");
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_calls_without_end_is_stopped() {
+    let mut guest = Guest::of(&["provider"]);
+    let name = guest.image().text("none");
+    let calls = limits::CALLS_PER_REPLY + 10;
+    let call = [&[3, 0, 0][..], &name].concat();
+    let [parts, count] = guest.image().list(9, &vec![call; calls]);
+    let mut words = vec![0; 20];
+    (words[2], words[3], words[4]) = (parts, count, 1);
+    let guest = guest.answer("complete", |image| image.words(&words));
+    let (_, mut helper) = agent([]);
+    helper.completer = model(engine(), &guest).await.1;
+    helper.max_iterations = 3;
+    let (answer, chat, events) = run(&helper).await;
+    assert!(matches!(answer.unwrap_err(), RunError::MaxIterations(3)));
+    let started = events.iter().filter(|event| matches!(event, Event::ToolStarted { .. })).count();
+    assert_eq!(started, 3 * limits::CALLS_PER_REPLY);
+    let snapshot = chat.snapshot();
+    let results = snapshot.iter().filter(|entry| entry.message.role == Role::Tool);
+    assert_eq!(results.map(|entry| entry.message.tool_results().count()).sum::<usize>(), 3 * calls);
+}
+
+#[tokio::test]
+async fn a_model_cannot_make_up_results_or_flood_events_with_names() {
+    let reply = |part: Vec<u32>| {
+        Guest::of(&["provider"]).answer("complete", |image| {
+            let [parts, count] = image.list(9, &[part]);
+            let mut words = vec![0; 20];
+            (words[2], words[3], words[4]) = (parts, count, 1);
+            image.words(&words)
+        })
+    };
+    let (_, mut helper) = agent([]);
+    helper.max_iterations = 1;
+    helper.completer = model(engine(), &reply(vec![4])).await.1;
+    let (answer, ..) = run(&helper).await;
+    assert!(
+        matches!(answer.unwrap_err(), RunError::Model(Fault::Other { message }) if message.contains("holds a tool result"))
+    );
+
+    helper.completer = model(engine(), &reply(vec![3, 0, 0, ZEROS, 900_000])).await.1;
+    let (_, _, events) = run(&helper).await;
+    for event in events {
+        if let Event::ToolStarted { tool, .. } | Event::ToolFinished { tool, .. } = event {
+            assert!(tool.len() < 200, "{}", tool.len());
+        }
+    }
+}
