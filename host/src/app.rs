@@ -3,6 +3,8 @@
 
 use std::{path::PathBuf, sync::Arc};
 
+use tokio::sync::OnceCell;
+
 use crate::{
     agent::{Agent, OnFailure},
     capability::Grant,
@@ -26,7 +28,10 @@ pub type Environment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 pub struct App {
     config: Config,
     catalog: PluginCatalog,
-    engine: Arc<PluginEngine>,
+    /// Where compiled code is kept.
+    cache: Option<PathBuf>,
+    /// Started for the first plugin: a run without plugins needs none of what it reserves.
+    engine: OnceCell<Arc<PluginEngine>>,
     environment: Environment,
 }
 
@@ -50,7 +55,7 @@ impl App {
     ///
     /// # Errors
     ///
-    /// A [`Report`] if a plugin directory is none, or if the engine cannot start.
+    /// A [`Report`] if a plugin directory is none.
     pub fn new(
         config: Config,
         plugin_dirs: &[PathBuf],
@@ -60,7 +65,7 @@ impl App {
         let mut directories: Vec<_> = config.plugin_dirs.iter().map(|directory| config.root.join(directory)).collect();
         directories.extend_from_slice(plugin_dirs);
         let catalog = PluginCatalog::scan(&directories)?;
-        Ok(Self { config, catalog, engine: Arc::new(PluginEngine::new(cache)?), environment })
+        Ok(Self { config, catalog, cache, engine: OnceCell::new(), environment })
     }
 
     /// The agent of this name with the model of this name; without names those of the config. A config without agents
@@ -72,11 +77,12 @@ impl App {
     pub async fn agent(&self, name: Option<&str>, model: Option<&str>) -> Result<Prepared, Report> {
         let mut notes = Vec::new();
         let mut warnings = Vec::new();
-        let config = match self.config.agents.is_empty() && name.is_none_or(|name| name == DEFAULT_AGENT) {
+        let is_default = self.config.agents.is_empty() && name.is_none_or(|name| name == DEFAULT_AGENT);
+        let config = match is_default {
             true => self.default_agent(&mut warnings),
             false => self.config.agent(name)?.clone(),
         };
-        let (completer, model_source) = self.completer(&config, model, &mut notes).await?;
+        let (completer, model_source) = self.completer(&config, model, &mut notes, &mut warnings).await?;
         let mut agent = Agent::new(&config.name, &config.instructions, completer);
         agent.description = config.description.clone();
         agent.max_iterations = match config.options.max_iterations {
@@ -86,8 +92,16 @@ impl App {
         };
         for (id, uses) in &config.plugins {
             let uses = uses.clone().unwrap_or_default();
-            let plugin = self.load(&config.name, id, &uses).await?;
-            self.warn_of_missing_powers(&config.name, &plugin, &uses, &mut warnings);
+            let plugin = match self.load(&config.name, id, &uses).await {
+                Ok(plugin) => plugin,
+                // Nobody named it: it was taken because it is there.
+                Err(report) if is_default => {
+                    warnings.push(format!("plugin `{id}` is left out: {report}"));
+                    continue;
+                }
+                Err(report) => return Err(report),
+            };
+            self.warn_of_grants(&config.name, &plugin, &uses, &mut warnings);
             equip(&mut agent, &plugin, &mut warnings)?;
         }
         Ok(Prepared { agent, notes, warnings, model_source })
@@ -130,10 +144,14 @@ impl App {
             place: format!("agents.{agent}.plugins.{id}"),
             grant: uses.grant(&self.config.root),
             params: config::params(&uses.params),
-            on_failure: uses.on_failure,
+            on_failure: uses.on_failure.unwrap_or_default(),
         };
-        let plugin = Plugin::load(&self.engine, package, &settings).await;
+        let plugin = Plugin::load(self.engine().await?, package, &settings).await;
         plugin.map(Arc::new).map_err(|error| error.report())
+    }
+
+    async fn engine(&self) -> Result<&Arc<PluginEngine>, Report> {
+        self.engine.get_or_try_init(async || PluginEngine::new(self.cache.clone()).map(Arc::new)).await
     }
 
     /// The plugin of this id, which `place` in the config names.
@@ -152,14 +170,26 @@ impl App {
         }
     }
 
-    fn warn_of_missing_powers(&self, agent: &str, plugin: &Plugin, uses: &PluginUse, warnings: &mut Vec<String>) {
+    /// Tells what the agent's config gives a plugin less than it wants, and what it gives in vain.
+    fn warn_of_grants(&self, agent: &str, plugin: &Plugin, uses: &PluginUse, warnings: &mut Vec<String>) {
         let manifest = &plugin.package().manifest;
-        for missing in uses.grant(&self.config.root).missing(&manifest.wants) {
-            let id = &manifest.id;
-            warnings.push(format!(
-                "plugin `{id}` has less than it wants: grant `{}` under agents.{agent}.plugins.{id}",
-                missing.line
-            ));
+        let id = &manifest.id;
+        let place = format!("agents.{agent}.plugins.{id}");
+        let grant = uses.grant(&self.config.root);
+        for missing in grant.missing(&manifest.wants) {
+            let without = if missing.capability == "powers" && !plugin.offers_tools() {
+                " (without `provide-tools` its tools are not offered)"
+            } else {
+                ""
+            };
+            let line = missing.line;
+            warnings.push(format!("plugin `{id}` has less than it wants: grant `{line}` under {place}{without}"));
+        }
+        for unwanted in grant.unwanted(&manifest.wants) {
+            warnings.push(format!("{place} grants `{unwanted}`, which the plugin does not ask for"));
+        }
+        if uses.on_failure.is_some() && !manifest.kinds.contains(&Kind::Effect) {
+            warnings.push(format!("{place} sets `on_failure`, which is for effects, and the plugin is none"));
         }
     }
 
@@ -169,11 +199,15 @@ impl App {
         agent: &AgentConfig,
         model: Option<&str>,
         notes: &mut Vec<String>,
+        warnings: &mut Vec<String>,
     ) -> Result<(Arc<dyn Completer>, String), Report> {
         if !self.config.providers.is_empty() {
             let provider = self.config.provider(model.or(agent.provider.as_deref()))?;
             let provider = provider.expect("there is at least one");
-            return Ok((self.configured(provider).await?, format!("providers.{} in the config", provider.name)));
+            return Ok((
+                self.configured(provider, warnings).await?,
+                format!("providers.{} in the config", provider.name),
+            ));
         }
         // Without models in the config, `--model` may name a provider plugin or a vendor's model.
         if let Some(id) = model
@@ -181,7 +215,7 @@ impl App {
             && package.manifest.kinds.contains(&Kind::Provider)
         {
             let provider = ProviderConfig { name: id.into(), plugin: Some(id.into()), ..ProviderConfig::default() };
-            return Ok((self.plugin_model(&provider).await?, format!("plugin `{id}`")));
+            return Ok((self.plugin_model(&provider, warnings).await?, format!("plugin `{id}`")));
         }
         let client = HttpClient::new().map_err(|fault| Report::new(ErrorKind::Provider, fault.to_string()))?;
         let found = provider::discover(&client, &*self.environment, model).await.ok_or_else(|| self.no_model(model))?;
@@ -204,9 +238,13 @@ impl App {
         })
     }
 
-    async fn configured(&self, provider: &ProviderConfig) -> Result<Arc<dyn Completer>, Report> {
+    async fn configured(
+        &self,
+        provider: &ProviderConfig,
+        warnings: &mut Vec<String>,
+    ) -> Result<Arc<dyn Completer>, Report> {
         match provider.kind {
-            ProviderKind::Plugin => self.plugin_model(provider).await,
+            ProviderKind::Plugin => self.plugin_model(provider, warnings).await,
             ProviderKind::Openai => {
                 let client = HttpClient::new().map_err(|fault| Report::new(ErrorKind::Provider, fault.to_string()))?;
                 let expand = |key: &str, value: &Option<String>| {
@@ -240,7 +278,11 @@ impl App {
         }
     }
 
-    async fn plugin_model(&self, provider: &ProviderConfig) -> Result<Arc<dyn Completer>, Report> {
+    async fn plugin_model(
+        &self,
+        provider: &ProviderConfig,
+        warnings: &mut Vec<String>,
+    ) -> Result<Arc<dyn Completer>, Report> {
         let id = provider.plugin.as_deref().unwrap_or(&provider.name);
         // A model serves every agent: it sees no agent's files, and no conversation but the one in its request.
         let user = format!("providers.{}", provider.name);
@@ -252,7 +294,10 @@ impl App {
             on_failure: OnFailure::Stop,
         };
         let package = self.package(&user, id)?;
-        let plugin = Plugin::load(&self.engine, package, &settings).await.map_err(|error| error.report())?;
+        for unwanted in settings.grant.unwanted(&package.manifest.wants) {
+            warnings.push(format!("{user} grants `{unwanted}`, which the plugin does not ask for"));
+        }
+        let plugin = Plugin::load(self.engine().await?, package, &settings).await.map_err(|error| error.report())?;
         let info = ModelInfo {
             name: provider.name.clone(),
             model: provider.model.clone().unwrap_or_else(|| id.to_owned()),
@@ -281,7 +326,7 @@ fn open_ai(client: HttpClient, config: OpenAiConfig, place: &str) -> Result<Open
 /// Gives an agent all that a plugin is.
 fn equip(agent: &mut Agent, plugin: &Arc<Plugin>, warnings: &mut Vec<String>) -> Result<(), Report> {
     let mut tools = ToolBox::new();
-    for tool in PluginTool::all(plugin) {
+    for tool in PluginTool::all(plugin).filter(|_| plugin.offers_tools()) {
         tools.register(tool).map_err(|clash| Report::new(ErrorKind::Plugin, clash.to_string()))?;
     }
     for clash in agent.tools.extend(tools) {

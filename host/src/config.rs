@@ -133,15 +133,14 @@ pub struct PluginUse {
     /// The agent's conversation.
     #[serde(default)]
     pub chat: bool,
-    /// Powers of its effect.
+    /// What it may see of the conversation, and what its effect may do to it.
     #[serde(default)]
     pub powers: Powers,
     /// Its own settings.
     #[serde(default)]
     pub params: IndexMap<String, serde_json::Value>,
-    /// Whether a run goes on if its effect fails.
-    #[serde(default)]
-    pub on_failure: OnFailure,
+    /// Whether a run goes on if its effect fails; none: it ends.
+    pub on_failure: Option<OnFailure>,
 }
 
 /// A folder for a plugin.

@@ -67,6 +67,13 @@ impl Fault {
     }
 }
 
+/// Whether a terminal would act on this character rather than show it: control characters, line breaks among them, and
+/// characters that turn the direction of what follows. Nobody who is not trusted may print one.
+pub fn acts_on_terminal(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 /// What kind of failure ended the program: decides the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]

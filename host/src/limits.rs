@@ -14,6 +14,10 @@ pub const MAX_ITERATIONS_CEILING: u32 = 10_000;
 pub const PARALLEL_TOOL_CALLS: usize = 16;
 /// Tool calls that one reply may hold; those beyond it are answered with an error.
 pub const CALLS_PER_REPLY: usize = 128;
+/// Bytes of one conversation, pictures and all. What is over it is refused, and the next turn is not begun.
+pub const CHAT_BYTES: usize = 256 << 20;
+/// Pieces of one tool result.
+pub const RESULT_PIECES: usize = 256;
 /// Characters of one tool result that a model is shown. The predecessor's figure: about 8,000 tokens.
 pub const TOOL_RESULT_CHARS: usize = 32_000;
 /// Bytes of one task given on the command line, in a file or on standard input.
@@ -42,7 +46,8 @@ pub const PLUGINS_PER_DIRECTORY: usize = 1_024;
 
 /// Linear memory of one instance, all its memories together.
 pub const PLUGIN_MEMORY_BYTES: usize = 128 << 20;
-/// The most memory that a config can give a plugin: the size of a slot in the pool (address space, not memory).
+/// The most memory that whoever embeds the host can give a plugin (`plugin::Limits`): the size of a slot in the pool
+/// (address space, not memory).
 pub const PLUGIN_MEMORY_CEILING: usize = 1 << 30;
 /// Elements of all tables of one instance together. A Python runtime needs some 12,000.
 pub const PLUGIN_TABLE_ELEMENTS: usize = 100_000;
@@ -69,6 +74,9 @@ pub const TOOL_TIME: Duration = Duration::from_secs(60);
 pub const STEP_TIME: Duration = Duration::from_secs(1);
 /// Wall time of a completion by a provider plugin.
 pub const COMPLETION_TIME: Duration = Duration::from_secs(600);
+/// Time that one call may wait for a slow reader of its log, progress and pieces before it counts as the guest's own: the
+/// call holds a place among all calls.
+pub const READER_WAIT: Duration = Duration::from_secs(600);
 /// Bytes of values that one call hands to a guest or gets from it through one function, strings and lists together.
 pub const HOSTCALL_BYTES: usize = 32 << 20;
 /// Handles (open files, streams) that one instance may hold.
@@ -78,6 +86,8 @@ pub const PLUGIN_HANDLES: usize = 256;
 
 /// Bytes of one log entry; the rest is cut.
 pub const LOG_ENTRY_BYTES: usize = 4 << 10;
+/// Log entries that are shown of a plugin that failed when it was tried: the last ones, which tell why.
+pub const PROBE_LOG_ENTRIES: usize = 3;
 /// Log entries of one call; the others are dropped and counted.
 pub const LOG_ENTRIES: u32 = 1_000;
 /// Shortest pause between two progress reports of one call; of those in between the newest wins.
@@ -137,6 +147,8 @@ pub const HTTP_RETRIES: usize = 3;
 pub const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(500);
 /// The longest `Retry-After` that is waited for; a longer one is reported.
 pub const RETRY_AFTER_CEILING: Duration = Duration::from_secs(60);
+/// Time that a cancelled run has to say so, if whoever reads it does not read on.
+pub const CANCEL_GRACE: Duration = Duration::from_secs(2);
 /// Time to find out whether a local model server is there.
 pub const DISCOVERY_TIME: Duration = Duration::from_millis(500);
 

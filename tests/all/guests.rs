@@ -18,7 +18,9 @@ mod shipped {
     const TEXT: &str = "one two three\na much longer line than the others\n\nfour\nthe last line is long as well\n";
 
     fn config(plugins: &str) -> String {
-        format!("providers: [{{name: offline, kind: plugin, plugin: offline-model}}]\nagents:\n  - name: reader\n    plugins:\n{plugins}")
+        format!(
+            "providers: [{{name: offline, kind: plugin, plugin: offline-model}}]\nagents:\n  - name: reader\n    plugins:\n{plugins}"
+        )
     }
 
     fn ask(place: &Place, plugins: &str, task: &str) -> Ran {

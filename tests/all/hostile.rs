@@ -4,6 +4,7 @@
 mod cache;
 mod call;
 mod files;
+mod grants;
 mod guest;
 mod load;
 mod recovery;

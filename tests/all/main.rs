@@ -7,5 +7,6 @@ mod support;
 mod bad_input;
 mod guests;
 mod hostile;
+mod output;
 mod tidy;
 mod transcripts;

@@ -67,9 +67,8 @@ impl Place {
 
     /// What came out, with this folder's name taken out.
     pub fn ran(&self, output: Output) -> Ran {
-        let text = |bytes: Vec<u8>| {
-            String::from_utf8(bytes).unwrap().replace(&self.path().display().to_string(), "[DIR]")
-        };
+        let text =
+            |bytes: Vec<u8>| String::from_utf8(bytes).unwrap().replace(&self.path().display().to_string(), "[DIR]");
         let Output { status, stdout, stderr } = output;
         Ran { code: status.code().unwrap_or(-1), stdout: text(stdout), stderr: text(stderr) }
     }

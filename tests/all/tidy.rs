@@ -126,6 +126,30 @@ fn named_modules(code: &str) -> Vec<String> {
 }
 
 #[test]
+fn the_readme_has_the_same_map() {
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    for (from, to) in MAY_NAME.iter().filter(|(_, to)| !to.is_empty()) {
+        let line = format!("{from:8} → {}", to.join(", "));
+        assert!(readme.lines().any(|found| found == line), "README.md lacks the line `{line}`");
+    }
+    let placeholder =
+        |word: &str| word.len() > 5 && word.contains('_') && word.bytes().all(|b| b.is_ascii_uppercase() || b == b'_');
+    let known = [
+        "OPENAI_API_KEY",
+        "OPENAI_BASE_URL",
+        "XAI_API_KEY",
+        "OPENROUTER_API_KEY",
+        "SHELLY_LOG",
+        "SHELLY_CACHE_DIR",
+        "SHELLY_WASM_ROUTE",
+        "XDG_CACHE_HOME",
+    ];
+    for word in readme.split(|c: char| !c.is_alphanumeric() && c != '_') {
+        assert!(!placeholder(word) || known.contains(&word), "README.md: `{word}` is not filled in");
+    }
+}
+
+#[test]
 fn each_library_has_one_room() {
     for (library, rooms) in [
         ("wasmtime", &["host/src/plugin/"][..]),
@@ -142,9 +166,10 @@ fn each_library_has_one_room() {
             let code = code(&text);
             let named = code.contains(&format!("{library}::")) || code.contains(&format!("use {library}"));
             // `::toml` as a module's name, or a path that ends like the library, is something else.
-            let named = named && code.match_indices(&format!("{library}::")).any(|(at, _)| {
-                !code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':')
-            });
+            let named = named
+                && code
+                    .match_indices(&format!("{library}::"))
+                    .any(|(at, _)| !code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':'));
             assert!(!named || rooms.iter().any(|room| path.starts_with(room)), "{path} may not name `{library}`");
         }
     }
@@ -158,10 +183,23 @@ fn only_the_command_line_touches_the_process() {
         }
         let code = code(&text);
         for touch in [
-            "println!", "eprintln!", "print!(", "dbg!", "process::exit", "env::var", "env::current_dir", "env::args",
-            "std::io::stdout", "std::io::stderr", "io::stdin", "home_dir",
+            "println!",
+            "eprintln!",
+            "print!(",
+            "dbg!",
+            "process::exit",
+            "env::var",
+            "env::current_dir",
+            "env::args",
+            "std::io::stdout",
+            "std::io::stderr",
+            "io::stdin",
+            "home_dir",
         ] {
-            assert!(!code.contains(touch), "{path} has `{touch}`: the library does not print, exit or read the environment");
+            assert!(
+                !code.contains(touch),
+                "{path} has `{touch}`: the library does not print, exit or read the environment"
+            );
         }
     }
 }
@@ -188,7 +226,11 @@ fn bounds_stand_in_one_place() {
         for time in ["Duration::from_secs(", "Duration::from_millis("] {
             for (at, _) in code.match_indices(time) {
                 let argument = &code[at + time.len()..];
-                assert!(!argument.starts_with(|c: char| c.is_ascii_digit()), "{path} has a bound of its own: {time}{}", &argument[..10]);
+                assert!(
+                    !argument.starts_with(|c: char| c.is_ascii_digit()),
+                    "{path} has a bound of its own: {time}{}",
+                    &argument[..10]
+                );
             }
         }
     }
@@ -197,8 +239,8 @@ fn bounds_stand_in_one_place() {
 #[test]
 fn functions_of_the_loop_fit_on_a_page() {
     let (_, text) = host().into_iter().find(|(path, _)| path == "host/src/agent/react.rs").unwrap();
-    let start = text.find("pub(super) async fn run(").unwrap();
-    let lines = text[start..].split("\n}\n").next().unwrap().lines().count();
+    let start = text.find("pub(super) async fn attempt(").unwrap();
+    let lines = text[start..].split("\n    }\n").next().unwrap().lines().count();
     assert!(lines < 150, "the loop has {lines} lines");
     let (_, main) = host().into_iter().find(|(path, _)| path == "host/src/main.rs").unwrap();
     assert!(main.lines().count() < 60);

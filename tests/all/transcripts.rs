@@ -4,10 +4,7 @@
 //! anything else.
 
 use std::{
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -129,7 +126,8 @@ impl TestTool {
             Does::Wait => "wait",
         };
         let input_schema = serde_json::value::to_raw_value(&serde_json::json!({"type": "object"})).unwrap().into();
-        let spec = ToolSpec { name: name.into(), description: "test".into(), input_schema, hints: ToolHints::default() };
+        let spec =
+            ToolSpec { name: name.into(), description: "test".into(), input_schema, hints: ToolHints::default() };
         Self { does, spec: Arc::new(spec) }
     }
 }
@@ -164,7 +162,13 @@ async fn without_a_tool_call_the_first_reply_is_the_answer() {
 #[tokio::test]
 async fn whatever_a_tool_does_the_model_gets_a_result_and_the_loop_goes_on() {
     let script = [
-        calls(&[("a", "echo", r#"{"x":1}"#), ("b", "fail", "{}"), ("c", "panic", "{}"), ("d", "nope", "{}"), ("e", "echo", "{x")]),
+        calls(&[
+            ("a", "echo", r#"{"x":1}"#),
+            ("b", "fail", "{}"),
+            ("c", "panic", "{}"),
+            ("d", "nope", "{}"),
+            ("e", "echo", "{x"),
+        ]),
         text("done"),
     ];
     assert_snapshot!(run(agent(script)).await, @r#"
@@ -182,7 +186,7 @@ async fn whatever_a_tool_does_the_model_gets_a_result_and_the_loop_goes_on() {
 
 #[tokio::test]
 async fn calls_run_side_by_side_and_results_keep_their_order() {
-    struct Meet(Arc<ToolSpec>, Barrier, AtomicUsize);
+    struct Meet(Arc<ToolSpec>, Barrier);
     #[async_trait]
     impl Tool for Meet {
         fn spec(&self) -> &Arc<ToolSpec> {
@@ -191,20 +195,22 @@ async fn calls_run_side_by_side_and_results_keep_their_order() {
         async fn call(&self, _: &ToolCx, call: &ToolCall) -> Result<Vec<Content>, Fault> {
             // All three must be here before any goes on: one after the other would never end.
             self.1.wait().await;
-            let place = self.2.fetch_add(1, Ordering::SeqCst);
-            Ok(vec![Content::Text(format!("{} of {}", place.min(0), call.arguments))])
+            Ok(vec![Content::Text(format!("met with {}", call.arguments))])
         }
     }
-    let mut agent = agent([calls(&[("a", "meet", "{\"n\":1}"), ("b", "meet", "{\"n\":2}"), ("c", "meet", "{\"n\":3}")]), text("met")]);
+    let mut agent = agent([
+        calls(&[("a", "meet", "{\"n\":1}"), ("b", "meet", "{\"n\":2}"), ("c", "meet", "{\"n\":3}")]),
+        text("met"),
+    ]);
     let input_schema = serde_json::value::to_raw_value(&serde_json::json!({"type": "object"})).unwrap().into();
     let spec = ToolSpec { name: "meet".into(), description: String::new(), input_schema, hints: ToolHints::default() };
-    agent.tools.register(Arc::new(Meet(Arc::new(spec), Barrier::new(3), AtomicUsize::new(0)))).unwrap();
+    agent.tools.register(Arc::new(Meet(Arc::new(spec), Barrier::new(3)))).unwrap();
     assert_snapshot!(run(agent).await, @r#"
     user: go
     assistant: meet#a({"n":1}) | meet#b({"n":2}) | meet#c({"n":3})
-    tool: #a 0 of {"n":1}
-    tool: #b 0 of {"n":2}
-    tool: #c 0 of {"n":3}
+    tool: #a met with {"n":1}
+    tool: #b met with {"n":2}
+    tool: #c met with {"n":3}
     assistant: met
     => answer: met
     "#);
@@ -212,7 +218,11 @@ async fn calls_run_side_by_side_and_results_keep_their_order() {
 
 #[tokio::test]
 async fn ids_that_a_vendor_reuses_are_made_unique() {
-    let script = [calls(&[("x", "echo", "{}"), ("x", "echo", "{}")]), calls(&[("x", "echo", "{}"), ("", "echo", "{}")]), text("done")];
+    let script = [
+        calls(&[("x", "echo", "{}"), ("x", "echo", "{}")]),
+        calls(&[("x", "echo", "{}"), ("", "echo", "{}")]),
+        text("done"),
+    ];
     assert_snapshot!(run(agent(script)).await, @r"
     user: go
     assistant: echo#x({}) | echo#call_2({})
@@ -336,7 +346,14 @@ impl Effect for TestEffect {
     fn on_failure(&self) -> OnFailure {
         self.on_failure
     }
-    async fn eval(&self, _: &RunCx, moment: &Moment, chat: &Snapshot, _: &Arc<[String]>, state: Vec<u8>) -> Result<Step, Fault> {
+    async fn eval(
+        &self,
+        _: &RunCx,
+        moment: &Moment,
+        chat: &Snapshot,
+        _: &Arc<[String]>,
+        state: Vec<u8>,
+    ) -> Result<Step, Fault> {
         (self.eval)(moment, chat, state)
     }
 }
@@ -470,7 +487,8 @@ async fn an_effect_that_sleeps_is_not_called_and_keeps_its_state() {
         };
         Ok(Step { state, action: Action::Edits(vec![]), wake: Some(wake) })
     });
-    let script = [calls(&[("a", "echo", "{}")]), calls(&[("b", "echo", "{}")]), calls(&[("c", "echo", "{}")]), text("done")];
+    let script =
+        [calls(&[("a", "echo", "{}")]), calls(&[("b", "echo", "{}")]), calls(&[("c", "echo", "{}")]), text("done")];
     run(with(sleeper, script)).await;
     assert_eq!(*seen.lock().unwrap(), [(0, vec![]), (2, vec![0])], "a wake without a field is for ever");
 }
@@ -484,7 +502,11 @@ async fn an_effect_asks_a_model_and_is_called_again_with_the_reply() {
         match &moment.reply {
             None => {
                 let request = CompletionRequest::new(chat.clone(), [].into());
-                Ok(Step { state: b"asked".into(), action: Action::AskModel(Box::new(Ask { model: None, request })), wake: None })
+                Ok(Step {
+                    state: b"asked".into(),
+                    action: Action::AskModel(Box::new(Ask { model: None, request })),
+                    wake: None,
+                })
             }
             Some(reply) => {
                 assert_eq!(state, b"asked");
@@ -608,7 +630,12 @@ async fn middleware_is_given_the_task_and_the_answer_outermost_first() {
 #[tokio::test]
 async fn a_middleware_answers_or_rejects_without_a_run() {
     let mut first = agent([]);
-    around(&mut first, "cache", |_| Ok(BeforeDecision::Answer(Message::text(Role::Assistant, "cache", "known"))), accept);
+    around(
+        &mut first,
+        "cache",
+        |_| Ok(BeforeDecision::Answer(Message::text(Role::Assistant, "cache", "known"))),
+        accept,
+    );
     let inner = around(&mut first, "inner", proceed, accept);
     assert_snapshot!(run(first).await, @"
     => answer: known
@@ -675,4 +702,61 @@ fn only_a_model_that_cannot_be_asked_is_the_providers_failure() {
     assert_eq!(RunError::Model(Fault::other("x")).kind(), ErrorKind::Provider);
     assert_eq!(RunError::MaxIterations(1).kind(), ErrorKind::Run);
     assert_eq!(RunError::Cut.kind(), ErrorKind::Run);
+}
+
+#[tokio::test]
+async fn attempts_are_one_run() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let sees = seen.clone();
+    let counter = effect(Phase::BeforeModel, &ALL, move |moment, _, mut state| {
+        sees.lock().unwrap().push((moment.iteration, state.len()));
+        state.push(0);
+        Ok(Step { state, action: Action::Edits(vec![]), wake: None })
+    });
+    let mut agent = with(counter, [text("one"), text("two"), text("three")]);
+    agent.max_iterations = 2;
+    around(&mut agent, "never", proceed, |outcome| match outcome.attempt {
+        0 | 1 => Ok(AfterDecision::Retry { feedback: Some("again".into()), delay: Duration::ZERO, state: vec![] }),
+        _ => Ok(AfterDecision::Accept),
+    });
+    assert_snapshot!(run(agent).await, @r"
+    user: go
+    assistant: one
+    user: again
+    assistant: two
+    user: again
+    => failed: no answer after 2 turns
+    ");
+    assert_eq!(*seen.lock().unwrap(), [(0, 0), (1, 1)], "effects keep their state, turns go on");
+}
+
+#[tokio::test]
+async fn feedback_is_no_task() {
+    let mut agent = agent([text("one"), text("two")]);
+    around(&mut agent, "once", proceed, |outcome| match outcome.attempt {
+        0 => Ok(AfterDecision::Retry { feedback: Some("again".into()), delay: Duration::ZERO, state: vec![] }),
+        _ => Ok(AfterDecision::Accept),
+    });
+    let chat = Chat::new();
+    agent.run(&cx(), &chat, vec![Message::user("go")]).await.unwrap();
+    let notes: Vec<_> = chat.snapshot().iter().map(|entry| entry.note).collect();
+    assert_eq!(notes, [false, false, false, true, false]);
+}
+
+#[tokio::test]
+async fn what_an_effect_makes_of_the_last_reply_is_the_answer() {
+    let censor = effect(Phase::AfterModel, &ALL, |_, chat, _| {
+        let last = chat.last().unwrap().id;
+        let message = Message::text(Role::Assistant, "ada", "[removed]");
+        edits(vec![
+            Edit::Replace(Replacement { first: last, last, messages: vec![message] }),
+            Edit::Note("removed something".into()),
+        ])
+    });
+    assert_snapshot!(run(with(censor, [text("a secret")])).await, @r"
+    user: go
+    assistant: [removed]
+    user: removed something
+    => answer: [removed]
+    ");
 }

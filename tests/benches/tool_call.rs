@@ -71,7 +71,8 @@ async fn tool_calls(rounds: u32, warm_up: u32) -> Result<(), Box<dyn Error>> {
         }
     }
     drop(engine);
-    let names = ["wasmtime: fresh instance", "wasmtime: fresh instance, call", "host: dispatch", "host: dispatch, watched"];
+    let names =
+        ["wasmtime: fresh instance", "wasmtime: fresh instance, call", "host: dispatch", "host: dispatch, watched"];
     println!("one tool call with {} bytes of arguments, {rounds} rounds, µs", call.arguments.len());
     for (name, histogram) in names.iter().zip(&histograms) {
         let at = |quantile| histogram.value_at_quantile(quantile) as f64 / 1_000.0;

@@ -189,7 +189,6 @@ pub struct Step {
 
 /// The effects of one run, with the memory that the host keeps for them.
 pub(super) struct Effects<'a> {
-    agent: EffectsOf<'a>,
     running: Vec<Running<'a>>,
 }
 
@@ -210,10 +209,10 @@ struct Running<'a> {
 }
 
 impl<'a> Effects<'a> {
-    pub fn new(effects: &'a [Arc<dyn Effect>], agent: EffectsOf<'a>) -> Self {
+    pub fn new(effects: &'a [Arc<dyn Effect>]) -> Self {
         let start =
             |effect: &'a Arc<dyn Effect>| Running { effect: &**effect, state: vec![], wake: None, hidden: vec![] };
-        Self { agent, running: effects.iter().map(start).collect() }
+        Self { running: effects.iter().map(start).collect() }
     }
 
     /// Tools that no model may see or call now.
@@ -223,8 +222,7 @@ impl<'a> Effects<'a> {
 
     /// Calls every effect that is due, in order, and makes its changes. Usage of models that effects asked is added to
     /// `usage`.
-    pub async fn eval(&mut self, moment: &mut Moment, usage: &mut Usage) -> Result<(), RunError> {
-        let agent = self.agent;
+    pub async fn eval(&mut self, agent: EffectsOf<'_>, moment: &mut Moment, usage: &mut Usage) -> Result<(), RunError> {
         for running in &mut self.running {
             if !running.effect.phases().contains(&moment.phase) || running.wake.is_some_and(|wake| !wake.is_due(moment))
             {

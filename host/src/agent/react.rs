@@ -10,128 +10,116 @@ use futures_util::{StreamExt, stream};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{
-    Agent, RunError,
-    agent::Spent,
-    effect::{Effects, EffectsOf, Moment, Phase},
+    RunError,
+    effect::{EffectsOf, Moment, Phase},
+    runner::Run,
 };
 use crate::{
-    chat::{Chat, Message, OpenCalls, Part, ToolResult},
+    chat::{Message, OpenCalls, Part, Role, ToolResult},
     event::{Event, RunCx},
     limits,
     model::{Completion, CompletionRequest, Delta, DeltaSink, DeltaTarget, StopReason, Usage},
     tool::{ToolBox, ToolCx},
 };
 
-pub(super) async fn run(
-    agent: &Agent,
-    cx: &RunCx,
-    chat: &Chat,
-    input: Vec<Message>,
-    spent: &mut Spent,
-) -> Result<Message, RunError> {
-    for message in input {
-        chat.append(message).map_err(|error| RunError::Middleware {
-            name: "input".into(),
-            fault: crate::error::Fault::invalid(error.to_string()),
-        })?;
-    }
-    let started = Instant::now();
-    let names: Arc<[String]> = agent.tools.names().map(str::to_owned).collect();
-    let on = EffectsOf { cx, chat, completer: &*agent.completer, tools: &names };
-    let mut effects = Effects::new(&agent.effects, on);
-    let mut last_usage = None;
-
-    for iteration in 0..agent.max_iterations {
-        spent.iterations += 1;
-        let at = |phase, tools: &ToolBox, last_usage, spent: &Spent| Moment {
-            phase,
-            iteration,
-            request_tokens: CompletionRequest::new(chat.snapshot(), tools.specs()).tokens(),
-            context_window: agent.completer.info().context_window,
-            last_usage,
-            run_usage: spent.usage,
-            model_time: spent.model_time,
-            elapsed: started.elapsed(),
-            reply: None,
-        };
-        if !agent.effects.is_empty() {
-            effects.eval(&mut at(Phase::BeforeModel, &agent.tools, last_usage, spent), &mut spent.usage).await?;
+impl Run<'_> {
+    /// One attempt at an answer: adds the input and goes round. Turns, effects and time go on from the attempt before.
+    pub(super) async fn attempt(&mut self, input: Vec<Message>) -> Result<Message, RunError> {
+        for message in input {
+            self.chat.append(message).map_err(RunError::Input)?;
         }
-        let hidden = effects.hidden_tools();
-        let tools = if hidden.is_empty() { agent.tools.clone() } else { agent.tools.without(&hidden) };
+        while self.iterations < self.agent.max_iterations {
+            if self.chat.snapshot().bytes() > limits::CHAT_BYTES {
+                return Err(RunError::ChatFull);
+            }
+            let iteration = self.iterations;
+            self.iterations += 1;
+            self.eval_effects(Phase::BeforeModel, iteration).await?;
+            let tools = self.agent.tools.without(&self.effects.hidden_tools());
+            let completion = self.complete(&tools, iteration).await?;
 
-        let completion =
-            complete(agent, cx, CompletionRequest::new(chat.snapshot(), tools.specs()), iteration, spent).await?;
-        last_usage = Some(completion.usage);
-        let stop = completion.stop.clone();
-        let message = completion.into_message(&agent.name);
-        let seen = chat.snapshot();
-        let open = chat.reply(message.clone());
-        if !agent.effects.is_empty() {
-            let after = effects.eval(&mut at(Phase::AfterModel, &tools, last_usage, spent), &mut spent.usage).await;
-            if let Err(error) = after {
+            let stop = completion.stop.clone();
+            let seen = self.chat.snapshot();
+            let open = self.chat.reply(completion.into_message(&self.agent.name));
+            if let Err(error) = self.eval_effects(Phase::AfterModel, iteration).await {
                 open.abandon(&error.to_string());
                 return Err(error);
             }
-        }
-        match stop {
-            StopReason::MaxTokens => {
-                open.abandon("the reply that made it was cut off");
-                return Err(RunError::Cut);
-            }
-            StopReason::Refusal => {
-                open.abandon("the model declined to answer");
-                return Err(RunError::Refused(message.text_content()));
-            }
-            _ if open.calls().is_empty() => {
-                return if says_nothing(&message) { Err(RunError::Empty) } else { Ok(message) };
-            }
-            _ => {
-                let cx = ToolCx { run: cx.clone(), chat: seen, tools: names.clone() };
-                let results = run_calls(&tools, &cx, &open).await;
-                open.answer(results);
+            match stop {
+                StopReason::MaxTokens => {
+                    open.abandon("the reply that made it was cut off");
+                    return Err(RunError::Cut);
+                }
+                StopReason::Refusal => {
+                    open.abandon("the model declined to answer");
+                    return Err(RunError::Refused(self.last_reply().text_content()));
+                }
+                _ if open.calls().is_empty() => return Ok(self.last_reply()),
+                _ => {
+                    let cx = ToolCx { run: self.cx.clone(), chat: seen, tools: Arc::clone(&self.tool_names) };
+                    let results = run_calls(&tools, &cx, &open).await;
+                    open.answer(results);
+                }
             }
         }
+        Err(RunError::MaxIterations(self.agent.max_iterations))
     }
-    Err(RunError::MaxIterations(agent.max_iterations))
-}
 
-/// Thoughts alone are no answer.
-fn says_nothing(message: &Message) -> bool {
-    message.parts.iter().all(|part| match part {
-        Part::Text(text) => text.trim().is_empty(),
-        Part::Thinking(_) => true,
-        _ => false,
-    })
-}
+    async fn eval_effects(&mut self, phase: Phase, iteration: u32) -> Result<(), RunError> {
+        if self.agent.effects.is_empty() {
+            return Ok(());
+        }
+        let request = CompletionRequest::new(self.chat.snapshot(), self.agent.tools.specs());
+        let mut moment = Moment {
+            phase,
+            iteration,
+            request_tokens: request.tokens(),
+            context_window: self.agent.completer.info().context_window,
+            last_usage: self.last_usage,
+            run_usage: self.usage,
+            model_time: self.model_time,
+            elapsed: self.started.elapsed(),
+            reply: None,
+        };
+        let on = EffectsOf { cx: self.cx, chat: self.chat, completer: &*self.agent.completer, tools: &self.tool_names };
+        self.effects.eval(on, &mut moment, &mut self.usage).await
+    }
 
-async fn complete(
-    agent: &Agent,
-    cx: &RunCx,
-    request: CompletionRequest,
-    iteration: u32,
-    spent: &mut Spent,
-) -> Result<Completion, RunError> {
-    if cx.events.is_watched() {
-        cx.events.emit(Event::ModelStarted { agent: cx.agent.clone(), iteration, tokens: request.tokens() }).await;
+    /// The newest reply as it stands in the chat: an effect may have changed it.
+    fn last_reply(&self) -> Message {
+        let chat = self.chat.snapshot();
+        let reply = chat.iter().rev().find(|entry| entry.message.role == Role::Assistant);
+        reply.map_or_else(
+            || Message::text(Role::Assistant, &self.agent.name, ""),
+            |entry| Message::clone(&entry.message),
+        )
     }
-    // What a middleware may still replace must not be seen before it did.
-    let shown = cx.events.is_watched() && agent.middleware.is_empty();
-    let watcher = Arc::new(Watcher { cx: cx.clone(), shown, usage: Mutex::default() });
-    let started = Instant::now();
-    let outcome = agent.completer.complete(cx, &request, &DeltaSink::new(watcher.clone())).await;
-    let duration = started.elapsed();
-    spent.model_time += duration;
-    // A reply that was cut off has cost what was told of it until then.
-    spent.usage += outcome.as_ref().map_or_else(|_| watcher.usage(), |completion| completion.usage);
-    let completion = outcome.map_err(RunError::Model)?;
-    if cx.events.is_watched() {
-        let calls = completion.parts.iter().filter(|part| matches!(part, Part::ToolCall(_))).count();
-        let Completion { model, stop, usage, .. } = &completion;
-        let (agent, model, stop, usage): (_, _, _, Usage) = (cx.agent.clone(), model.clone(), stop.clone(), *usage);
-        cx.events.emit(Event::ModelFinished { agent, iteration, model, stop, calls, usage, duration }).await;
+
+    async fn complete(&mut self, tools: &ToolBox, iteration: u32) -> Result<Completion, RunError> {
+        let (agent, cx) = (self.agent, self.cx);
+        let request = CompletionRequest::new(self.chat.snapshot(), tools.specs());
+        if cx.events.is_watched() {
+            cx.events.emit(Event::ModelStarted { agent: cx.agent.clone(), iteration, tokens: request.tokens() }).await;
+        }
+        // What a middleware may still replace must not be seen before it did.
+        let shown = cx.events.is_watched() && agent.middleware.is_empty();
+        let watcher = Arc::new(Watcher { cx: cx.clone(), shown, usage: Mutex::default() });
+        let started = Instant::now();
+        let outcome = agent.completer.complete(cx, &request, &DeltaSink::new(watcher.clone())).await;
+        let duration = started.elapsed();
+        self.model_time += duration;
+        // A reply that was cut off has cost what was told of it until then.
+        self.usage += outcome.as_ref().map_or_else(|_| watcher.usage(), |completion| completion.usage);
+        let completion = outcome.map_err(RunError::Model)?;
+        self.last_usage = Some(completion.usage);
+        if cx.events.is_watched() {
+            let calls = completion.parts.iter().filter(|part| matches!(part, Part::ToolCall(_))).count();
+            let Completion { model, stop, usage, .. } = &completion;
+            let (agent, model, stop, usage): (_, _, _, Usage) = (cx.agent.clone(), model.clone(), stop.clone(), *usage);
+            cx.events.emit(Event::ModelFinished { agent, iteration, model, stop, calls, usage, duration }).await;
+        }
+        Ok(completion)
     }
-    Ok(completion)
 }
 
 /// Runs the calls of a reply side by side; the results are in the order of the calls.

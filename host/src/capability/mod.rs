@@ -28,7 +28,7 @@ pub struct FileGrant {
     pub access: Access,
 }
 
-/// A change or a look that an effect may be trusted with.
+/// A change or a look that a plugin may be trusted with. Looks are for whatever reads the chat, changes for effects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Power {
@@ -54,6 +54,13 @@ pub enum Power {
     AskModel,
     /// End the run.
     Stop,
+}
+
+impl Power {
+    /// Whether it is a look at the conversation, and no change of it.
+    pub fn is_look(self) -> bool {
+        matches!(self, Self::SeeMessages | Self::SeeArguments | Self::SeeResults)
+    }
 }
 
 impl fmt::Display for Power {
@@ -88,7 +95,7 @@ pub struct Wants {
     pub random: bool,
     /// The agent's conversation. Effects have it in any case.
     pub chat: bool,
-    /// Powers of its effect.
+    /// What it sees of the conversation, and what its effect does to it.
     pub powers: Powers,
 }
 
@@ -103,7 +110,7 @@ pub struct Grant {
     pub random: bool,
     /// The agent's conversation.
     pub chat: bool,
-    /// Powers of its effect.
+    /// What it may see of the conversation, and what its effect may do to it.
     pub powers: Powers,
 }
 
@@ -137,15 +144,13 @@ impl Grant {
     /// What is wanted and not given: the capability and the config that would give it.
     pub fn missing(&self, wants: &Wants) -> Vec<Missing> {
         let mut missing = Vec::new();
-        match wants.files {
-            Some(wanted) if self.files.is_empty() => {
-                let mode = if wanted == Access::Write { "write" } else { "read" };
-                missing.push(Missing {
-                    capability: "files".into(),
-                    line: format!("files: [{{path: FOLDER, mode: {mode}}}]"),
-                });
-            }
-            _ => {}
+        // One folder to write in is enough: the others may be meant for reading.
+        if let Some(wanted) = wants.files
+            && !self.files.iter().any(|file| file.access >= wanted)
+        {
+            let mode = if wanted == Access::Write { "write" } else { "read" };
+            let line = format!("files: [{{path: FOLDER, mode: {mode}}}]");
+            missing.push(Missing { capability: "files".into(), line });
         }
         for (name, wanted, given) in
             [("clock", wants.clock, self.clock), ("random", wants.random, self.random), ("chat", wants.chat, self.chat)]
@@ -159,6 +164,26 @@ impl Grant {
             missing.push(Missing { capability: "powers".into(), line: format!("powers: [{}]", powers.join(", ")) });
         }
         missing
+    }
+
+    /// What is given and not wanted, by its names in the config: it has no effect.
+    pub fn unwanted(&self, wants: &Wants) -> Vec<String> {
+        let mut unwanted = Vec::new();
+        for (name, given, wanted) in [
+            ("files", !self.files.is_empty(), wants.files.is_some()),
+            ("clock", self.clock, wants.clock),
+            ("random", self.random, wants.random),
+            ("chat", self.chat, wants.chat),
+        ] {
+            if given && !wanted {
+                unwanted.push(name.into());
+            }
+        }
+        let powers: Vec<_> = (&self.powers - &wants.powers).iter().map(Power::to_string).collect();
+        if !powers.is_empty() {
+            unwanted.push(format!("powers: [{}]", powers.join(", ")));
+        }
+        unwanted
     }
 }
 
@@ -203,6 +228,20 @@ mod tests {
         let given = Grant { files: vec![file(Access::Read)], ..Grant::default() };
         let wants = Wants { files: Some(Access::Write), ..Wants::default() };
         assert_eq!(given.meet(&wants).files, [file(Access::Read)]);
+        let missing = |files| Grant { files, ..Grant::default() }.missing(&wants).into_iter().map(|m| m.line);
+        let line = ["files: [{path: FOLDER, mode: write}]"];
+        assert_eq!(missing(vec![]).collect::<Vec<_>>(), line);
+        assert_eq!(missing(vec![file(Access::Read)]).collect::<Vec<_>>(), line);
+        assert_eq!(missing(vec![file(Access::Read), file(Access::Write)]).count(), 0);
+    }
+
+    #[test]
+    fn what_is_given_and_not_wanted_is_named() {
+        let powers = [Power::Note, Power::Stop].into();
+        let given = Grant { files: vec![file(Access::Read)], clock: true, random: true, chat: true, powers };
+        let wants = Wants { clock: true, powers: [Power::Note].into(), ..Wants::default() };
+        assert_eq!(given.unwanted(&wants), ["files", "random", "chat", "powers: [stop]"]);
+        assert_eq!(given.meet(&wants).unwanted(&wants), [""; 0]);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::{
 use imbl::Vector;
 
 use super::{Content, Message, Part, Role, ToolCall, ToolResult};
+use crate::limits;
 
 /// A message in a chat, with what is known of it without reading it.
 #[derive(Debug, Clone)]
@@ -29,6 +30,7 @@ pub struct Entry {
 pub struct Snapshot {
     entries: Vector<Entry>,
     tokens: u64,
+    bytes: usize,
 }
 
 impl Snapshot {
@@ -41,7 +43,7 @@ impl Snapshot {
         check_pairs(&messages, true)?;
         let mut log = Log::default();
         log.push_all(messages);
-        Ok(Self { entries: log.entries, tokens: log.tokens })
+        Ok(Self { entries: log.entries, tokens: log.tokens, bytes: log.bytes })
     }
 
     /// How many messages there are.
@@ -59,8 +61,13 @@ impl Snapshot {
         self.tokens
     }
 
+    /// Bytes that all messages keep in memory.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// The entries in order.
-    pub fn iter(&self) -> impl Iterator<Item = &Entry> {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Entry> {
         self.entries.iter()
     }
 
@@ -125,12 +132,13 @@ pub struct Chat {
 struct Log {
     entries: Vector<Entry>,
     tokens: u64,
+    bytes: usize,
     next_id: u64,
     call_ids: HashSet<String>,
     /// The group whose results are still to come.
     open: Option<u64>,
     /// User messages that wait until after those results.
-    waiting: Vec<(Message, bool)>,
+    waiting: Vec<Message>,
 }
 
 impl Chat {
@@ -142,7 +150,7 @@ impl Chat {
     /// The conversation as it is now.
     pub fn snapshot(&self) -> Snapshot {
         let log = self.lock();
-        Snapshot { entries: log.entries.clone(), tokens: log.tokens }
+        Snapshot { entries: log.entries.clone(), tokens: log.tokens, bytes: log.bytes }
     }
 
     /// Adds a message without tool calls or results. While calls are open it waits until after their results.
@@ -152,18 +160,6 @@ impl Chat {
     /// [`EditError::Unpaired`] if it has calls or results, [`EditError::MisplacedSystem`] for a system message that
     /// is not the first.
     pub fn append(&self, message: Message) -> Result<(), EditError> {
-        self.append_as(message, false)
-    }
-
-    /// Adds a user message of the host or an effect; after the results if calls are open.
-    pub fn note(&self, sender: &str, text: impl Into<String>) {
-        let mut note = Message::text(Role::User, sender, text);
-        // So that a provider can tell it from the task.
-        note.meta.push(("shelly.note".into(), "true".into()));
-        self.append_as(note, true).expect("a note has neither calls nor results and is no system message");
-    }
-
-    fn append_as(&self, message: Message, note: bool) -> Result<(), EditError> {
         if message.tool_calls().next().is_some() || message.tool_results().next().is_some() {
             return Err(EditError::Unpaired(
                 "a message with calls or results can only be a reply or its answer".into(),
@@ -174,11 +170,17 @@ impl Chat {
             return Err(EditError::MisplacedSystem);
         }
         if log.open.is_some() {
-            log.waiting.push((message, note));
+            log.waiting.push(message);
         } else {
-            log.push(message, None, note);
+            log.push(message, None);
         }
         Ok(())
+    }
+
+    /// Adds a [`Message::note`]; after the results if calls are open.
+    pub fn note(&self, sender: &str, text: impl Into<String>) {
+        self.append(Message::note(sender, text))
+            .expect("a note has neither calls nor results and is no system message");
     }
 
     /// Adds the reply of a model. Its calls are open until the returned guard answers them; if the guard is dropped,
@@ -194,7 +196,7 @@ impl Chat {
         }
         let calls: Vec<_> = message.tool_calls().cloned().collect();
         let group = (!calls.is_empty()).then_some(log.next_id);
-        log.push(message, group, false);
+        log.push(message, group);
         log.open = group;
         drop(log);
         OpenCalls { chat: self.clone(), calls }
@@ -218,12 +220,13 @@ impl Chat {
                 break;
             }
         }
-        let tokens = message.tokens();
+        let (tokens, bytes) = (message.tokens(), message.bytes());
         let entry = &mut log.entries[position];
-        let before = std::mem::replace(&mut entry.tokens, tokens);
+        let before = (std::mem::replace(&mut entry.tokens, tokens), entry.message.bytes());
         entry.message = Arc::new(message);
         entry.edited = true;
-        log.tokens = log.tokens - u64::from(before) + u64::from(tokens);
+        log.tokens = log.tokens - u64::from(before.0) + u64::from(tokens);
+        log.bytes = log.bytes - before.1 + bytes;
         Ok(())
     }
 
@@ -245,13 +248,17 @@ impl Chat {
             return Err(EditError::CutsGroup(replacement.last));
         }
         check_pairs(&replacement.messages, start == 0)?;
+        log.check_call_ids(&replacement.messages, start, end)?;
 
         let after = log.entries.split_off(end + 1);
         let gone = log.entries.split_off(start);
         log.tokens -= gone.iter().map(|entry| u64::from(entry.tokens)).sum::<u64>();
+        log.bytes -= gone.iter().map(|entry| entry.message.bytes()).sum::<usize>();
         log.push_all(replacement.messages);
         for position in start..log.entries.len() {
             log.entries[position].edited = true;
+            // It is neither a person's nor a model's.
+            log.entries[position].note = true;
         }
         log.entries.append(after);
         Ok(())
@@ -264,9 +271,10 @@ impl Chat {
 }
 
 impl Log {
-    fn push(&mut self, message: Message, group: Option<u64>, note: bool) {
-        let tokens = message.tokens();
+    fn push(&mut self, message: Message, group: Option<u64>) {
+        let (tokens, note) = (message.tokens(), message.is_note());
         self.tokens += u64::from(tokens);
+        self.bytes += message.bytes();
         self.entries.push_back(Entry {
             id: self.next_id,
             message: Arc::new(message),
@@ -287,7 +295,7 @@ impl Log {
             } else if message.role != Role::Tool {
                 group = None;
             }
-            self.push(message, group, false);
+            self.push(message, group);
         }
     }
 
@@ -298,6 +306,21 @@ impl Log {
             n += 1;
         }
         self.call_ids.insert(call.id.clone());
+    }
+
+    /// New calls have ids that no other message has; those of the messages that they replace are free.
+    fn check_call_ids(&mut self, messages: &[Message], start: usize, end: usize) -> Result<(), EditError> {
+        let ids = |message: &Message| message.tool_calls().map(|call| call.id.clone()).collect::<Vec<_>>();
+        let free: HashSet<_> =
+            self.entries.iter().skip(start).take(end + 1 - start).flat_map(|entry| ids(&entry.message)).collect();
+        let mut new = HashSet::new();
+        for id in messages.iter().flat_map(ids) {
+            if (self.call_ids.contains(&id) && !free.contains(&id)) || !new.insert(id.clone()) {
+                return Err(EditError::Unpaired(format!("another call has the id `{id}`")));
+            }
+        }
+        self.call_ids.extend(new);
+        Ok(())
     }
 
     /// A border between two positions must not run through a group.
@@ -380,14 +403,21 @@ impl OpenCalls {
         let group = log.open.take();
         for call in self.calls.drain(..) {
             let given = results.iter().position(|result| result.call_id == call.id);
-            let result = match given {
-                Some(position) => results.remove(position),
-                None => ToolResult::error(&call.id, format!("The call was not run: {otherwise}.")),
+            let message = match given {
+                Some(position) => Message::results(vec![results.remove(position)]),
+                None => {
+                    Message::results(vec![ToolResult::error(&call.id, format!("The call was not run: {otherwise}."))])
+                }
             };
-            log.push(Message::results(vec![result]), group, false);
+            let message = if log.bytes + message.bytes() > limits::CHAT_BYTES {
+                Message::results(vec![ToolResult::error(&call.id, "The result is too large for this conversation.")])
+            } else {
+                message
+            };
+            log.push(message, group);
         }
-        for (message, note) in std::mem::take(&mut log.waiting) {
-            log.push(message, None, note);
+        for message in std::mem::take(&mut log.waiting) {
+            log.push(message, None);
         }
     }
 }
@@ -488,6 +518,7 @@ mod tests {
         assert_eq!(shape(&chat), "S U U");
         let snapshot = chat.snapshot();
         assert_eq!(snapshot.tokens(), snapshot.iter().map(|e| u64::from(e.tokens)).sum::<u64>());
+        assert_eq!(snapshot.bytes(), snapshot.iter().map(|e| e.message.bytes()).sum::<usize>());
         assert_eq!(snapshot.find(4), Some(2));
     }
 
@@ -510,6 +541,34 @@ mod tests {
         drop(open);
         chat.replace(Replacement { first: 0, last: 1, messages: vec![] }).unwrap();
         assert!(chat.snapshot().is_empty());
+    }
+
+    #[test]
+    fn new_calls_have_ids_of_their_own() {
+        let chat = Chat::new();
+        drop(chat.reply(reply(&["x"])));
+        drop(chat.reply(reply(&["y"])));
+        let pair = |id: &str| vec![reply(&[id]), Message::results(vec![ToolResult::error(id, "no")])];
+        let replace = |messages| chat.replace(Replacement { first: 2, last: 3, messages });
+        assert!(matches!(replace(pair("x")), Err(EditError::Unpaired(_))), "x stays in the chat");
+        assert!(matches!(replace([pair("z"), pair("z")].concat()), Err(EditError::Unpaired(_))));
+        replace(pair("y")).unwrap();
+        assert_eq!(shape(&chat), "?x =x! ?y =y!");
+        assert!(chat.snapshot().last().unwrap().note, "neither a person nor a model wrote it");
+    }
+
+    #[test]
+    fn a_conversation_does_not_grow_without_bound() {
+        let chat = Chat::new();
+        let open = chat.reply(reply(&["x", "y"]));
+        let media = |id: &str| {
+            let source = crate::chat::Source::Bytes(vec![0; limits::CHAT_BYTES / 2 + 1].into());
+            let media = crate::chat::Media { media_type: "image/png".into(), name: None, source };
+            ToolResult { call_id: id.into(), content: vec![Content::Media(media)], is_error: false }
+        };
+        open.answer(vec![media("x"), media("y")]);
+        assert_eq!(shape(&chat), "?x?y =x =y!");
+        assert!(chat.snapshot().bytes() <= limits::CHAT_BYTES);
     }
 
     #[test]

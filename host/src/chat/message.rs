@@ -7,6 +7,9 @@ use super::{Content, ToolCall, ToolResult};
 /// Open-ended facts beside the typed ones, in order.
 pub type Meta = Vec<(String, String)>;
 
+/// The key that marks a note.
+const NOTE: &str = "shelly.note";
+
 /// Who speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -103,6 +106,18 @@ impl Message {
         Self::text(Role::User, "user", text)
     }
 
+    /// A user message of the host, an effect or a middleware: no task of a person. Marked in its facts, so that a model's
+    /// provider can tell.
+    pub fn note(sender: impl Into<String>, text: impl Into<String>) -> Self {
+        let meta = vec![(NOTE.to_owned(), "true".to_owned())];
+        Self { meta, ..Self::text(Role::User, sender, text) }
+    }
+
+    /// Whether it is a [`Message::note`].
+    pub fn is_note(&self) -> bool {
+        self.meta.iter().any(|(key, _)| key == NOTE)
+    }
+
     /// The results of tool calls.
     pub fn results(results: Vec<ToolResult>) -> Self {
         let parts = results.into_iter().map(Part::ToolResult).collect();
@@ -127,26 +142,41 @@ impl Message {
         self.parts.iter().filter_map(|part| if let Part::ToolResult(result) = part { Some(result) } else { None })
     }
 
+    /// Bytes that it keeps in memory.
+    pub fn bytes(&self) -> usize {
+        self.parts.iter().map(|part| part_bytes(part, source_bytes)).sum()
+    }
+
     /// Estimate of its tokens: a quarter of its bytes, four for the frame, a fixed share for media.
     pub fn tokens(&self) -> u32 {
         const FRAME: usize = 4;
         const MEDIA: usize = 4 * 1_000;
-        let bytes = |part: &Part| match part {
-            Part::Text(text) => text.len(),
-            Part::Media(_) => MEDIA,
-            Part::Thinking(thinking) => thinking.text.len(),
-            Part::ToolCall(call) => call.id.len() + call.name.len() + call.arguments.len(),
-            Part::ToolResult(result) => result.call_id.len() + result.content.iter().map(content_bytes).sum::<usize>(),
-            Part::Other(opaque) => opaque.json.len(),
-        };
-        fn content_bytes(content: &Content) -> usize {
-            match content {
-                Content::Text(text) | Content::Json(text) => text.len(),
-                Content::Media(_) => MEDIA,
-                Content::Other(opaque) => opaque.json.len(),
-            }
-        }
-        let total: usize = self.parts.iter().map(bytes).sum();
+        let total: usize = self.parts.iter().map(|part| part_bytes(part, |_| MEDIA)).sum();
         u32::try_from(total.div_ceil(4) + FRAME).unwrap_or(u32::MAX)
+    }
+}
+
+fn source_bytes(media: &Media) -> usize {
+    match &media.source {
+        Source::Bytes(bytes) => bytes.len(),
+        Source::Url(url) => url.len(),
+    }
+}
+
+fn part_bytes(part: &Part, of_media: impl Fn(&Media) -> usize) -> usize {
+    match part {
+        Part::Text(text) => text.len(),
+        Part::Media(media) => of_media(media),
+        Part::Thinking(thinking) => thinking.text.len() + thinking.opaque.as_ref().map_or(0, String::len),
+        Part::ToolCall(call) => call.id.len() + call.name.len() + call.arguments.len(),
+        Part::ToolResult(result) => {
+            let of_content = |content: &Content| match content {
+                Content::Text(text) | Content::Json(text) => text.len(),
+                Content::Media(media) => of_media(media),
+                Content::Other(opaque) => opaque.json.len(),
+            };
+            result.call_id.len() + result.content.iter().map(of_content).sum::<usize>()
+        }
+        Part::Other(opaque) => opaque.json.len(),
     }
 }

@@ -145,7 +145,10 @@ fn config(named: Option<&PathBuf>) -> Result<Config, Report> {
         return Config::read(path);
     }
     let found = [".shelly/config.yaml", "shelly.yaml"].into_iter().map(PathBuf::from).find(|path| path.is_file());
-    found.map_or_else(|| Ok(Config::default()), |path| Config::read(&path))
+    let Some(path) = found else { return Ok(Config::default()) };
+    // It was not asked for by name, and it may lie in somebody else's project.
+    render::tell(&format!("config {}\n", path.display()));
+    Config::read(&path)
 }
 
 /// Where compiled code is kept between runs.

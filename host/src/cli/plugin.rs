@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 use clap::Subcommand;
 use serde_json::json;
 
-use super::render::{self, Output, escaped, say};
+use super::render::{self, Output, json_line, name, print};
 use crate::{
     capability::Grant,
     config,
@@ -76,7 +76,7 @@ fn list(config: Option<&PathBuf>, plugins: &[PathBuf], output: Format) -> Result
                 Ok(package) => summary(package),
                 Err(error) => json!({ "id": id, "error": crate::plugin::PluginError::report(error) }),
             };
-            say(&serde_json::Value::Array(catalog.iter().map(row).collect()).to_string());
+            print(&json_line(&catalog.iter().map(row).collect::<Vec<_>>()))?;
         }
         Format::Text => {
             let mut rows = vec![["PLUGIN", "KINDS", "SIZE", "WANTS", "ABOUT"].map(str::to_owned)];
@@ -89,17 +89,18 @@ fn list(config: Option<&PathBuf>, plugins: &[PathBuf], output: Format) -> Result
                         .into_iter()
                         .map(|missing| missing.capability)
                         .collect();
-                    let (kinds, wants, about) = (kinds.join(", "), wants.join(", "), escaped(&manifest.description));
+                    let (kinds, wants, about) = (kinds.join(", "), wants.join(", "), name(&manifest.description));
                     [id.into(), kinds, size(package.size), if wants.is_empty() { "-".into() } else { wants }, about]
                 }
-                Err(_) => [escaped(id), "cannot be used".into(), String::new(), String::new(), String::new()],
+                Err(_) => [name(id), "cannot be used".into(), String::new(), String::new(), String::new()],
             }));
             let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
             let (plugin, kinds, size, wants) = (width(0), width(1), width(2), width(3));
-            for [id, of_kinds, of_size, wanted, about] in &rows {
+            let rows = rows.iter().map(|[id, of_kinds, of_size, wanted, about]| {
                 let row = format!("{id:plugin$}  {of_kinds:kinds$}  {of_size:>size$}  {wanted:wants$}  {about}");
-                say(row.trim_end());
-            }
+                row.trim_end().to_owned()
+            });
+            print(&rows.collect::<Vec<_>>().join("\n"))?;
         }
     }
     let mut code = 0;
@@ -139,37 +140,39 @@ fn inspect(path: &Path, output: Format) -> Result<u8, Report> {
     if output == Format::Json {
         let mut value = summary(&package);
         value["tools"] = json!(plugin.tools().iter().collect::<Vec<_>>());
-        say(&value.to_string());
+        print(&json_line(&value))?;
         return Ok(0);
     }
+    let mut lines = Vec::new();
     let list = |names: Vec<String>| if names.is_empty() { "nothing".to_owned() } else { names.join("\n             ") };
     let kinds = manifest.kinds.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ");
-    say(&format!("id           {}", escaped(&manifest.id)));
-    for (name, text) in [("version", &manifest.version), ("about", &manifest.description)] {
+    lines.push(format!("id           {}", name(&manifest.id)));
+    for (label, text) in [("version", &manifest.version), ("about", &manifest.description)] {
         if !text.is_empty() {
-            say(&format!("{name:12} {}", escaped(text)));
+            lines.push(format!("{label:12} {}", name(text)));
         }
     }
-    say(&format!("kinds        {kinds}"));
-    say(&format!("size         {} ({} bytes)", size(package.size), package.size));
-    say(&format!("digest       sha256:{}", package.digest));
-    say(&format!("imports      {}", list(package.anatomy.imports.iter().map(|name| escaped(name)).collect())));
+    lines.push(format!("kinds        {kinds}"));
+    lines.push(format!("size         {} ({} bytes)", size(package.size), package.size));
+    lines.push(format!("digest       sha256:{}", package.digest));
+    lines.push(format!("imports      {}", list(package.anatomy.imports.iter().map(|import| name(import)).collect())));
     let wants = Grant::default().missing(&manifest.wants).into_iter().map(|missing| missing.line).collect();
-    say(&format!("wants        {}", list(wants)));
+    lines.push(format!("wants        {}", list(wants)));
     for spec in plugin.tools().iter() {
         let first = spec.description.lines().next().unwrap_or_default();
-        say(&format!("tool         {}: {}", spec.name, escaped(first)));
+        lines.push(format!("tool         {}: {}", spec.name, name(first)));
         let schema: serde_json::Value = serde_json::from_str(spec.input_schema.get()).unwrap_or_default();
         let required =
             |name: &str| schema["required"].as_array().is_some_and(|list| list.iter().any(|item| item == name));
-        for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        for (property_name, property) in schema["properties"].as_object().into_iter().flatten() {
             let kind = type_name(property);
-            let optional = if required(name) { "" } else { ", optional" };
+            let optional = if required(property_name) { "" } else { ", optional" };
             let about = property["description"].as_str().unwrap_or_default();
-            let line = format!("               {} ({kind}{optional}) {}", escaped(name), escaped(about));
-            say(line.trim_end());
+            let line = format!("               {} ({kind}{optional}) {}", name(property_name), name(about));
+            lines.push(line.trim_end().to_owned());
         }
     }
+    print(&lines.join("\n"))?;
     Ok(0)
 }
 
@@ -192,13 +195,13 @@ fn summary(package: &PluginPackage) -> serde_json::Value {
 /// The type of a property as a person says it; that it may be null is not said.
 fn type_name(schema: &serde_json::Value) -> String {
     use serde_json::Value;
-    let names = |list: &[Value], name: &dyn Fn(&Value) -> String| {
-        let names: Vec<_> = list.iter().map(name).filter(|name| name != "null").collect();
+    let names = |list: &[Value], named: &dyn Fn(&Value) -> String| {
+        let names: Vec<_> = list.iter().map(named).filter(|name| name != "null").collect();
         names.join(" or ")
     };
     match (&schema["type"], &schema["anyOf"]) {
-        (Value::String(name), _) => escaped(name),
-        (Value::Array(list), _) => names(list, &|name| escaped(name.as_str().unwrap_or("any"))),
+        (Value::String(kind), _) => name(kind),
+        (Value::Array(list), _) => names(list, &|kind| name(kind.as_str().unwrap_or("any"))),
         (_, Value::Array(list)) => names(list, &type_name),
         _ => "any".into(),
     }

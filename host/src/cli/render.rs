@@ -1,7 +1,7 @@
 //! What the terminal shows. Whatever a guest, a model or a server says is escaped here.
 
 use std::{
-    io::{IsTerminal, Write},
+    io::{ErrorKind, IsTerminal, Write},
     time::Duration,
 };
 
@@ -11,7 +11,8 @@ use serde_json::json;
 use crate::{
     agent::Answer,
     app::Prepared,
-    error::Report,
+    chat::{Message, Part},
+    error::{Report, acts_on_terminal},
     event::{Event, LogLevel},
 };
 
@@ -36,7 +37,7 @@ pub struct RunResult<'a> {
 
 /// Prints the answer. Returns the exit code.
 pub fn answered(result: RunResult<'_>, output: Output) -> u8 {
-    let text = result.answer.message.text_content();
+    let text = shown_answer(&result.answer.message);
     let value = json!({
         "event": "result",
         "ok": true,
@@ -47,13 +48,27 @@ pub fn answered(result: RunResult<'_>, output: Output) -> u8 {
         "usage": result.answer.usage,
         "duration_ms": result.duration.as_micros() as f64 / 1_000.0,
     });
-    match output {
-        Output::Text if std::io::stdout().is_terminal() => say(&escaped(&text)),
+    let printed = match output {
+        Output::Text if std::io::stdout().is_terminal() => print(&escaped(&text)),
         // A program reads it: it gets the very bytes.
-        Output::Text => say(&text),
-        Output::Json | Output::Events => say(&value.to_string()),
+        Output::Text => print(&text),
+        Output::Json | Output::Events => print(&json_line(&value)),
+    };
+    // An answer that did not arrive is no answer.
+    printed.map_or_else(|report| failed(&report, Output::Text), |()| 0)
+}
+
+/// The text of the answer; where it has none, what there is instead.
+fn shown_answer(message: &Message) -> String {
+    let text = message.text_content();
+    if !text.trim().is_empty() {
+        return text;
     }
-    0
+    let media = message.parts.iter().filter_map(|part| match part {
+        Part::Media(media) => Some(format!("[{}]", media.media_type)),
+        _ => None,
+    });
+    media.collect::<Vec<_>>().join("\n")
 }
 
 /// Prints a failure. Returns the exit code.
@@ -75,18 +90,20 @@ pub fn failed(report: &Report, output: Output) -> u8 {
 /// The line of JSON that a failure is on standard output.
 pub fn failed_as_json(report: &Report) {
     let code = report.kind.exit_code();
-    say(&json!({ "event": "result", "ok": false, "error": report, "exit_code": code }).to_string());
+    say(&json!({ "event": "result", "ok": false, "error": report, "exit_code": code }));
 }
 
-/// Says that the run was cancelled. Returns the exit code: what shells give a program that Ctrl-C ended.
+/// The exit code of a run that was cancelled: what shells give a program that Ctrl-C ended.
+pub const CANCELLED: u8 = 130;
+
+/// Says that the run was cancelled. Returns the exit code.
 pub fn cancelled(output: Output) -> u8 {
-    const CODE: u8 = 130;
+    tell("cancelled\n");
     if output != Output::Text {
         let error = json!({ "kind": "cancelled", "message": "cancelled", "causes": [], "hint": null });
-        say(&json!({ "event": "result", "ok": false, "error": error, "exit_code": CODE }).to_string());
+        say(&json!({ "event": "result", "ok": false, "error": error, "exit_code": CANCELLED }));
     }
-    tell("cancelled\n");
-    CODE
+    CANCELLED
 }
 
 /// Shows how a run goes.
@@ -105,7 +122,7 @@ impl Progress {
     /// What was found before the run.
     pub fn notes(&mut self, prepared: &Prepared) {
         for note in &prepared.notes {
-            tell(&format!("{DIM}{}{PLAIN}\n", escaped(note)));
+            tell(&format!("{DIM}{}{PLAIN}\n", name(note)));
         }
         for warning in &prepared.warnings {
             let event = Event::Warning { message: warning.clone() };
@@ -120,9 +137,7 @@ impl Progress {
     pub fn show(&mut self, event: &Event) {
         if self.output == Output::Events {
             for event in std::iter::once(event).chain(&std::mem::take(&mut self.held)) {
-                if let Ok(line) = serde_json::to_string(event) {
-                    say(&line);
-                }
+                let _ = print(&json_line(event));
             }
             return;
         }
@@ -133,7 +148,7 @@ impl Progress {
 
     fn line(&self, event: &Event) -> Option<String> {
         Some(match event {
-            Event::RunStarted { agent, model, .. } => format!("{BOLD}{}{PLAIN} on {}", escaped(agent), escaped(model)),
+            Event::RunStarted { agent, model, .. } => format!("{BOLD}{}{PLAIN} on {}", name(agent), name(model)),
             Event::ModelStarted { .. } | Event::ModelDelta { .. } => return None,
             Event::ModelFinished { agent, iteration, calls, usage, duration, .. } => {
                 let does = match calls {
@@ -145,39 +160,39 @@ impl Progress {
                 let (input, output) = (usage.total() - usage.output_tokens, usage.output_tokens);
                 format!(
                     "{DIM}{}{PLAIN} turn {turn}: the model {does} ({time}, {input} tokens in, {output} out)",
-                    escaped(agent)
+                    name(agent)
                 )
             }
             Event::ToolStarted { agent, tool, origin, arguments, .. } => {
-                let (agent, tool, origin) = (escaped(agent), escaped(tool), escaped(origin));
+                let (agent, tool, origin) = (name(agent), name(tool), name(origin));
                 format!("{DIM}{agent}{PLAIN}   {tool} {DIM}of {origin}{PLAIN} {}", one_line(arguments, 80))
             }
             Event::ToolProgress { agent, done, total, message, .. } => {
                 let of = total.map_or(String::new(), |total| format!(" of {total}"));
                 let message = message.as_deref().map_or(String::new(), |message| format!(" {}", one_line(message, 80)));
-                format!("{DIM}{}{PLAIN}     {done}{of}{message}", escaped(agent))
+                format!("{DIM}{}{PLAIN}     {done}{of}{message}", name(agent))
             }
             Event::ToolFinished { agent, tool, is_error, bytes, duration, .. } => {
                 let how = if *is_error { format!("{RED}failed{PLAIN}") } else { format!("{GREEN}done{PLAIN}") };
-                format!("{DIM}{}{PLAIN}   {} {how} ({}, {bytes} bytes)", escaped(agent), escaped(tool), time(*duration))
+                format!("{DIM}{}{PLAIN}   {} {how} ({}, {bytes} bytes)", name(agent), name(tool), time(*duration))
             }
             Event::EffectEdited { agent, effect, edit } => {
-                format!("{DIM}{}{PLAIN}   {} edits the chat: {edit}", escaped(agent), escaped(effect))
+                format!("{DIM}{}{PLAIN}   {} edits the chat: {edit}", name(agent), name(effect))
             }
             Event::EffectRefused { agent, effect, edit, reason } => {
-                let (agent, effect, reason) = (escaped(agent), escaped(effect), one_line(reason, 200));
+                let (agent, effect, reason) = (name(agent), name(effect), one_line(reason, 200));
                 format!("{DIM}{agent}{PLAIN}   {effect} {YELLOW}was refused{PLAIN} {edit}: {reason}")
             }
             Event::EffectFailed { agent, effect, reason } => {
-                let (agent, effect, reason) = (escaped(agent), escaped(effect), one_line(reason, 200));
+                let (agent, effect, reason) = (name(agent), name(effect), one_line(reason, 200));
                 format!("{DIM}{agent}{PLAIN}   {effect} {YELLOW}failed{PLAIN}, the run goes on: {reason}")
             }
             Event::MiddlewareActed { agent, middleware, action } => {
-                format!("{DIM}{}{PLAIN}   {}: {action}", escaped(agent), escaped(middleware))
+                format!("{DIM}{}{PLAIN}   {}: {action}", name(agent), name(middleware))
             }
             Event::PluginCall { .. } if !self.verbose => return None,
             Event::PluginCall { agent, plugin, function, outcome, duration, memory } => {
-                let (agent, plugin, time, memory) = (escaped(agent), escaped(plugin), time(*duration), memory >> 10);
+                let (agent, plugin, time, memory) = (name(agent), name(plugin), time(*duration), memory >> 10);
                 format!("{DIM}{agent}     {plugin} {function}: {outcome} ({time}, {memory} KiB){PLAIN}")
             }
             Event::PluginLog { level, .. } if !self.verbose && *level < LogLevel::Warn => return None,
@@ -188,17 +203,17 @@ impl Progress {
                     LogLevel::Warn => "warn",
                     LogLevel::Error => "error",
                 };
-                let (agent, plugin, message) = (escaped(agent), escaped(plugin), one_line(message, 200));
+                let (agent, plugin, message) = (name(agent), name(plugin), one_line(message, 200));
                 format!("{DIM}{agent}     {plugin} {level}:{PLAIN} {message}")
             }
             Event::Warning { message } => format!("{YELLOW}warning:{PLAIN} {}", indented(&escaped(message))),
             Event::RunFinished { agent, error: None, iterations, usage, duration, .. } => {
-                let (agent, time, tokens) = (escaped(agent), time(*duration), usage.total());
+                let (agent, time, tokens) = (name(agent), time(*duration), usage.total());
                 let turns = if *iterations == 1 { "turn" } else { "turns" };
                 format!("{BOLD}{agent}{PLAIN} is done: {iterations} {turns}, {tokens} tokens, {time}")
             }
             Event::RunFinished { agent, iterations, usage, duration, .. } => {
-                let (agent, time, tokens) = (escaped(agent), time(*duration), usage.total());
+                let (agent, time, tokens) = (name(agent), time(*duration), usage.total());
                 let turns = if *iterations == 1 { "turn" } else { "turns" };
                 format!("{BOLD}{agent}{PLAIN} gives up: {iterations} {turns}, {tokens} tokens, {time}")
             }
@@ -213,12 +228,38 @@ const GREEN: &str = "\x1b[32m";
 const YELLOW: &str = "\x1b[33m";
 const PLAIN: &str = "\x1b[0m";
 
-/// Writes a line to standard output. Whoever closed it wants no more: that is no error of ours.
-pub fn say(line: &str) {
+/// Prints to standard output. Whoever closed it wants no more: that is no error of ours.
+pub fn print(text: &str) -> Result<(), Report> {
     let mut out = std::io::stdout().lock();
-    let _ =
-        out.write_all(line.as_bytes()).and_then(|()| if line.ends_with('\n') { Ok(()) } else { out.write_all(b"\n") });
-    let _ = out.flush();
+    let end: &[u8] = if text.ends_with('\n') { b"" } else { b"\n" };
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.write_all(end)).and_then(|()| out.flush());
+    match written {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Report::new(crate::error::ErrorKind::Run, "cannot write to standard output").cause(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Prints a line of JSON on the way: what cannot be written now is told of when the result cannot be.
+fn say(value: &serde_json::Value) {
+    let _ = print(&json_line(value));
+}
+
+/// JSON in which nothing is left that a terminal acts on.
+pub fn json_line(value: &impl serde::Serialize) -> String {
+    let line = serde_json::to_string(value).unwrap_or_default();
+    if !line.contains(acts_on_terminal) {
+        return line;
+    }
+    line.chars().fold(String::with_capacity(line.len()), |mut safe, c| {
+        if acts_on_terminal(c) {
+            safe.push_str(&format!("\\u{:04x}", u32::from(c)))
+        } else {
+            safe.push(c)
+        }
+        safe
+    })
 }
 
 /// Writes to standard error, without colours where they are not wanted.
@@ -234,13 +275,9 @@ fn time(duration: Duration) -> String {
     }
 }
 
-/// The text without anything that a terminal would act on: control characters (but line breaks and tabs) and characters
-/// that change the direction of what follows are shown as escapes.
-pub fn escaped(text: &str) -> String {
-    let acts = |c: char| {
-        (c.is_control() && c != '\n' && c != '\t')
-            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{61c}')
-    };
+/// A text of many lines without anything else that a terminal would act on.
+fn escaped(text: &str) -> String {
+    let acts = |c: char| acts_on_terminal(c) && c != '\n' && c != '\t';
     if !text.contains(acts) {
         return text.to_owned();
     }
@@ -252,6 +289,11 @@ pub fn escaped(text: &str) -> String {
         }
         shown
     })
+}
+
+/// What somebody else named, as a part of a line of ours: it cannot begin a line of its own.
+pub fn name(text: &str) -> String {
+    one_line(text, 500)
 }
 
 /// The text on one line of at most `chars` characters.
@@ -284,5 +326,7 @@ mod tests {
             assert_eq!(escaped(text), shown);
         }
         assert_eq!(one_line("a\n  b \x1b[2J", 9), "a b \\u{1b…");
+        assert_eq!(name("x\nerror: forged"), "x error: forged");
+        assert_eq!(json_line(&"a\u{9b}\u{202e}é\n"), r#""a\u009b\u202eé\n""#);
     }
 }

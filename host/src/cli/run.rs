@@ -121,12 +121,23 @@ impl Run {
             _ = &mut interrupt => None,
         };
         drop(cx);
-        // All that was told is shown before the last word is said.
-        let _ = shown.await;
+        let Some(outcome) = outcome else {
+            exit_soon();
+            let _ = shown.await;
+            return Ok(End::Cancelled);
+        };
+        // All that was told is shown before the last word is said, unless nobody reads it.
+        tokio::select! {
+            biased;
+            _ = &mut interrupt => {
+                exit_soon();
+                return Ok(End::Cancelled);
+            }
+            _ = shown => {}
+        }
         match outcome {
-            Some(Ok(answer)) => Ok(End::Answered(Box::new(prepared), Box::new(answer))),
-            Some(Err(error)) => Err(explain(&prepared, &error)),
-            None => Ok(End::Cancelled),
+            Ok(answer) => Ok(End::Answered(Box::new(prepared), Box::new(answer))),
+            Err(error) => Err(explain(&prepared, &error)),
         }
     }
 
@@ -156,6 +167,14 @@ impl Run {
         }
         Ok(task)
     }
+}
+
+/// A cancelled run says so if it can, and ends: whoever reads its output may have stopped reading.
+fn exit_soon() {
+    std::thread::spawn(|| {
+        std::thread::sleep(limits::CANCEL_GRACE);
+        std::process::exit(i32::from(render::CANCELLED));
+    });
 }
 
 /// Names a run: when it began, and a part by chance.

@@ -130,13 +130,14 @@ impl HttpClient {
         let pauses = ExponentialBuilder::default().with_min_delay(self.first_pause).with_max_times(request.retries);
         attempt
             .retry(pauses.with_jitter())
-            .when(Fault::is_transient)
-            .adjust(|fault, pause| {
+            .when(|failed: &Failed| failed.again && failed.fault.is_transient())
+            .adjust(|Failed { fault, .. }, pause| {
                 let pause = fault.retry_after().unwrap_or(pause?);
                 (pause <= limits::RETRY_AFTER_CEILING && Instant::now() + pause < deadline).then_some(pause)
             })
-            .notify(|fault, pause| tracing::debug!(%origin, %fault, ?pause, "trying again"))
+            .notify(|Failed { fault, .. }, pause| tracing::debug!(%origin, %fault, ?pause, "trying again"))
             .await
+            .map_err(|failed| failed.fault)
     }
 
     fn message(&self, method: Method, request: &Request, json: Option<Vec<u8>>) -> Result<reqwest::Request, Fault> {
@@ -157,12 +158,16 @@ impl HttpClient {
     }
 
     /// One attempt, until the reply has begun: a server that fails before that has done nothing.
-    async fn attempt(&self, message: reqwest::Request, request: &Request, deadline: Instant) -> Result<Reply, Fault> {
+    async fn attempt(&self, message: reqwest::Request, request: &Request, deadline: Instant) -> Result<Reply, Failed> {
         let origin = origin(&request.url);
         let response = timeout_at(deadline, self.http.execute(message))
             .await
             .map_err(|_| timed_out(&origin))?
-            .map_err(|error| not_reached(&origin, &error))?;
+            .map_err(|error| Failed {
+                // Nobody listens on this machine: that does not change within seconds.
+                again: !(is_loopback(&request.url) && is_refused(&error)),
+                fault: not_reached(&origin, &error),
+            })?;
         let (status, after) = (response.status(), retry_after(response.headers()));
         let mut body = Body { response, origin, deadline, idle: request.idle };
         if status.is_success() {
@@ -171,8 +176,39 @@ impl HttpClient {
         }
         let said = body.beginning(limits::ERROR_BODY_BYTES).await;
         let said = String::from_utf8_lossy(&said);
-        Err(status::fault(&body.origin, status.as_u16(), after, &said, request.key.as_ref()))
+        Err(status::fault(&body.origin, status.as_u16(), after, &said, request.key.as_ref()).into())
     }
+}
+
+/// Why an attempt failed, and whether another one is worth it if the fault is one that may pass.
+struct Failed {
+    fault: Fault,
+    again: bool,
+}
+
+impl From<Fault> for Failed {
+    fn from(fault: Fault) -> Self {
+        Self { fault, again: true }
+    }
+}
+
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(url::Host::Ipv4(address)) => address.is_loopback(),
+        Some(url::Host::Ipv6(address)) => address.is_loopback(),
+        Some(url::Host::Domain(name)) => name == "localhost",
+        None => false,
+    }
+}
+
+fn is_refused(error: &reqwest::Error) -> bool {
+    fn source<'a>(error: &&'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+        (*error).source()
+    }
+    let causes = std::iter::successors(error.source(), source);
+    causes
+        .filter_map(|cause| cause.downcast_ref::<io::Error>())
+        .any(|error| error.kind() == io::ErrorKind::ConnectionRefused)
 }
 
 fn builder() -> reqwest::ClientBuilder {

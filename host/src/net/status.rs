@@ -3,7 +3,10 @@ use std::{fmt::Write, time::Duration};
 use serde_json::Value;
 
 use super::Secret;
-use crate::{error::Fault, limits};
+use crate::{
+    error::{Fault, acts_on_terminal},
+    limits,
+};
 
 /// Characters of a body that is not in one of the known shapes.
 const RAW_CHARS: usize = 300;
@@ -116,9 +119,7 @@ pub fn shown(text: &str, key: Option<&Secret>, limit: usize) -> String {
     for c in text.chars() {
         match c {
             '\n' | '\r' | '\t' => shown.push(' '),
-            // Beside the control characters those that turn the direction of writing.
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => shown.extend(c.escape_unicode()),
-            c if c.is_control() => shown.extend(c.escape_unicode()),
+            c if acts_on_terminal(c) => shown.extend(c.escape_unicode()),
             c => shown.push(c),
         }
         if shown.len() >= limit {

@@ -145,7 +145,11 @@ fn check(manifest: &Manifest, anatomy: &Anatomy) -> Result<(), PluginError> {
         match imports::need_of_import(import) {
             None => return Err(PluginError::ImportUnsupported { id: id(), import: import.clone() }),
             Some(imports::Need::Kind(kind)) if !manifest.kinds.contains(&kind) => {
-                return Err(PluginError::OfAnotherKind { id: id(), import: import.clone(), kind });
+                return Err(PluginError::OfAnotherKind { id: id(), import: import.clone(), kinds: vec![kind] });
+            }
+            Some(imports::Need::Chat) if !imports::reads_chat(&manifest.kinds) => {
+                let kinds = imports::CHAT_KINDS.to_vec();
+                return Err(PluginError::OfAnotherKind { id: id(), import: import.clone(), kinds });
             }
             Some(need) if !need.is_asked_for_by(manifest) => {
                 return Err(PluginError::NotAskedFor { id: id(), import: import.clone(), line: need.manifest_line() });

@@ -1,6 +1,11 @@
 //! Between the contract's types and ours, with the bounds of what a guest may say.
 
-use std::time::Duration;
+use std::{
+    cell::OnceCell,
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use sha2::{Digest as _, Sha256};
 
@@ -8,7 +13,7 @@ use super::bindings::types as wit;
 use crate::{
     capability::{Power, Powers},
     chat::{
-        Content, Media, Message, Meta, Opaque, Part, Role, Source, StopReason, Thinking, ToolCall, ToolHints,
+        Content, Media, Message, Meta, Opaque, Part, Role, Snapshot, Source, StopReason, Thinking, ToolCall, ToolHints,
         ToolResult, ToolSpec, Usage,
     },
     error::Fault,
@@ -73,10 +78,67 @@ pub fn meta(meta: Vec<(String, String)>) -> Result<Meta, Fault> {
     if meta.len() > limits::META_PAIRS || bytes > limits::META_BYTES {
         return Err(too_large("a `meta`", bytes, limits::META_BYTES));
     }
+    let mut seen = HashSet::new();
+    if let Some((twice, _)) = meta.iter().find(|(key, _)| !seen.insert(key)) {
+        return Err(Fault::invalid(format!("a `meta` has the key `{}` twice", twice.escape_debug())));
+    }
     Ok(meta)
 }
 
-fn media(media: wit::Media) -> Result<Media, Fault> {
+/// The media that one call was handed, so that it can hand them back by their ids: to a guest bytes are an attachment.
+pub struct Attached<'a> {
+    media: Vec<&'a Arc<[u8]>>,
+    /// Made for the first id that is looked up: most calls hand back none.
+    by_id: OnceCell<HashMap<String, &'a Arc<[u8]>>>,
+}
+
+impl<'a> Attached<'a> {
+    /// Nothing.
+    pub fn none() -> Self {
+        Self::in_parts([])
+    }
+
+    /// What is in these parts, results of tools included.
+    pub fn in_parts(parts: impl IntoIterator<Item = &'a Part>) -> Self {
+        let mut media = Vec::new();
+        let mut take = |piece: &'a Media| match &piece.source {
+            Source::Bytes(bytes) => media.push(bytes),
+            Source::Url(_) => {}
+        };
+        for part in parts {
+            match part {
+                Part::Media(piece) => take(piece),
+                Part::ToolResult(result) => {
+                    let pieces = result.content.iter();
+                    pieces.for_each(|content| {
+                        if let Content::Media(piece) = content {
+                            take(piece)
+                        }
+                    });
+                }
+                _ => {}
+            }
+        }
+        Self { media, by_id: OnceCell::new() }
+    }
+
+    /// What is in a conversation.
+    pub fn in_chat(chat: &'a Snapshot) -> Self {
+        Self::in_parts(chat.iter().flat_map(|entry| &entry.message.parts))
+    }
+
+    fn find(&self, id: &str) -> Option<Arc<[u8]>> {
+        let by_id = || self.media.iter().map(|bytes| (attachment_id(bytes), *bytes)).collect();
+        self.by_id.get_or_init(by_id).get(id).map(|bytes| Arc::clone(bytes))
+    }
+}
+
+/// Names bytes: their SHA-256 in hexadecimal.
+fn attachment_id(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn media(media: wit::Media, attached: &Attached<'_>) -> Result<Media, Fault> {
     let within = |what, bytes, most| if bytes > most { Err(too_large(what, bytes, most)) } else { Ok(()) };
     within("a media type", media.media_type.len(), limits::MEDIA_NAME_BYTES)?;
     within("the name of a medium", media.name.as_ref().map_or(0, String::len), limits::MEDIA_NAME_BYTES)?;
@@ -88,10 +150,13 @@ fn media(media: wit::Media) -> Result<Media, Fault> {
     let source = match media.source {
         wit::Source::Bytes(bytes) => Source::Bytes(bytes.into()),
         wit::Source::Url(url) => Source::Url(url),
-        wit::Source::Attachment(id) => {
-            let message = format!("there is no attachment `{}`", bounded(id, 100));
-            return Err(Fault::NotFound { message });
-        }
+        wit::Source::Attachment(id) => match attached.find(&id) {
+            Some(bytes) => Source::Bytes(bytes),
+            None => {
+                let message = format!("this call was handed no attachment `{}`", bounded(id, 100));
+                return Err(Fault::NotFound { message });
+            }
+        },
     };
     Ok(Media { media_type: media.media_type, name: media.name, source })
 }
@@ -101,7 +166,7 @@ fn opaque(opaque: wit::Opaque) -> Opaque {
 }
 
 /// What a tool said.
-pub fn content(contents: Vec<wit::Content>) -> Result<Vec<Content>, Fault> {
+pub fn content(contents: Vec<wit::Content>, attached: &Attached<'_>) -> Result<Vec<Content>, Fault> {
     let bytes: usize = contents.iter().map(wit_content_bytes).sum();
     if bytes > limits::RESULT_BYTES {
         return Err(too_large("the result", bytes, limits::RESULT_BYTES));
@@ -109,7 +174,7 @@ pub fn content(contents: Vec<wit::Content>) -> Result<Vec<Content>, Fault> {
     let one = |content| match content {
         wit::Content::Text(text) => Ok(Content::Text(text)),
         wit::Content::Json(json) => Ok(Content::Json(json)),
-        wit::Content::Media(piece) => media(piece).map(Content::Media),
+        wit::Content::Media(piece) => media(piece, attached).map(Content::Media),
         wit::Content::Other(piece) => Ok(Content::Other(opaque(piece))),
         wit::Content::Change(_) => Err(Fault::Other {
             message: "it proposed a change to a file, which this version of shelly-host does not make yet".into(),
@@ -139,15 +204,15 @@ fn tool_call(call: wit::ToolCall) -> Result<ToolCall, Fault> {
     Ok(ToolCall { id: call.id, name: call.name, arguments: call.arguments, meta: meta(call.meta)? })
 }
 
-fn part(part: wit::Part) -> Result<Part, Fault> {
+fn part(part: wit::Part, attached: &Attached<'_>) -> Result<Part, Fault> {
     Ok(match part {
         wit::Part::Text(text) => Part::Text(text),
-        wit::Part::Media(piece) => Part::Media(media(piece)?),
+        wit::Part::Media(piece) => Part::Media(media(piece, attached)?),
         wit::Part::Thinking(wit::Thinking { text, opaque }) => Part::Thinking(Thinking { text, opaque }),
         wit::Part::ToolCall(call) => Part::ToolCall(tool_call(call)?),
         wit::Part::ToolResult(result) => Part::ToolResult(ToolResult {
             call_id: result.call_id,
-            content: content(result.content)?,
+            content: content(result.content, attached)?,
             is_error: result.is_error,
         }),
         wit::Part::Other(piece) => Part::Other(opaque(piece)),
@@ -155,7 +220,7 @@ fn part(part: wit::Part) -> Result<Part, Fault> {
 }
 
 /// A message that a guest wrote.
-pub fn message(message: wit::Message) -> Result<Message, Fault> {
+pub fn message(message: wit::Message, attached: &Attached<'_>) -> Result<Message, Fault> {
     let bytes = message_bytes(&message);
     if bytes > limits::REPLY_BYTES {
         return Err(too_large("a message", bytes, limits::REPLY_BYTES));
@@ -166,17 +231,17 @@ pub fn message(message: wit::Message) -> Result<Message, Fault> {
         wit::Role::Assistant => Role::Assistant,
         wit::Role::Tool => Role::Tool,
     };
-    let parts = message.parts.into_iter().map(part).collect::<Result<_, _>>()?;
+    let parts = message.parts.into_iter().map(|piece| part(piece, attached)).collect::<Result<_, _>>()?;
     Ok(Message { sender: message.sender, role, parts, meta: meta(message.meta)? })
 }
 
 /// A completion that a provider plugin returned.
-pub fn completion(completion: wit::Completion) -> Result<Completion, Fault> {
+pub fn completion(completion: wit::Completion, attached: &Attached<'_>) -> Result<Completion, Fault> {
     let bytes: usize = completion.parts.iter().map(part_bytes).sum();
     if bytes > limits::REPLY_BYTES {
         return Err(too_large("the reply", bytes, limits::REPLY_BYTES));
     }
-    let parts = completion.parts.into_iter().map(part).collect::<Result<Vec<_>, _>>()?;
+    let parts = completion.parts.into_iter().map(|piece| part(piece, attached)).collect::<Result<Vec<_>, _>>()?;
     if parts.iter().any(|part| matches!(part, Part::ToolResult(_))) {
         return Err(Fault::other("the model's reply holds a tool result, which only the host can give"));
     }
@@ -220,6 +285,7 @@ pub fn tool_spec(spec: wit::ToolSpec) -> Result<ToolSpec, String> {
     if schema.get("type").and_then(|kind| kind.as_str()) != Some("object") {
         return Err(format!("the schema of `{name}` is not that of an object: its `type` must be \"object\""));
     }
+    meta(spec.meta).map_err(|fault| format!("of `{name}`: {fault}"))?;
     let input_schema =
         serde_json::value::RawValue::from_string(spec.input_schema).map_err(|error| error.to_string())?;
     let hints = ToolHints {
@@ -239,11 +305,10 @@ pub fn tool_spec_bytes(spec: &wit::ToolSpec) -> usize {
 }
 
 /// A request that an effect wants made.
-pub fn request(request: wit::Request) -> Result<CompletionRequest, Fault> {
-    use crate::chat::Snapshot;
-    let messages = request.messages.into_iter().map(message).collect::<Result<Vec<_>, _>>()?;
+pub fn request(request: wit::Request, attached: &Attached<'_>) -> Result<CompletionRequest, Fault> {
+    let messages = request.messages.into_iter().map(|one| message(one, attached)).collect::<Result<Vec<_>, _>>()?;
     let messages = Snapshot::from_messages(messages).map_err(|error| Fault::invalid(error.to_string()))?;
-    let tools = request.tools.into_iter().map(|spec| tool_spec(spec).map(std::sync::Arc::new));
+    let tools = request.tools.into_iter().map(|spec| tool_spec(spec).map(Arc::new));
     let tools = tools.collect::<Result<_, _>>().map_err(Fault::invalid)?;
     let tool_choice = match request.tool_choice {
         wit::ToolChoice::Auto => ToolChoice::Auto,
@@ -321,10 +386,7 @@ pub fn role_to_wit(role: Role) -> wit::Role {
 fn media_to_wit(media: &Media) -> wit::Media {
     let source = match &media.source {
         // A guest is told which bytes they are, and is not handed them.
-        Source::Bytes(bytes) => {
-            let digest = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
-            wit::Source::Attachment(digest)
-        }
+        Source::Bytes(bytes) => wit::Source::Attachment(attachment_id(bytes)),
         Source::Url(url) => wit::Source::Url(url.clone()),
     };
     wit::Media { media_type: media.media_type.clone(), name: media.name.clone(), source }
@@ -465,12 +527,39 @@ mod tests {
 
     #[test]
     fn a_message_crosses_unchanged() {
-        assert_eq!(message(message_to_wit(&full())).unwrap(), full());
+        assert_eq!(message(message_to_wit(&full()), &Attached::none()).unwrap(), full());
+    }
+
+    #[test]
+    fn media_come_back_by_the_id_that_was_handed_out() {
+        let media = |bytes: &[u8]| Media {
+            media_type: "image/png".into(),
+            name: Some("a.png".into()),
+            source: Source::Bytes(bytes.into()),
+        };
+        let content = vec![Content::Media(media(b"of a tool"))];
+        let result = ToolResult { call_id: "c".into(), content, is_error: false };
+        let parts = vec![Part::Media(media(b"one")), Part::Media(media(b"two")), Part::ToolResult(result)];
+        let original = Message { parts, ..Message::text(Role::Tool, "", "") };
+        let attached = Attached::in_parts(&original.parts);
+        assert_eq!(message(message_to_wit(&original), &attached).unwrap(), original);
+        let other = Attached::in_parts(&original.parts[..1]);
+        assert!(matches!(message(message_to_wit(&original), &other), Err(Fault::NotFound { .. })));
+    }
+
+    #[test]
+    fn a_key_of_a_meta_is_there_once() {
+        let pair = |key: &str| (key.to_owned(), "v".to_owned());
+        assert_eq!(meta(vec![pair("a"), pair("b")]).unwrap().len(), 2);
+        let fault = meta(vec![pair("a"), pair("b"), pair("a")]).unwrap_err();
+        assert_eq!(fault, Fault::invalid("a `meta` has the key `a` twice"));
     }
 
     #[test]
     fn what_may_not_be_seen_is_blank() {
-        let seen = |powers: &[Power]| message(message_seen(&full(), &powers.iter().copied().collect())).unwrap();
+        let seen = |powers: &[Power]| {
+            message(message_seen(&full(), &powers.iter().copied().collect()), &Attached::none()).unwrap()
+        };
         assert!(seen(&[Power::SeeArguments, Power::SeeResults]).parts.is_empty());
         let text = seen(&[Power::SeeMessages]);
         assert_eq!(text.tool_calls().next().unwrap().arguments, "{}");
@@ -509,6 +598,9 @@ mod tests {
         };
         let object = r#"{"type":"object"}"#;
         assert!(tool_spec(spec("read_file", object)).is_ok());
+        let twice = vec![("a".into(), String::new()), ("a".into(), String::new())];
+        let error = tool_spec(wit::ToolSpec { meta: twice, ..spec("t", object) }).unwrap_err();
+        assert_eq!(error, "of `t`: a `meta` has the key `a` twice");
         for (name, schema, says) in [
             ("read file", object, "not a tool's name"),
             ("", object, "not a tool's name"),

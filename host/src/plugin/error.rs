@@ -38,8 +38,8 @@ pub enum PluginError {
     #[error("plugin `{id}` imports `{import}`, but its plugin.toml does not ask for it")]
     NotAskedFor { id: String, import: String, line: &'static str },
     /// It imports what only plugins of another kind have.
-    #[error("plugin `{id}` imports `{import}`, which only a plugin of kind `{kind}` has")]
-    OfAnotherKind { id: String, import: String, kind: Kind },
+    #[error("plugin `{id}` imports `{import}`, which only a plugin of kind {} has", one_of(kinds))]
+    OfAnotherKind { id: String, import: String, kinds: Vec<Kind> },
     /// Two folders hold a plugin of one id.
     #[error("two plugins have the id `{id}`")]
     SameId { id: String, first: PathBuf, second: PathBuf },
@@ -54,7 +54,7 @@ pub enum PluginError {
     NotRunnable { id: String, message: String },
     /// It failed when it was tried at load.
     #[error("plugin `{id}` failed when it was tried")]
-    Probe { id: String, fault: Fault },
+    Probe { id: String, fault: Fault, log: Vec<String> },
     /// Its tools are not acceptable.
     #[error("plugin `{id}` has a tool that cannot be offered to a model")]
     BadTool { id: String, message: String },
@@ -110,9 +110,10 @@ impl PluginError {
             Self::NotAskedFor { line, .. } => {
                 report.hint(format!("add `{line}` to [wants] in its plugin.toml, or remove the import"))
             }
-            Self::OfAnotherKind { kind, .. } => {
-                report.hint(format!("remove the import, or export `{kind}` and name it in `kinds` of its plugin.toml"))
-            }
+            Self::OfAnotherKind { kinds, .. } => report.hint(format!(
+                "remove the import, or export {} and name it in `kinds` of its plugin.toml",
+                one_of(kinds)
+            )),
             Self::SameId { first, second, .. } => report
                 .cause(format!("they are in {} and {}", first.display(), second.display()))
                 .hint("remove one of them, or give it another id in its plugin.toml"),
@@ -130,9 +131,19 @@ impl PluginError {
                 report.cause(message).hint(format!("build it with an SDK for version {CONTRACT} of the contract"))
             }
             Self::BadTool { message, .. } => report.cause(message).hint(AUTHOR),
-            Self::Probe { fault, .. } => report.cause(fault).hint(AUTHOR),
+            // The SDK writes the text of a panic to the log.
+            Self::Probe { fault, log, .. } => log
+                .iter()
+                .fold(report.cause(fault), |report, entry| report.cause(format!("it logged: {entry}")))
+                .hint(AUTHOR),
         }
     }
+}
+
+/// `tool`, or `effect` or `tool`.
+fn one_of(kinds: &[Kind]) -> String {
+    let kinds: Vec<_> = kinds.iter().map(|kind| format!("`{kind}`")).collect();
+    kinds.join(" or ")
 }
 
 /// Whom a plugin serves: an agent, or a model, whose name is its place in the config.

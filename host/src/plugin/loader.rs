@@ -1,6 +1,6 @@
 //! A plugin bound to one agent: compared with the grant, linked to what was granted, tried once.
 
-use std::sync::Arc;
+use std::{collections::VecDeque, sync::Arc};
 
 use serde_json::value::RawValue;
 use wasmtime::{
@@ -15,14 +15,14 @@ use super::{
     catalog::PluginPackage,
     convert,
     error::PluginError,
-    imports,
+    imports, manifest,
     runtime::{CallSetup, Lane, PluginEngine, PluginState},
 };
 use crate::{
     agent::OnFailure,
-    capability::{Access, FileGrant, Grant},
+    capability::{Access, FileGrant, Grant, Power},
     chat::ToolSpec,
-    event::{EventSink, RunCx},
+    event::{Event, EventSink, EventStream, RunCx},
     limits,
 };
 
@@ -139,6 +139,12 @@ impl Plugin {
         &self.package
     }
 
+    /// Whether its tools are offered to a model: to those of an effect the agent must give the power `provide-tools`.
+    pub fn offers_tools(&self) -> bool {
+        !manifest::offers_tools_as_effect(&self.package.manifest.kinds)
+            || self.grant.powers.contains(&Power::ProvideTools)
+    }
+
     /// What it has got of what it wants.
     pub fn grant(&self) -> &Grant {
         &self.grant
@@ -149,7 +155,6 @@ impl Plugin {
     async fn probe(&self, component: &Component, agent: &str) -> Result<Arc<[Arc<ToolSpec>]>, PluginError> {
         let known = self.engine.specs(self.package.digest, &self.config);
         let id = || self.id.to_string();
-        let failed = |fault| PluginError::Probe { id: id(), fault };
         let not_runnable =
             |error: wasmtime::Error| PluginError::NotRunnable { id: id(), message: format!("{error:#}") };
 
@@ -158,24 +163,31 @@ impl Plugin {
         linker.define_unknown_imports_as_traps(component).map_err(not_runnable)?;
         let pre = linker.instantiate_pre(component).map_err(not_runnable)?;
 
-        let cx = RunCx { run: "load".into(), agent: agent.into(), depth: 0, events: EventSink::none() };
+        let (events, stream) = EventSink::channel();
+        let cx = RunCx { run: "load".into(), agent: agent.into(), depth: 0, events };
         let setup = CallSetup { function: "probe", time: self.engine.limits().probe_time, lane: Lane::Step };
         let kinds = &self.kinds;
-        let asked = self.call_on(
-            &pre,
-            &cx,
-            setup,
-            |_| {},
-            async |store, instance| {
-                match kinds.load(store, instance) {
-                    // It did not crash: it is not what it says.
-                    Err(mismatch) => Ok(Ok(Err(mismatch))),
-                    Ok(Some(tool)) if known.is_none() => Ok(tool.call_specs(store).await?.map(Ok)),
-                    Ok(_) => Ok(Ok(Ok(vec![]))),
-                }
-            },
-        );
-        let asked = asked.await.map_err(failed)?.map_err(not_runnable)?;
+        let asking = async {
+            // The stream of what it logs ends with this.
+            let cx = cx;
+            let asked = self.call_on(
+                &pre,
+                &cx,
+                setup,
+                |_| {},
+                async |store, instance| {
+                    match kinds.load(store, instance) {
+                        // It did not crash: it is not what it says.
+                        Err(mismatch) => Ok(Ok(Err(mismatch))),
+                        Ok(Some(tool)) if known.is_none() => Ok(tool.call_specs(store).await?.map(Ok)),
+                        Ok(_) => Ok(Ok(Ok(vec![]))),
+                    }
+                },
+            );
+            asked.await
+        };
+        let (asked, log) = tokio::join!(asking, last_logged(stream));
+        let asked = asked.map_err(|fault| PluginError::Probe { id: id(), fault, log })?.map_err(not_runnable)?;
         if let Some(known) = known {
             return Ok(known);
         }
@@ -183,6 +195,20 @@ impl Plugin {
         self.engine.keep_specs(self.package.digest, &self.config, &specs);
         Ok(specs)
     }
+}
+
+/// The last entries that a plugin wrote to the log.
+async fn last_logged(mut stream: EventStream) -> Vec<String> {
+    let mut last = VecDeque::new();
+    while let Some(event) = stream.next().await {
+        if let Event::PluginLog { message, .. } = event {
+            last.push_back(message);
+        }
+        if last.len() > limits::PROBE_LOG_ENTRIES {
+            last.pop_front();
+        }
+    }
+    last.into()
 }
 
 /// Everything that the component imports was granted: told here, because the engine's own message misleads.

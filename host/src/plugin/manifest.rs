@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     agent::Phase,
-    capability::{Access, Powers, Wants},
+    capability::{Access, Power, Powers, Wants},
     limits,
 };
 
@@ -63,14 +63,14 @@ struct FileWants {
     random: bool,
     #[serde(default)]
     chat: bool,
+    #[serde(default)]
+    powers: Powers,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FileEffect {
     phases: Vec<Phase>,
-    #[serde(default)]
-    powers: Powers,
 }
 
 impl Manifest {
@@ -95,14 +95,20 @@ impl Manifest {
             clock: needs(Need::Clock),
             random: needs(Need::Random),
             chat: needs(Need::Chat) && !anatomy.kinds.contains(&Kind::Effect),
-            powers: Powers::new(),
+            powers: if offers_tools_as_effect(&anatomy.kinds) { [Power::ProvideTools].into() } else { Powers::new() },
         };
         let (version, description, kinds) = (String::new(), String::new(), anatomy.kinds.clone());
         Self { id, version, description, component, kinds, wants, phases: Vec::new() }
     }
 
     fn parse(text: &str) -> Result<Self, String> {
-        let file: File = toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
+        let file: File = toml::from_str(text).map_err(|error| {
+            let error = error.to_string();
+            // They stood there once.
+            let error = error
+                .replace("unknown field `powers`, expected `phases`", "unknown field `powers`: it belongs to [wants]");
+            error.trim_end().to_owned()
+        })?;
         let is_id = |id: &str| {
             (1..=64).contains(&id.len())
                 && id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
@@ -129,14 +135,15 @@ impl Manifest {
             return Err("kinds: name at least one kind that the component exports".into());
         }
         let is_effect = kinds.contains(&Kind::Effect);
-        let (phases, powers) = match file.effect {
+        let phases = match file.effect {
             Some(_) if !is_effect => return Err("[effect] is only for a plugin of kind `effect`".into()),
             Some(effect) if effect.phases.is_empty() => return Err("effect.phases: name at least one phase".into()),
-            Some(effect) => (effect.phases, effect.powers),
-            None if is_effect => return Err("an effect needs [effect] with its phases and powers".into()),
-            None => Default::default(),
+            Some(effect) => effect.phases,
+            None if is_effect => return Err("an effect needs [effect] with its phases".into()),
+            None => Vec::new(),
         };
-        let FileWants { files, clock, random, chat } = file.wants;
+        check_chat(&file.wants, &kinds)?;
+        let FileWants { files, clock, random, chat, powers } = file.wants;
         Ok(Self {
             id: file.id,
             version: file.version,
@@ -147,6 +154,36 @@ impl Manifest {
             phases,
         })
     }
+}
+
+/// Whoever sees the conversation has one, and says what it sees of it and what it does to it.
+fn check_chat(wants: &FileWants, kinds: &[Kind]) -> Result<(), String> {
+    let is_effect = kinds.contains(&Kind::Effect);
+    if wants.chat && !imports::reads_chat(kinds) {
+        return Err("chat: only a plugin of kind `effect` or `tool` reads the chat".into());
+    }
+    if !wants.powers.is_empty() && !imports::reads_chat(kinds) {
+        return Err("powers: only a plugin of kind `effect` or `tool` has powers".into());
+    }
+    if let Some(change) = wants.powers.iter().find(|power| !power.is_look())
+        && !is_effect
+    {
+        return Err(format!(
+            "powers: `{change}` is for effects; a tool can have see-messages, see-arguments and see-results"
+        ));
+    }
+    if !wants.powers.is_empty() && !is_effect && !wants.chat {
+        return Err("powers: they say what a tool sees of the chat: ask for `chat = true` too".into());
+    }
+    if offers_tools_as_effect(kinds) && !wants.powers.contains(&Power::ProvideTools) {
+        return Err("an effect that has tools must ask for the power `provide-tools` in [wants]".into());
+    }
+    Ok(())
+}
+
+/// Whether they are tools that an effect offers: that takes the power `provide-tools`.
+pub(super) fn offers_tools_as_effect(kinds: &[Kind]) -> bool {
+    [Kind::Effect, Kind::Tool].iter().all(|kind| kinds.contains(kind))
 }
 
 /// The message with the line that it is about, if it begins with the name of a key that the text sets.
@@ -163,7 +200,6 @@ fn with_line(text: &str, message: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::capability::Power;
 
     #[test]
     fn a_manifest_is_read() {
@@ -172,19 +208,20 @@ mod tests {
             id = "guard"
             component = "guard.wasm"
             kinds = ["effect", "tool"]
-            wants = { files = "read", clock = true }
-            effect = { phases = ["before-model"], powers = ["note"] }
+            wants = { files = "read", clock = true, powers = ["note", "provide-tools"] }
+            effect = { phases = ["before-model"] }
             "#,
         )
         .unwrap();
         assert_eq!(manifest.kinds, [Kind::Tool, Kind::Effect]);
         assert_eq!(manifest.wants.files, Some(Access::Read));
-        assert_eq!(manifest.wants.powers, [Power::Note].into());
+        assert_eq!(manifest.wants.powers, [Power::Note, Power::ProvideTools].into());
     }
 
     #[test]
     fn what_is_wrong_is_named() {
         let with = |change: &str| format!("id = \"a\"\ncomponent = \"a.wasm\"\nkinds = [\"tool\"]\n{change}");
+        let kinds = |kinds: &str, rest: &str| format!("id = \"a\"\ncomponent = \"a.wasm\"\nkinds = {kinds}\n{rest}");
         for (text, says) in [
             (with("nonsense = 1"), "unknown field `nonsense`"),
             (with("wants = { network = true }"), "unknown field `network`"),
@@ -195,6 +232,21 @@ mod tests {
             ("id = \"a\"\ncomponent = \"a.wasm\"\nkinds = [\"toll\"]".into(), "no kind `toll`"),
             ("id = \"a\"\ncomponent = \"a.wasm\"\nkinds = []".into(), "at least one kind"),
             ("id = \"a\"\ncomponent = \"a.wasm\"\nkinds = [\"effect\"]".into(), "needs [effect]"),
+            (
+                kinds(r#"["effect"]"#, "effect = { phases = [\"before-model\"], powers = [\"note\"] }"),
+                "unknown field `powers`: it belongs to [wants]",
+            ),
+            (
+                kinds(r#"["effect", "tool"]"#, "effect = { phases = [\"before-model\"] }"),
+                "must ask for the power `provide-tools`",
+            ),
+            (
+                kinds(r#"["run-middleware"]"#, "wants = { chat = true }"),
+                "chat: only a plugin of kind `effect` or `tool`",
+            ),
+            (kinds(r#"["provider"]"#, "wants = { powers = [\"stop\"] }"), "powers: only a plugin of kind"),
+            (with("wants = { chat = true, powers = [\"see-results\", \"stop\"] }"), "powers: `stop` is for effects"),
+            (with("wants = { powers = [\"see-results\"] }"), "ask for `chat = true` too"),
             ("id = \"a\"\nkinds = [\"tool\"]".into(), "missing field `component`"),
             ("id = ".into(), "line 1"),
         ] {

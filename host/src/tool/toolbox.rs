@@ -175,8 +175,13 @@ fn shown(call: &ToolCall, outcome: Result<Vec<Content>, Fault>) -> ToolResult {
     ToolResult { call_id: call.id.clone(), content: cut_content(content), is_error }
 }
 
-/// Cuts the text of a result at [`limits::TOOL_RESULT_CHARS`] characters in all, and says so in it.
+/// Cuts a result at [`limits::RESULT_PIECES`] pieces and its text at [`limits::TOOL_RESULT_CHARS`] characters in all, and
+/// says so in it.
 fn cut_content(mut content: Vec<Content>) -> Vec<Content> {
+    if let Some(beyond) = content.len().checked_sub(limits::RESULT_PIECES).filter(|beyond| *beyond > 0) {
+        content.truncate(limits::RESULT_PIECES);
+        content.push(Content::Text(format!("[{beyond} more pieces were cut]")));
+    }
     let mut left = limits::TOOL_RESULT_CHARS;
     let mut cut_away = 0;
     for piece in &mut content {

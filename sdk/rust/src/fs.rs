@@ -50,13 +50,10 @@ pub struct File {
 impl File {
     /// Opens a file for reading.
     pub fn open(path: &str) -> Result<File, Error> {
+        // Opening a pipe waits for somebody who writes to it: look first.
+        must_be_file(metadata(path)?, path)?;
         let descriptor = open(path, OpenFlags::empty(), DescriptorFlags::READ)?;
-        let file = File { descriptor, path: path.to_owned() };
-        match file.metadata()?.kind {
-            Kind::File => Ok(file),
-            Kind::Folder => Err(Error::Invalid(format!("`{path}` is a folder, not a file"))),
-            Kind::Other => Err(Error::Invalid(format!("`{path}` is not a file"))),
-        }
+        Ok(File { descriptor, path: path.to_owned() })
     }
 
     /// What is known of it.
@@ -146,6 +143,11 @@ pub fn write(path: &str, bytes: &[u8]) -> Result<(), Error> {
         ErrorCode::NotPermitted => Error::Denied(format!("`{path}` is in no folder that was granted for writing")),
         code => explain(code, path),
     };
+    match metadata(path) {
+        Ok(there) => must_be_file(there, path)?,
+        Err(Error::NotFound(_)) => {}
+        Err(error) => return Err(error),
+    }
     let flags = OpenFlags::CREATE | OpenFlags::TRUNCATE;
     let file = folder.open_at(PathFlags::SYMLINK_FOLLOW, &inner, flags, DescriptorFlags::WRITE).map_err(explain)?;
     let mut written = 0;
@@ -157,6 +159,14 @@ pub fn write(path: &str, bytes: &[u8]) -> Result<(), Error> {
         written += count as usize;
     }
     Ok(())
+}
+
+fn must_be_file(found: Metadata, path: &str) -> Result<(), Error> {
+    match found.kind {
+        Kind::File => Ok(()),
+        Kind::Folder => Err(Error::Invalid(format!("`{path}` is a folder, not a file"))),
+        Kind::Other => Err(Error::Invalid(format!("`{path}` is neither a file nor a folder"))),
+    }
 }
 
 fn granted() -> Vec<(Descriptor, String)> {

@@ -9,9 +9,11 @@ use shelly_host::{
 };
 
 use super::{
-    ATTACK, all, attack, call, call_watched, engine,
+    ATTACK, all, attack, call, call_watched, cx, engine,
     guest::{self, Guest, SCRATCH, ZEROS, times},
-    hasty_engine, tool,
+    hasty_engine,
+    recovery::call_directly,
+    tool,
 };
 
 /// The way in which the last call ended, as events tell it.
@@ -124,7 +126,7 @@ async fn replies_over_the_bounds_are_refused_or_cut() {
         (big(media(limits::MEDIA_NAME_BYTES + 1, 0, 0, 0)), "a media type has 2049 bytes"),
         (big(media(9, limits::MEDIA_NAME_BYTES + 1, 0, 0)), "the name of a medium has 2049 bytes"),
         (big(media(9, 9, 2, limits::MEDIA_NAME_BYTES + 1)), "the address of a medium has 2049 bytes"),
-        (big(media(9, 9, 1, 1_000)), "there is no attachment"),
+        (big(media(9, 9, 1, 1_000)), "this call was handed no attachment"),
         (big([&[4][..], &zeros(limits::RESULT_BYTES), &zeros(1)].concat()), "the result has 16777217 bytes"),
         (big(vec![3]), "it proposed a change to a file"),
     ] {
@@ -213,5 +215,30 @@ async fn random_bytes_come_up_to_the_bound() {
         let body = format!("(call $random (i32.const {bytes}) (i32.const {SCRATCH}))");
         let guest = Guest::tool().import(guest::RANDOM).attack(&body);
         assert_eq!(attack(engine(), &guest).await.is_error, is_error, "{bytes}");
+    }
+}
+
+#[tokio::test]
+async fn a_slow_reader_costs_a_guest_no_time() {
+    const LOOP: &str = "(loop $for-ever (br $for-ever))";
+    let patience = Duration::from_millis(200);
+    for (then, is_error) in [("", false), (LOOP, true)] {
+        let mut guest = Guest::tool().import(guest::LOG);
+        let text = guest.text("begun");
+        let plugin = tool(hasty_engine(), &guest.attack(&format!("(call $log (i32.const 1) {text}) {then}"))).await;
+        let (events, mut stream) = EventSink::channel();
+        for _ in 0..limits::EVENT_QUEUE {
+            events.emit(Event::Warning { message: String::new() }).await;
+        }
+        let reading = async {
+            tokio::time::sleep(4 * patience).await;
+            while stream.next().await.is_some() {}
+        };
+        // Straight to the plugin: a toolbox would tell of the call before it begins.
+        let started = Instant::now();
+        let (ended, ()) = tokio::join!(call_directly(&plugin, cx(events)), reading);
+        assert_eq!(ended, !is_error);
+        assert!(started.elapsed() >= 4 * patience, "it waited for the reader");
+        assert!(started.elapsed() < limits::TOOL_TIME / 2, "its own time is still counted");
     }
 }

@@ -316,3 +316,21 @@ async fn a_folder_that_is_not_there_is_told_at_load() {
         assert!(error.contains(name) && error.contains("cannot be opened"), "{error}");
     }
 }
+
+#[tokio::test]
+async fn a_pipe_is_refused_before_it_is_opened() {
+    let place = Place::new();
+    fs::create_dir(place.path().join("in")).unwrap();
+    let pipe = place.path().join("in/pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let reader = probe(place.path().join("in")).await;
+    let writer = writing_probe(&place, Access::Write).await;
+    for (plugin, tool, arguments) in [
+        (&reader, "read", path("pipe")),
+        (&writer, "write", serde_json::json!({ "path": "pipe", "text": "x" }).to_string()),
+    ] {
+        let result = call(plugin, tool, &arguments).await;
+        assert!(result.is_error, "{tool}");
+        assert_eq!(result.text(), "`pipe` is neither a file nor a folder", "{tool}");
+    }
+}

@@ -22,7 +22,7 @@ const LOOP: &str = "(loop $for-ever (br $for-ever))";
 const ALL_POWERS: &str = r#"["see-messages", "see-arguments", "see-results", "note", "edit-results", "rewrite", "hide-tools", "ask-model", "stop"]"#;
 
 async fn effect(engine: &Arc<PluginEngine>, powers: &str, guest: &Guest) -> Arc<dyn Effect> {
-    let manifest = format!("[effect]\nphases = [\"before-model\"]\npowers = {powers}");
+    let manifest = format!("wants = {{ powers = {powers} }}\neffect = {{ phases = [\"before-model\"] }}");
     let plugin = pack(&["effect"], &manifest, &guest.component()).load(engine).await.unwrap();
     Arc::new(PluginEffect::new(&plugin).unwrap())
 }

@@ -12,7 +12,7 @@ use crate::{
     limits,
     plugin::{
         bindings::exports::effect as wit,
-        convert,
+        convert::{self, Attached},
         loader::Plugin,
         runtime::{CallSetup, ChatView, Lane},
     },
@@ -59,18 +59,20 @@ impl Effect for PluginEffect {
         let Some(kind) = &self.plugin.kinds.effect else { return Err(Fault::other("the plugin has no effect")) };
         let setup =
             CallSetup { function: "effect.eval", time: self.plugin.engine.limits().step_time, lane: Lane::Step };
-        let moment = moment_to_wit(cx, moment, chat);
+        let told = moment_to_wit(cx, moment, chat);
         let step = self.plugin.call(
             cx,
             setup,
             |store| {
                 let (chat, tools, powers) = (chat.clone(), tools.clone(), self.plugin.grant.powers.clone());
-                store.chat = Some(ChatView { chat, tools, powers });
+                store.chat = ChatView { chat, tools, powers };
             },
-            async |store, instance| kind.load(&mut *store, instance)?.call_eval(store, &moment, &state).await,
+            async |store, instance| kind.load(&mut *store, instance)?.call_eval(store, &told, &state).await,
         );
         let step = step.await?;
-        Ok(Step { state: step.state, action: action(step.action)?, wake: step.wake.map(wake) })
+        let reply = moment.reply.iter().flatten().flat_map(|completion| &completion.parts);
+        let seen = Attached::in_parts(chat.iter().flat_map(|entry| &entry.message.parts).chain(reply));
+        Ok(Step { state: step.state, action: action(step.action, &seen)?, wake: step.wake.map(wake) })
     }
 }
 
@@ -106,23 +108,25 @@ fn wake(wake: wit::Wake) -> Wake {
     }
 }
 
-fn action(action: wit::Action) -> Result<Action, Fault> {
+fn action(action: wit::Action, seen: &Attached<'_>) -> Result<Action, Fault> {
     match action {
-        wit::Action::Edits(edits) => edits.into_iter().map(edit).collect::<Result<_, _>>().map(Action::Edits),
+        wit::Action::Edits(edits) => {
+            edits.into_iter().map(|one| edit(one, seen)).collect::<Result<_, _>>().map(Action::Edits)
+        }
         wit::Action::AskModel(ask) => {
-            Ok(Action::AskModel(Box::new(Ask { model: ask.model, request: convert::request(ask.request)? })))
+            Ok(Action::AskModel(Box::new(Ask { model: ask.model, request: convert::request(ask.request, seen)? })))
         }
     }
 }
 
-fn edit(edit: wit::Edit) -> Result<Edit, Fault> {
+fn edit(edit: wit::Edit, seen: &Attached<'_>) -> Result<Edit, Fault> {
     Ok(match edit {
         wit::Edit::Note(text) => Edit::Note(text),
         wit::Edit::ReplaceResult(new) => {
-            Edit::ReplaceResult { call_id: new.call_id, content: convert::content(new.content)? }
+            Edit::ReplaceResult { call_id: new.call_id, content: convert::content(new.content, seen)? }
         }
         wit::Edit::Replace(wit::Replacement { first, last, messages }) => {
-            let messages = messages.into_iter().map(convert::message).collect::<Result<_, _>>()?;
+            let messages = messages.into_iter().map(|one| convert::message(one, seen)).collect::<Result<_, _>>()?;
             Edit::Replace(Replacement { first, last, messages })
         }
         wit::Edit::HideTools(names) => Edit::HideTools(names),

@@ -11,7 +11,7 @@ use crate::{
     limits,
     plugin::{
         bindings::exports::run_middleware as wit,
-        convert,
+        convert::{self, Attached},
         loader::Plugin,
         runtime::{CallSetup, Lane},
     },
@@ -46,19 +46,24 @@ impl Middleware for PluginMiddleware {
             time: self.plugin.engine.limits().step_time,
             lane: Lane::Step,
         };
-        let (context, input) = (run_context(cx), input.iter().map(convert::message_to_wit).collect::<Vec<_>>());
+        let (context, told) = (run_context(cx), input.iter().map(convert::message_to_wit).collect::<Vec<_>>());
         let decision = self.plugin.call(
             cx,
             setup,
             |_| {},
-            async |store, instance| kind.load(&mut *store, instance)?.call_before(store, &context, &input).await,
+            async |store, instance| kind.load(&mut *store, instance)?.call_before(store, &context, &told).await,
         );
-        Ok(match decision.await? {
+        let decision = decision.await?;
+        let seen = Attached::in_parts(input.iter().flat_map(|message| &message.parts));
+        Ok(match decision {
             wit::BeforeDecision::Proceed(pass) => BeforeDecision::Proceed {
-                input: pass.input.map(|input| input.into_iter().map(plain_message).collect()).transpose()?,
+                input: pass
+                    .input
+                    .map(|input| input.into_iter().map(|message| plain_message(message, &seen)).collect())
+                    .transpose()?,
                 state: bounded_state(pass.state)?,
             },
-            wit::BeforeDecision::Answer(message) => BeforeDecision::Answer(plain_message(message)?),
+            wit::BeforeDecision::Answer(message) => BeforeDecision::Answer(plain_message(message, &seen)?),
             wit::BeforeDecision::Reject(error) => BeforeDecision::Reject(convert::fault(error)),
         })
     }
@@ -71,7 +76,7 @@ impl Middleware for PluginMiddleware {
             lane: Lane::Step,
         };
         let context = run_context(cx);
-        let outcome = wit::Outcome {
+        let told = wit::Outcome {
             reply: outcome.reply.as_ref().map(convert::message_to_wit).map_err(convert::fault_to_wit),
             usage: convert::usage_to_wit(outcome.usage),
             attempt: outcome.attempt,
@@ -80,13 +85,13 @@ impl Middleware for PluginMiddleware {
             cx,
             setup,
             |_| {},
-            async |store, instance| {
-                kind.load(&mut *store, instance)?.call_after(store, &context, &outcome, &state).await
-            },
+            async |store, instance| kind.load(&mut *store, instance)?.call_after(store, &context, &told, &state).await,
         );
-        Ok(match decision.await? {
+        let decision = decision.await?;
+        let seen = Attached::in_parts(outcome.reply.iter().flat_map(|message| &message.parts));
+        Ok(match decision {
             wit::AfterDecision::Accept => AfterDecision::Accept,
-            wit::AfterDecision::Replace(message) => AfterDecision::Replace(plain_message(message)?),
+            wit::AfterDecision::Replace(message) => AfterDecision::Replace(plain_message(message, &seen)?),
             wit::AfterDecision::Reject(error) => AfterDecision::Reject(convert::fault(error)),
             wit::AfterDecision::Retry(again) => AfterDecision::Retry {
                 feedback: again.feedback.map(|text| convert::bounded(text, limits::NOTE_BYTES)),
@@ -98,8 +103,8 @@ impl Middleware for PluginMiddleware {
 }
 
 /// A message that opens no calls and answers none.
-fn plain_message(message: super::types::Message) -> Result<Message, Fault> {
-    let message = convert::message(message)?;
+fn plain_message(message: super::types::Message, seen: &Attached<'_>) -> Result<Message, Fault> {
+    let message = convert::message(message, seen)?;
     if message.tool_calls().next().is_some() || message.tool_results().next().is_some() {
         return Err(Fault::other("a middleware's message can have neither tool calls nor results"));
     }

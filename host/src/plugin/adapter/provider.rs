@@ -7,7 +7,7 @@ use crate::{
     event::RunCx,
     model::{Completer, Completion, CompletionRequest, DeltaSink, ModelInfo},
     plugin::{
-        convert,
+        convert::{self, Attached},
         loader::Plugin,
         runtime::{CallSetup, Lane},
     },
@@ -47,17 +47,18 @@ impl Completer for PluginModel {
             time: self.plugin.engine.limits().completion_time,
             lane: Lane::Stream,
         };
-        let mut request = convert::request_to_wit(request);
-        request.max_output_tokens = request.max_output_tokens.or(self.max_tokens);
-        request.temperature = request.temperature.or(self.temperature);
+        let mut asked = convert::request_to_wit(request);
+        asked.max_output_tokens = asked.max_output_tokens.or(self.max_tokens);
+        asked.temperature = asked.temperature.or(self.temperature);
         let completion = self.plugin.call(
             cx,
             setup,
             |state| state.sink = sink.clone(),
             async |store, instance| {
-                kind.load(&mut *store, instance)?.call_complete(store, &self.info.model, &request).await
+                kind.load(&mut *store, instance)?.call_complete(store, &self.info.model, &asked).await
             },
         );
-        convert::completion(completion.await?)
+        let completion = completion.await?;
+        convert::completion(completion, &Attached::in_chat(&request.messages))
     }
 }

@@ -5,8 +5,9 @@ use async_trait::async_trait;
 use crate::{
     chat::{Content, ToolCall, ToolSpec},
     error::Fault,
+    limits,
     plugin::{
-        convert,
+        convert::{self, Attached},
         loader::Plugin,
         runtime::{CallSetup, ChatView, Lane, Progress},
     },
@@ -38,8 +39,8 @@ impl Tool for PluginTool {
     }
 
     fn time_limit(&self) -> Duration {
-        // The call has its own; this one also covers waiting for a place among all calls.
-        self.plugin.engine.limits().tool_time * 2
+        // The call has its own; this one also covers waiting for a place among all calls, and for a slow reader.
+        self.plugin.engine.limits().tool_time * 2 + limits::READER_WAIT
     }
 
     async fn call(&self, cx: &ToolCx, call: &ToolCall) -> Result<Vec<Content>, Fault> {
@@ -53,11 +54,13 @@ impl Tool for PluginTool {
                 state.progress = Some(Progress { call: call.id.clone(), told: None, waiting: None });
                 if self.plugin.grant.chat {
                     let (chat, tools, powers) = (cx.chat.clone(), cx.tools.clone(), self.plugin.grant.powers.clone());
-                    state.chat = Some(ChatView { chat, tools, powers });
+                    state.chat = ChatView { chat, tools, powers };
                 }
             },
             async |store, instance| kind.load(&mut *store, instance)?.call_call(store, &wit).await,
         );
-        convert::content(content.await?)
+        let content = content.await?;
+        let seen = if self.plugin.grant.chat { Attached::in_chat(&cx.chat) } else { Attached::none() };
+        convert::content(content, &seen)
     }
 }

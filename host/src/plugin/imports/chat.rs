@@ -1,36 +1,25 @@
-use wasmtime::bail;
-
 use crate::{
     chat::{Entry, Part},
     limits,
     plugin::{
         bindings::{imports::chat, types},
         convert,
-        runtime::{ChatView, PluginState},
+        runtime::PluginState,
     },
 };
 
-impl PluginState {
-    fn view(&self) -> wasmtime::Result<&ChatView> {
-        match &self.chat {
-            Some(view) => Ok(view),
-            None => bail!("this call belongs to no conversation"),
-        }
-    }
-}
-
 impl chat::Host for PluginState {
     async fn length(&mut self) -> wasmtime::Result<u32> {
-        Ok(u32::try_from(self.view()?.chat.len()).unwrap_or(u32::MAX))
+        Ok(u32::try_from(self.chat.chat.len()).unwrap_or(u32::MAX))
     }
 
     async fn entries(&mut self, start: u32, end: u32) -> wasmtime::Result<Vec<chat::Entry>> {
-        let range = self.view()?.chat.range(start as usize, end as usize);
+        let range = self.chat.chat.range(start as usize, end as usize);
         Ok(range.take(limits::CHAT_ENTRIES).map(facts).collect())
     }
 
     async fn read(&mut self, start: u32, end: u32) -> wasmtime::Result<Vec<types::Message>> {
-        let view = self.view()?;
+        let view = &self.chat;
         let (mut messages, mut bytes) = (Vec::new(), 0);
         for entry in view.chat.range(start as usize, end as usize) {
             let message = convert::message_seen(&entry.message, &view.powers);
@@ -44,11 +33,11 @@ impl chat::Host for PluginState {
     }
 
     async fn find(&mut self, id: u64) -> wasmtime::Result<Option<u32>> {
-        Ok(self.view()?.chat.find(id).and_then(|position| u32::try_from(position).ok()))
+        Ok(self.chat.chat.find(id).and_then(|position| u32::try_from(position).ok()))
     }
 
     async fn tools(&mut self) -> wasmtime::Result<Vec<String>> {
-        Ok(self.view()?.tools.to_vec())
+        Ok(self.chat.tools.to_vec())
     }
 }
 

@@ -18,7 +18,7 @@ impl log::Host for PluginState {
         };
         let message = convert::bounded(message, limits::LOG_ENTRY_BYTES);
         let (agent, plugin) = (self.cx.agent.clone(), self.plugin.clone());
-        self.cx.events.emit(Event::PluginLog { agent, plugin, level, message }).await;
+        self.emit(Event::PluginLog { agent, plugin, level, message }).await;
         Ok(())
     }
 }

@@ -18,6 +18,14 @@ use super::{
 };
 use crate::capability::{Grant, Missing, Wants};
 
+/// The kinds that belong to a conversation which they can read.
+pub const CHAT_KINDS: &[Kind] = &[Kind::Effect, Kind::Tool];
+
+/// Whether one of these kinds can read a conversation.
+pub fn reads_chat(kinds: &[Kind]) -> bool {
+    CHAT_KINDS.iter().any(|kind| kinds.contains(kind))
+}
+
 /// What it takes to import an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
@@ -25,7 +33,7 @@ pub enum Need {
     Nothing,
     /// To be of that kind.
     Kind(Kind),
-    /// To be an effect, or to be granted `chat`.
+    /// To be an effect, or a tool that is granted `chat`.
     Chat,
     /// To be granted `clock`.
     Clock,
@@ -91,6 +99,8 @@ impl Need {
             Self::Chat => "chat",
             Self::Clock => "clock",
             Self::Random => "random",
+            // A folder that is granted for less than was wanted is still there.
+            Self::Files if !grant.files.is_empty() => return None,
             Self::Files => "files",
         };
         grant.missing(&manifest.wants).into_iter().find(|missing| missing.capability == name)
@@ -125,6 +135,10 @@ pub fn link(linker: &mut Linker<PluginState>, grant: &Grant, kinds: &[Kind]) -> 
 }
 
 /// WASI's file system, on the granted folders alone, and the streams that it reads through.
+///
+/// Opening a pipe that nobody writes to, or a device that has nothing to say, holds one of the runtime's blocking threads
+/// until somebody does: wasmtime-wasi has no switch against it. The call itself still ends in time, and our SDK looks
+/// before it opens; a guest of another make that was granted a folder with pipes in it can hold many threads.
 fn link_files(linker: &mut Linker<PluginState>) -> wasmtime::Result<()> {
     use wasmtime_wasi::{
         filesystem::{WasiFilesystem, WasiFilesystemView},

@@ -18,7 +18,7 @@ impl progress::Host for PluginState {
         progress.told = Some(now);
         progress.waiting = None;
         let (agent, call) = (self.cx.agent.clone(), progress.call.clone());
-        self.cx.events.emit(Event::ToolProgress { agent, call, done, total, message }).await;
+        self.emit(Event::ToolProgress { agent, call, done, total, message }).await;
         Ok(())
     }
 }

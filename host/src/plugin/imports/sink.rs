@@ -25,6 +25,7 @@ impl sink::Host for PluginState {
             // A piece of a format that nobody here shows.
             sink::Delta::Other(_) => return Ok(()),
         };
+        let _waiting = self.waits.begin();
         self.sink.emit(delta).await;
         Ok(())
     }

@@ -1,4 +1,5 @@
 use std::{
+    pin::pin,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -9,7 +10,7 @@ use wasmtime::{
     component::{Instance, InstancePre},
 };
 
-use super::{PluginState, Progress, limiter::Bound};
+use super::{PluginState, Progress, limiter::Bound, state::Waits};
 use crate::{
     error::Fault,
     event::{Event, LogLevel, RunCx},
@@ -33,7 +34,7 @@ pub enum Lane {
 pub struct CallSetup {
     /// Its name, for events.
     pub function: &'static str,
-    /// Wall time that it may take, instantiating included, waiting for a place not.
+    /// Wall time that it may take, instantiating included; waiting for a place, or for whoever watches, not.
     pub time: Duration,
     /// Which places it takes one of.
     pub lane: Lane,
@@ -46,6 +47,19 @@ enum End {
     Trap,
     Limit,
     Timeout,
+}
+
+/// The call's value; none if it has taken longer than `time`, its waits left out.
+async fn within<R>(time: Duration, waits: &Waits, call: impl Future<Output = R>) -> Option<R> {
+    let started = Instant::now();
+    let mut call = pin!(call);
+    loop {
+        let left = (time + waits.total()).checked_sub(started.elapsed()).filter(|left| !left.is_zero())?;
+        // While it waits, what is left does not shrink: look again, but not all the time.
+        if let Ok(value) = timeout(left.max(limits::EPOCH_TICK), &mut call).await {
+            return Some(value);
+        }
+    }
 }
 
 impl Plugin {
@@ -79,16 +93,17 @@ impl Plugin {
         let mut store = self.store(cx);
         prepare(store.data_mut());
 
-        let called = timeout(setup.time, async {
+        let waits = Arc::clone(&store.data().waits);
+        let called = within(setup.time, &waits, async {
             let instance = pre.instantiate_async(&mut store).await?;
             call(&mut store, &instance).await
         });
         let called = called.await;
         let (end, outcome) = match called {
-            Ok(Ok(Ok(value))) => (End::Ok, Ok(value)),
-            Ok(Ok(Err(error))) => (End::Fault, Err(convert::fault(error))),
-            Ok(Err(error)) => self.crashed(&store, &error),
-            Err(_) => {
+            Some(Ok(Ok(value))) => (End::Ok, Ok(value)),
+            Some(Ok(Err(error))) => (End::Fault, Err(convert::fault(error))),
+            Some(Err(error)) => self.crashed(&store, &error),
+            None => {
                 let message = format!("plugin `{}` took longer than {} seconds", self.id, setup.time.as_secs_f32());
                 (End::Timeout, Err(Fault::Timeout { message }))
             }

@@ -41,6 +41,9 @@ const STREAMS: u32 = limits::PLUGIN_CALLS / 4;
 const MEMORIES_PER_PLACE: u32 = 2;
 const TABLES_PER_PLACE: u32 = 4;
 
+/// Address space that a memory outside a pool is given beyond what it needs, so that it is not moved each time it grows.
+const MEMORY_GROWTH_BYTES: u64 = 1 << 20;
+
 impl PluginEngine {
     /// An engine that keeps compiled code in `cache`, a directory of its own, if one is given.
     ///
@@ -62,7 +65,14 @@ impl PluginEngine {
                 .cause(format!("{error:#}"))
                 .hint("raise the limit of address space (ulimit -v)")
         };
-        let engine = Engine::new(&engine_config()).map_err(failed)?;
+        let engine = Engine::new(&engine_config()).or_else(|error| {
+            tracing::warn!(
+                error = format!("{error:#}"),
+                "there is no room for a pool: each call allocates its own memory"
+            );
+            Engine::new(&engine_config_without_pool())
+        });
+        let engine = engine.map_err(failed)?;
         start_ticker(&engine);
         Ok(Self {
             limits: Limits { memory: limits.memory.min(limits::PLUGIN_MEMORY_CEILING), ..limits },
@@ -157,6 +167,24 @@ pub fn engine_config() -> Config {
         .table_elements(limits::PLUGIN_TABLE_ELEMENTS)
         .linear_memory_keep_resident(limits::POOL_KEEP_RESIDENT_BYTES)
         .table_keep_resident(limits::POOL_KEEP_RESIDENT_BYTES);
+    let mut config = base_config();
+    config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
+    config
+}
+
+/// The same for a machine that does not let us reserve a pool: calls are slower, their limits are the same.
+fn engine_config_without_pool() -> Config {
+    let mut config = base_config();
+    config
+        .allocation_strategy(InstanceAllocationStrategy::OnDemand)
+        // No address space beyond what a guest has: it is what is short here.
+        .memory_reservation(0)
+        .memory_reservation_for_growth(MEMORY_GROWTH_BYTES)
+        .memory_guard_size(0);
+    config
+}
+
+fn base_config() -> Config {
     let mut config = Config::new();
     config
         .wasm_component_model(true)
@@ -164,8 +192,7 @@ pub fn engine_config() -> Config {
         .max_wasm_stack(limits::PLUGIN_STACK_BYTES)
         // A guest's frames mean nothing to who reads our errors, and details are looked up in the environment.
         .wasm_backtrace_details(WasmBacktraceDetails::Disable)
-        .wasm_backtrace_max_frames(None)
-        .allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
+        .wasm_backtrace_max_frames(None);
     config
 }
 

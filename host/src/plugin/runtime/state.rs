@@ -1,10 +1,19 @@
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
 
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi::filesystem::{WasiFilesystemCtx, WasiFilesystemCtxView, WasiFilesystemView};
 
 use super::Limiter;
-use crate::{capability::Powers, chat::Snapshot, event::RunCx, limits, model::DeltaSink};
+use crate::{
+    capability::Powers,
+    chat::Snapshot,
+    event::{Event, RunCx},
+    limits,
+    model::DeltaSink,
+};
 
 /// What one instance of a plugin can reach: what that plugin was granted for that agent, and nothing else.
 pub struct PluginState {
@@ -26,8 +35,10 @@ pub struct PluginState {
     pub progress: Option<Progress>,
     /// Where pieces of a completion go.
     pub sink: DeltaSink,
-    /// The conversation that the call belongs to.
-    pub chat: Option<ChatView>,
+    /// The conversation that the call belongs to; empty where it belongs to none.
+    pub chat: ChatView,
+    /// How long it has waited for whoever watches.
+    pub waits: Arc<Waits>,
     /// Since when the monotonic clock runs.
     pub started: Instant,
 }
@@ -46,9 +57,54 @@ impl PluginState {
             log_entries: 0,
             progress: None,
             sink: DeltaSink::none(),
-            chat: None,
+            chat: ChatView::default(),
+            waits: Arc::default(),
             started: Instant::now(),
         }
+    }
+
+    /// Tells of an event. While the reader is behind the guest's time stands still.
+    pub async fn emit(&mut self, event: Event) {
+        let _waiting = self.waits.begin();
+        self.cx.events.emit(event).await;
+    }
+}
+
+/// The time that a call has waited for a slow reader. It is not the guest's: a guest must not fail because somebody
+/// reads slowly.
+#[derive(Debug, Default)]
+pub struct Waits(Mutex<WaitsSoFar>);
+
+#[derive(Debug, Default)]
+struct WaitsSoFar {
+    over: Duration,
+    since: Option<Instant>,
+}
+
+impl Waits {
+    /// A wait that ends when the result is dropped. A guest does one thing at a time, so there is one at most.
+    pub fn begin(&self) -> Waiting<'_> {
+        self.change(|waits| waits.since = Some(Instant::now()));
+        Waiting(self)
+    }
+
+    /// All waits together, the one under way included, up to [`limits::READER_WAIT`].
+    pub fn total(&self) -> Duration {
+        let total = self.change(|waits| waits.over + waits.since.map_or(Duration::ZERO, |since| since.elapsed()));
+        total.min(limits::READER_WAIT)
+    }
+
+    fn change<R>(&self, change: impl FnOnce(&mut WaitsSoFar) -> R) -> R {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// A wait under way.
+pub struct Waiting<'a>(&'a Waits);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.change(|waits| waits.over += waits.since.take().map_or(Duration::ZERO, |since| since.elapsed()));
     }
 }
 
@@ -63,6 +119,7 @@ pub struct Progress {
 }
 
 /// A conversation as a plugin may see it.
+#[derive(Default)]
 pub struct ChatView {
     /// The conversation; it stands still during the call.
     pub chat: Snapshot,

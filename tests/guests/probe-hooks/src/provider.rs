@@ -27,7 +27,9 @@ impl Provider for Probe {
             "tool-call" if request.messages.last().is_some_and(|message| message.role == Role::Tool) => {
                 says(echo(&request))
             }
-            "tool-call" | "tool-call-for-ever" => Ok(completion(&model, vec![call(&params, &request)], StopReason::ToolCalls)),
+            "tool-call" | "tool-call-for-ever" => {
+                Ok(completion(&model, vec![call(&params, &request)], StopReason::ToolCalls))
+            }
             // Watchers were shown something else: the completion is what counts.
             "mismatch" => {
                 emit("pieces");

@@ -6,12 +6,12 @@ use std::{
 use futures_util::future::BoxFuture;
 
 use super::{
-    effect::Effect,
+    effect::{Effect, Effects},
     middleware::{AfterDecision, BeforeDecision, Middleware, Outcome},
-    prompt, react,
+    prompt,
 };
 use crate::{
-    chat::{Chat, Message, Role},
+    chat::{Chat, EditError, Message, Part, Role},
     error::{ErrorKind, Fault},
     event::{Event, RunCx},
     limits,
@@ -59,8 +59,14 @@ pub enum RunError {
     #[error("the model could not be asked")]
     Model(#[source] Fault),
     /// The loop came to its bound.
-    #[error("no answer after {0} turns")]
+    #[error("no answer after {count} {unit}", count = .0, unit = if *.0 == 1 { "turn" } else { "turns" })]
     MaxIterations(u32),
+    /// The conversation holds as much as one may.
+    #[error("the conversation holds {} MiB, and there is no answer", limits::CHAT_BYTES >> 20)]
+    ChatFull,
+    /// A message of the input cannot stand in a conversation.
+    #[error("the input cannot be put into the conversation")]
+    Input(#[source] EditError),
     /// The reply was cut at the longest length that the model or the config allows.
     #[error("the model's reply was cut off before its end")]
     Cut,
@@ -109,20 +115,29 @@ impl RunError {
     fn as_fault(&self) -> Fault {
         match self {
             Self::Model(fault) | Self::Rejected { fault, .. } => fault.clone(),
-            Self::MaxIterations(_) | Self::Stopped { .. } => Fault::Exhausted { message: self.to_string() },
+            Self::MaxIterations(_) | Self::ChatFull | Self::Stopped { .. } => {
+                Fault::Exhausted { message: self.to_string() }
+            }
             Self::Cut => Fault::TooLarge { message: self.to_string() },
             Self::Empty => Fault::other(self.to_string()),
+            Self::Input(error) => Fault::invalid(error.to_string()),
             Self::Effect { fault, .. } | Self::Middleware { fault, .. } => Fault::other(format!("{self}: {fault}")),
             Self::Refused(_) => Fault::Denied { message: self.to_string() },
         }
     }
 }
 
-/// What a run has used so far; grows also when the run fails in the end.
-#[derive(Debug, Default, Clone, Copy)]
-pub(super) struct Spent {
+/// One run of an agent, all its attempts together: what it works on and what it has spent.
+pub(super) struct Run<'a> {
+    pub agent: &'a Agent,
+    pub cx: &'a RunCx,
+    pub chat: &'a Chat,
+    pub tool_names: Arc<[String]>,
+    pub effects: Effects<'a>,
+    pub started: Instant,
     pub iterations: u32,
     pub usage: Usage,
+    pub last_usage: Option<Usage>,
     pub model_time: Duration,
 }
 
@@ -148,34 +163,45 @@ impl Agent {
     ///
     /// [`RunError`]; the chat stays valid and holds what was done.
     pub async fn run(&self, cx: &RunCx, chat: &Chat, input: Vec<Message>) -> Result<Answer, RunError> {
-        let started = Instant::now();
         if chat.snapshot().is_empty() {
             let prompt = prompt::system_prompt(&self.name, &self.description, &self.instructions);
             chat.append(Message::text(Role::System, &self.name, prompt)).expect("the chat is empty");
         }
         let model = self.completer.info().model.clone();
         cx.events.emit(Event::RunStarted { run: cx.run.clone(), agent: cx.agent.clone(), model }).await;
-        let mut spent = Spent::default();
-        let reply = self.through_middleware(0, cx, chat, input, &mut spent).await;
+        let mut run = Run::new(self, cx, chat);
+        let reply = run.through_middleware(0, input).await;
+        let reply = reply.and_then(|message| if says_nothing(&message) { Err(RunError::Empty) } else { Ok(message) });
+        let (iterations, usage, duration) = (run.iterations, run.usage, run.started.elapsed());
         let error = reply.as_ref().err().map(ToString::to_string);
-        let Spent { iterations, usage, .. } = spent;
-        let (run, agent, duration) = (cx.run.clone(), cx.agent.clone(), started.elapsed());
+        let (run, agent) = (cx.run.clone(), cx.agent.clone());
         cx.events.emit(Event::RunFinished { run, agent, error, iterations, usage, duration }).await;
         Ok(Answer { message: reply?, iterations, usage })
     }
+}
+
+impl<'a> Run<'a> {
+    fn new(agent: &'a Agent, cx: &'a RunCx, chat: &'a Chat) -> Self {
+        Self {
+            agent,
+            cx,
+            chat,
+            tool_names: agent.tools.names().map(str::to_owned).collect(),
+            effects: Effects::new(&agent.effects),
+            started: Instant::now(),
+            iterations: 0,
+            usage: Usage::default(),
+            last_usage: None,
+            model_time: Duration::ZERO,
+        }
+    }
 
     /// The run as the middleware at `level` sees it; beyond the last one is the loop.
-    fn through_middleware<'a>(
-        &'a self,
-        level: usize,
-        cx: &'a RunCx,
-        chat: &'a Chat,
-        input: Vec<Message>,
-        spent: &'a mut Spent,
-    ) -> BoxFuture<'a, Result<Message, RunError>> {
+    fn through_middleware(&mut self, level: usize, input: Vec<Message>) -> BoxFuture<'_, Result<Message, RunError>> {
         Box::pin(async move {
-            let Some(middleware) = self.middleware.get(level) else {
-                return react::run(self, cx, chat, input, spent).await;
+            let (agent, cx) = (self.agent, self.cx);
+            let Some(middleware) = agent.middleware.get(level) else {
+                return self.attempt(input).await;
             };
             let name = middleware.name();
             let failed = |fault| RunError::Middleware { name: name.into(), fault };
@@ -201,10 +227,10 @@ impl Agent {
             };
             let mut attempt = 0;
             loop {
-                let before = spent.usage;
-                let reply = self.through_middleware(level + 1, cx, chat, input, spent).await;
-                let told = reply.as_ref().map(Message::clone).map_err(RunError::as_fault);
-                let outcome = Outcome { reply: told, usage: difference(spent.usage, before), attempt };
+                let before = self.usage;
+                let reply = self.through_middleware(level + 1, input).await;
+                let told = reply.as_ref().map_err(RunError::as_fault).cloned();
+                let outcome = Outcome { reply: told, usage: self.usage - before, attempt };
                 match middleware.after(cx, &outcome, state).await.map_err(failed)? {
                     AfterDecision::Accept => return reply,
                     AfterDecision::Replace(message) => {
@@ -222,7 +248,7 @@ impl Agent {
                     AfterDecision::Retry { feedback, delay, state: kept } => {
                         acted("retry").await;
                         tokio::time::sleep(delay.min(limits::MIDDLEWARE_DELAY)).await;
-                        input = feedback.map(|text| Message::text(Role::User, name, text)).into_iter().collect();
+                        input = feedback.map(|text| Message::note(name, text)).into_iter().collect();
                         state = kept;
                         attempt += 1;
                     }
@@ -232,11 +258,11 @@ impl Agent {
     }
 }
 
-fn difference(now: Usage, before: Usage) -> Usage {
-    Usage {
-        input_tokens: now.input_tokens - before.input_tokens,
-        output_tokens: now.output_tokens - before.output_tokens,
-        cache_read_tokens: now.cache_read_tokens - before.cache_read_tokens,
-        cache_write_tokens: now.cache_write_tokens - before.cache_write_tokens,
-    }
+/// Thoughts alone are no answer.
+fn says_nothing(message: &Message) -> bool {
+    message.parts.iter().all(|part| match part {
+        Part::Text(text) => text.trim().is_empty(),
+        Part::Thinking(_) => true,
+        _ => false,
+    })
 }

@@ -1,0 +1,205 @@
+//! What a plugin gets of what it asks for, and what a person is told of the rest.
+
+use std::{process::Command, sync::Arc};
+
+use shelly_host::{
+    agent::{AfterDecision, Middleware, Outcome},
+    app::{App, Prepared},
+    chat::{Media, Message, Part, Role, Snapshot, Source, ToolCall},
+    config::Config,
+    event::EventSink,
+    plugin::{Plugin, PluginMiddleware, PluginTool},
+    tool::{Tool, ToolCx},
+};
+
+use super::{
+    agent, cx, engine,
+    guest::{self, Guest, SCRATCH},
+    pack, run, told,
+};
+use crate::support::{Place, Ran};
+
+/// The agent of this config, with the plugins of the tests and of the place.
+async fn prepared(place: &Place, config: &str) -> Prepared {
+    let config = Config::parse(config, place.path()).unwrap();
+    let mut directories = vec![crate::PLUGIN_ROOT.into(), crate::GUEST_ROOT.into()];
+    directories.extend(Some(place.path().join("plugins")).filter(|plugins| plugins.is_dir()));
+    let cache = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
+    let app = App::new(config, &directories, Some(cache), Arc::new(|_| None)).unwrap();
+    app.agent(None, Some("offline-model")).await.unwrap()
+}
+
+fn helper(plugin: &str) -> String {
+    let providers = "providers: [{name: offline-model, kind: plugin, plugin: offline-model}]";
+    format!("{providers}\nagents: [{{name: helper, plugins: {{{plugin}}}}}]")
+}
+
+#[tokio::test]
+async fn an_effect_offers_tools_only_with_the_power_to() {
+    const OTHERS: &str =
+        "see-messages, see-arguments, see-results, note, edit-results, rewrite, hide-tools, ask-model, stop";
+    let place = Place::new();
+    let with = |powers: &str| helper(&format!("probe-hooks: {{powers: [{powers}]}}"));
+    let refused = prepared(&place, &with(OTHERS)).await;
+    assert_eq!(refused.agent.tools.names().count(), 0);
+    assert_eq!(
+        refused.warnings,
+        ["plugin `probe-hooks` has less than it wants: grant `powers: [provide-tools]` under \
+          agents.helper.plugins.probe-hooks (without `provide-tools` its tools are not offered)"]
+    );
+    let given = prepared(&place, &with(&format!("provide-tools, {OTHERS}"))).await;
+    assert_eq!(given.agent.tools.names().collect::<Vec<_>>(), ["ping"]);
+    assert_eq!(given.warnings, [""; 0]);
+}
+
+#[tokio::test]
+async fn what_is_granted_in_vain_is_told() {
+    let place = Place::new();
+    let grants = "files: [{path: .}], clock: true, random: true, chat: true, powers: [note], on_failure: skip";
+    let warnings = prepared(&place, &helper(&format!("count-text: {{{grants}}}"))).await.warnings;
+    let place_of = "agents.helper.plugins.count-text";
+    let in_vain = |what: &str| format!("{place_of} grants `{what}`, which the plugin does not ask for");
+    let mut expected: Vec<_> = ["files", "clock", "random", "chat", "powers: [note]"].map(in_vain).into();
+    expected.push(format!("{place_of} sets `on_failure`, which is for effects, and the plugin is none"));
+    assert_eq!(warnings, expected);
+
+    let model =
+        "providers: [{name: offline-model, kind: plugin, plugin: offline-model, clock: true}]\nagents: [{name: a}]";
+    let expected = "providers.offline-model grants `clock`, which the plugin does not ask for";
+    assert_eq!(prepared(&place, model).await.warnings, [expected]);
+}
+
+#[tokio::test]
+async fn a_folder_for_reading_where_writing_is_wanted_is_told() {
+    let place = Place::new();
+    place.plugin_bytes("writer", "kinds = [\"tool\"]\nwants = { files = \"write\" }", &Guest::tool().component());
+    let warnings = prepared(&place, &helper("writer: {files: [{path: ., mode: read}]}")).await.warnings;
+    let line = "files: [{path: FOLDER, mode: write}]";
+    let expected = format!("plugin `writer` has less than it wants: grant `{line}` under agents.helper.plugins.writer");
+    assert_eq!(warnings, [expected]);
+}
+
+#[tokio::test]
+async fn without_a_config_a_plugin_that_does_not_load_is_left_out() {
+    let place = Place::new();
+    place.plugin_bytes("moody", "kinds = [\"tool\"]", &Guest::tool().on("specs", "unreachable").component());
+    let prepared = prepared(&place, "").await;
+    assert!(prepared.agent.tools.names().any(|name| name == "count_text"));
+    let warning = prepared.warnings.iter().find(|warning| warning.contains("`moody`")).unwrap();
+    assert!(warning.starts_with("plugin `moody` is left out: plugin `moody` failed when it was tried: "), "{warning}");
+}
+
+#[tokio::test]
+async fn a_log_tells_why_a_plugin_failed_when_it_was_tried() {
+    let mut guest = Guest::tool().import(guest::LOG);
+    let entries = ["first", "second", "third", "panicked at src/lib.rs:7:5"].map(|entry| {
+        let entry = guest.text(entry);
+        format!("(call $log (i32.const 3) {entry})")
+    });
+    let guest = guest.on("specs", &format!("{} unreachable", entries.concat()));
+    let error = pack(&["tool"], "", &guest.component()).load(engine()).await.err().unwrap();
+    assert!(error.contains("it logged: second\nit logged: third\nit logged: panicked at src/lib.rs:7:5\n"), "{error}");
+    assert!(!error.contains("first"), "the last ones are enough: {error}");
+}
+
+/// Traps unless messages are there and have parts.
+fn must_see_parts() -> String {
+    format!(
+        "(call $read (i32.const 0) (i32.const -1) (i32.const {SCRATCH}))
+         (if (i32.eqz (i32.load (i32.const {}))) (then unreachable))
+         (if (i32.eqz (i32.load offset=16 (i32.load (i32.const {SCRATCH})))) (then unreachable))",
+        SCRATCH + 4
+    )
+}
+
+#[tokio::test]
+async fn a_tool_sees_of_the_chat_what_it_was_granted() {
+    let guest = Guest::tool().import(guest::CHAT).attack(&must_see_parts()).component();
+    for (wants, sees) in [("chat = true, powers = [\"see-messages\"]", true), ("chat = true", false)] {
+        let plugin = pack(&["tool"], &format!("wants = {{ {wants} }}"), &guest).load(engine()).await.unwrap();
+        assert_eq!(looks(&plugin).await, sees, "{wants}");
+    }
+}
+
+/// Whether the tool got through a call in a conversation of one message.
+async fn looks(plugin: &Arc<Plugin>) -> bool {
+    let tool = PluginTool::all(plugin).next().unwrap();
+    let chat = Snapshot::from_messages(vec![Message::user("hello")]).unwrap();
+    let cx = ToolCx { run: cx(EventSink::none()), chat, tools: [].into() };
+    let call = ToolCall { id: "c".into(), name: "t".into(), arguments: super::ATTACK.into(), meta: vec![] };
+    tool.call(&cx, &call).await.is_ok()
+}
+
+#[tokio::test]
+async fn a_middleware_has_no_chat_and_in_company_an_empty_one() {
+    let looks = |kinds| {
+        let look = format!(
+            "(call $entries (i32.const 0) (i32.const -1) (i32.const {SCRATCH}))
+             (if (i32.load (i32.const {})) (then unreachable))",
+            SCRATCH + 4
+        );
+        Guest::of(kinds).import(guest::CHAT).on("before", &look).component()
+    };
+    let alone = pack(&["run-middleware"], "", &looks(&["run-middleware"]));
+    let error = told(alone.package.as_ref().unwrap_err());
+    let says = "imports `shelly:plugin/chat@0.1.0`, which only a plugin of kind `effect` or `tool` has";
+    assert!(error.contains(says), "{error}");
+
+    let both = looks(&["effect", "run-middleware"]);
+    let both = pack(&["effect", "run-middleware"], "effect = { phases = [\"before-model\"] }", &both);
+    let plugin = both.load(engine()).await.unwrap();
+    let (_, mut helper) = agent([shelly_host::model::ScriptedCompleter::text("done")]);
+    helper.middleware.push(Arc::new(PluginMiddleware::new(&plugin).unwrap()));
+    assert_eq!(run(&helper).await.0.unwrap().message.text_content(), "done");
+}
+
+#[tokio::test]
+async fn a_middleware_hands_back_the_media_of_the_reply() {
+    /// SHA-256 of nothing.
+    const ID: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+    let mut guest = Guest::of(&["run-middleware"]);
+    let (kind, id) = (guest.image().text("image/png"), guest.image().text(ID));
+    let [parts, count] = guest.image().list(9, &[[&[1][..], &kind, &[0, 0, 0], &[1], &id].concat()]);
+    let guest = guest.answer("after", |image| image.words(&[0, 0, 1, 0, 0, 0, 2, parts, count, 0, 0, 0, 0]));
+    let plugin = pack(&["run-middleware"], "", &guest.component()).load(engine()).await.unwrap();
+    let middleware = PluginMiddleware::new(&plugin).unwrap();
+    let media = Part::Media(Media { media_type: "image/png".into(), name: None, source: Source::Bytes([].into()) });
+    let reply = Message { parts: vec![media.clone()], ..Message::text(Role::Assistant, "", "") };
+    for (reply, comes_back) in [(reply, true), (Message::text(Role::Assistant, "", "none"), false)] {
+        let outcome = Outcome { reply: Ok(reply), usage: Default::default(), attempt: 0 };
+        match middleware.after(&cx(EventSink::none()), &outcome, vec![]).await {
+            Ok(AfterDecision::Replace(message)) => assert_eq!((message.parts, comes_back), (vec![media.clone()], true)),
+            Err(fault) => {
+                assert!(!comes_back && fault.to_string().contains("this call was handed no attachment"), "{fault}");
+            }
+            Ok(_) => panic!("it replaces"),
+        }
+    }
+}
+
+/// The program with so many KiB of address space.
+fn run_within(place: &Place, kib: u32, arguments: &[&str]) -> Ran {
+    let program = place.command(arguments);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("ulimit -v {kib}; exec \"$@\""), "sh"]).arg(program.get_program()).args(arguments);
+    shell.current_dir(place.path()).env_clear();
+    shell.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    place.ran(shell.output().unwrap())
+}
+
+#[test]
+fn a_machine_with_little_address_space_is_enough() {
+    let place = Place::new();
+    place.file("docs/a.txt", "one two three");
+    place.file("shelly.yaml", helper("read-files: {files: [{path: docs, as: .}]}, count-text: "));
+    let task = "How many words are in a.txt?";
+    let ran = run_within(&place, 8_000_000, &["run", "--plugins", crate::PLUGIN_ROOT, task]);
+    assert!(ran.code == 0 && ran.stdout.contains('3'), "{}", ran.shown());
+
+    // Without plugins nothing is reserved: the model's server is what is missing here.
+    let closed =
+        "providers: [{name: m, kind: openai, model: m, base_url: 'http://127.0.0.1:1/v1'}]\nagents: [{name: a}]";
+    place.file("shelly.yaml", closed);
+    let ran = run_within(&place, 4_000_000, &["run", "hi"]);
+    assert_eq!(ran.code, 4, "{}", ran.shown());
+}
