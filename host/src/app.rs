@@ -6,7 +6,7 @@ use std::{path::PathBuf, sync::Arc};
 use tokio::sync::OnceCell;
 
 use crate::{
-    agent::{Agent, OnFailure},
+    agent::Agent,
     capability::Grant,
     config::{self, AgentConfig, Config, PluginUse, ProviderConfig, ProviderKind},
     error::{ErrorKind, Report},
@@ -92,7 +92,7 @@ impl App {
         };
         for (id, uses) in &config.plugins {
             let uses = uses.clone().unwrap_or_default();
-            let plugin = match self.load(&config.name, id, &uses).await {
+            let plugin = match self.load(&config.name, id, &uses, &mut warnings).await {
                 Ok(plugin) => plugin,
                 // Nobody named it: it was taken because it is there.
                 Err(report) if is_default => {
@@ -101,7 +101,6 @@ impl App {
                 }
                 Err(report) => return Err(report),
             };
-            self.warn_of_grants(&config.name, &plugin, &uses, &mut warnings);
             equip(&mut agent, &plugin, &mut warnings)?;
         }
         Ok(Prepared { agent, notes, warnings, model_source })
@@ -137,17 +136,25 @@ impl App {
         config
     }
 
-    async fn load(&self, agent: &str, id: &str, uses: &PluginUse) -> Result<Arc<Plugin>, Report> {
+    async fn load(
+        &self,
+        agent: &str,
+        id: &str,
+        uses: &PluginUse,
+        warnings: &mut Vec<String>,
+    ) -> Result<Arc<Plugin>, Report> {
         let package = self.package(&format!("agents.{agent}.plugins"), id)?;
         let settings = Settings {
             agent: agent.into(),
             place: format!("agents.{agent}.plugins.{id}"),
             grant: uses.grant(&self.config.root),
             params: config::params(&uses.params),
-            on_failure: uses.on_failure.unwrap_or_default(),
+            on_failure: uses.on_failure,
         };
-        let plugin = Plugin::load(self.engine().await?, package, &settings).await;
-        plugin.map(Arc::new).map_err(|error| error.report())
+        let plugin = Plugin::load(self.engine().await?, package, &settings).await.map_err(|error| error.report())?;
+        warnings.extend(settings.lacking(&package.manifest));
+        warnings.extend(settings.in_vain(&package.manifest));
+        Ok(Arc::new(plugin))
     }
 
     async fn engine(&self) -> Result<&Arc<PluginEngine>, Report> {
@@ -167,29 +174,6 @@ impl App {
                 }
                 Err(report.cause(format!("{place} in the config names it")))
             }
-        }
-    }
-
-    /// Tells what the agent's config gives a plugin less than it wants, and what it gives in vain.
-    fn warn_of_grants(&self, agent: &str, plugin: &Plugin, uses: &PluginUse, warnings: &mut Vec<String>) {
-        let manifest = &plugin.package().manifest;
-        let id = &manifest.id;
-        let place = format!("agents.{agent}.plugins.{id}");
-        let grant = uses.grant(&self.config.root);
-        for missing in grant.missing(&manifest.wants) {
-            let without = if missing.capability == "powers" && !plugin.offers_tools() {
-                " (without `provide-tools` its tools are not offered)"
-            } else {
-                ""
-            };
-            let line = missing.line;
-            warnings.push(format!("plugin `{id}` has less than it wants: grant `{line}` under {place}{without}"));
-        }
-        for unwanted in grant.unwanted(&manifest.wants) {
-            warnings.push(format!("{place} grants `{unwanted}`, which the plugin does not ask for"));
-        }
-        if uses.on_failure.is_some() && !manifest.kinds.contains(&Kind::Effect) {
-            warnings.push(format!("{place} sets `on_failure`, which is for effects, and the plugin is none"));
         }
     }
 
@@ -247,27 +231,14 @@ impl App {
             ProviderKind::Plugin => self.plugin_model(provider, warnings).await,
             ProviderKind::Openai => {
                 let client = HttpClient::new().map_err(|fault| Report::new(ErrorKind::Provider, fault.to_string()))?;
-                let expand = |key: &str, value: &Option<String>| {
-                    let expanded = value.as_ref().map(|value| config::expand(value, &*self.environment)).transpose();
-                    expanded.map_err(|variable| {
-                        let place = format!("providers.{}.{key} in the config", provider.name);
-                        if variable.is_empty() {
-                            return Report::new(ErrorKind::Usage, "`${}` names no variable")
-                                .cause(place)
-                                .hint("write its name between the braces: `${OPENAI_API_KEY}`");
-                        }
-                        Report::new(ErrorKind::Usage, format!("the environment variable {variable} is not set"))
-                            .cause(format!("{place} names it"))
-                            .hint(format!("set {variable}, or use another model with --model"))
-                    })
-                };
-                let base_url =
-                    expand("base_url", &provider.base_url)?.unwrap_or_else(|| "https://api.openai.com/v1".into());
+                let expand = |key, value| provider.expand(key, value, &*self.environment);
+                let base_url = expand("base_url", provider.base_url.as_deref())?
+                    .unwrap_or_else(|| "https://api.openai.com/v1".into());
                 let config = OpenAiConfig {
                     name: provider.name.clone(),
                     base_url,
                     model: provider.model.clone().unwrap_or_default(),
-                    key: expand("api_key", &provider.api_key)?.map(Secret::new),
+                    key: expand("api_key", provider.api_key.as_deref())?.map(Secret::new),
                     context_window: provider.context_window,
                     max_tokens: provider.max_tokens,
                     temperature: provider.temperature,
@@ -291,12 +262,10 @@ impl App {
             place: user.clone(),
             grant: Grant { clock: provider.clock, random: provider.random, ..Grant::default() },
             params: config::params(&provider.params),
-            on_failure: OnFailure::Stop,
+            on_failure: None,
         };
         let package = self.package(&user, id)?;
-        for unwanted in settings.grant.unwanted(&package.manifest.wants) {
-            warnings.push(format!("{user} grants `{unwanted}`, which the plugin does not ask for"));
-        }
+        warnings.extend(settings.in_vain(&package.manifest));
         let plugin = Plugin::load(self.engine().await?, package, &settings).await.map_err(|error| error.report())?;
         let info = ModelInfo {
             name: provider.name.clone(),

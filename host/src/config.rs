@@ -329,6 +329,33 @@ impl Config {
     }
 }
 
+impl ProviderConfig {
+    /// The value of this key with variables of the environment in place of `${NAME}`.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] if a variable is not set.
+    pub fn expand(
+        &self,
+        key: &str,
+        value: Option<&str>,
+        environment: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Option<String>, Report> {
+        let expanded = value.map(|value| expand(value, environment)).transpose();
+        expanded.map_err(|variable| {
+            let place = format!("providers.{}.{key} in the config", self.name);
+            if variable.is_empty() {
+                return Report::new(ErrorKind::Usage, "`${}` names no variable")
+                    .cause(place)
+                    .hint("write its name between the braces: `${OPENAI_API_KEY}`");
+            }
+            Report::new(ErrorKind::Usage, format!("the environment variable {variable} is not set"))
+                .cause(format!("{place} names it"))
+                .hint(format!("set {variable}, or use another model with --model"))
+        })
+    }
+}
+
 impl PluginUse {
     /// What it gives, with paths below `root`.
     pub fn grant(&self, root: &Path) -> Grant {
@@ -352,12 +379,8 @@ pub fn params(params: &IndexMap<String, serde_json::Value>) -> Box<RawValue> {
     serde_json::value::to_raw_value(params).expect("a map with string keys is a JSON object")
 }
 
-/// Replaces `${NAME}` by the variable of that name.
-///
-/// # Errors
-///
-/// The name of a variable that is not set or is empty.
-pub fn expand(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
+/// Replaces `${NAME}` by the variable of that name. Fails with the name of a variable that is not set or is empty.
+fn expand(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
     let (mut expanded, mut rest) = (String::new(), text);
     while let Some(start) = rest.find("${") {
         let Some(length) = rest[start..].find('}') else { break };

@@ -107,6 +107,42 @@ mod shipped {
     }
 }
 
+/// Guests that only tests use: that they do what the tests take them to do.
+mod made_for_tests {
+    use super::*;
+
+    macro_rules! assert_test_exists {
+        ($name:ident) => {
+            #[expect(unused_imports, reason = "that it is there is the check")]
+            use self::$name as _;
+        };
+    }
+    foreach_guest!(assert_test_exists);
+
+    fn run(config: &str) -> Ran {
+        let place = Place::new();
+        place.file("shelly.yaml", config);
+        place.run(&["run", "--plugins", crate::GUEST_ROOT, "hello"])
+    }
+
+    #[test]
+    fn probe() {
+        let ran = run("providers: [{name: p, kind: plugin, plugin: probe-hooks, \
+             params: {provider: tool-call, tool: echo, arguments: {text: pong}}}]\n\
+             agents: [{name: a, plugins: {probe: {files: [{path: .}], clock: true, random: true}}}]\n");
+        assert!(ran.code == 0 && ran.stderr.contains("echo done"), "{}", ran.shown());
+    }
+
+    #[test]
+    fn probe_hooks() {
+        let ran = run("providers: [{name: p, kind: plugin, plugin: probe-hooks}]\n\
+             agents: [{name: a, plugins: {probe-hooks: {params: {effect: note, middleware: replace, text: done}, \
+             powers: [note]}}}]\n");
+        assert_eq!((ran.code, ran.stdout.as_str()), (0, "done\n"), "{}", ran.shown());
+        assert!(ran.stderr.contains("probe-hooks edits the chat: note"), "{}", ran.shown());
+    }
+}
+
 #[test]
 fn plugin_folders_are_complete() {
     for folder in std::fs::read_dir(Path::new(crate::PLUGIN_ROOT)).unwrap() {

@@ -16,7 +16,6 @@ use std::{
 
 use hdrhistogram::Histogram;
 use shelly_host::{
-    agent::OnFailure,
     capability::Grant,
     chat::{Snapshot, ToolCall},
     event::{EventSink, RunCx},
@@ -92,7 +91,7 @@ async fn toolbox() -> Result<(ToolBox, Arc<PluginEngine>), Box<dyn Error>> {
         place: "bench".into(),
         grant: Grant::default(),
         params: serde_json::value::to_raw_value(&serde_json::json!({}))?,
-        on_failure: OnFailure::Stop,
+        on_failure: None,
     };
     let plugin = Arc::new(Plugin::load(&engine, &package, &settings).await?);
     let mut toolbox = ToolBox::new();

@@ -87,6 +87,7 @@ pub struct Anatomy {
 
 /// Why bytes are not a plugin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
 pub enum Misshapen {
     #[error("it is not WebAssembly")]
     NotWasm,

@@ -15,12 +15,13 @@ use super::{
     catalog::PluginPackage,
     convert,
     error::PluginError,
-    imports, manifest,
+    imports,
+    manifest::Manifest,
     runtime::{CallSetup, Lane, PluginEngine, PluginState},
 };
 use crate::{
     agent::OnFailure,
-    capability::{Access, FileGrant, Grant, Power},
+    capability::{Access, FileGrant, Grant, Missing, Power},
     chat::ToolSpec,
     event::{Event, EventSink, EventStream, RunCx},
     limits,
@@ -37,8 +38,41 @@ pub struct Settings {
     pub grant: Grant,
     /// The plugin's own settings, a JSON object.
     pub params: Box<RawValue>,
-    /// Whether a run goes on if its effect fails.
-    pub on_failure: OnFailure,
+    /// Whether a run goes on if its effect fails; none: it ends.
+    pub on_failure: Option<OnFailure>,
+}
+
+impl Settings {
+    /// What a plugin wants and is not given, in words for a person.
+    pub fn lacking(&self, manifest: &Manifest) -> Vec<String> {
+        let (id, place) = (&manifest.id, &self.place);
+        let lacking = self.grant.missing(&manifest.wants).into_iter().map(|Missing { capability, line }| {
+            let without = match capability == "powers" && !offers_tools(manifest, &self.grant) {
+                true => " (without `provide-tools` its tools are not offered)",
+                false => "",
+            };
+            format!("plugin `{id}` has less than it wants: grant `{line}` under {place}{without}")
+        });
+        lacking.collect()
+    }
+
+    /// What is set for a plugin that has no use for it, in words for a person.
+    pub fn in_vain(&self, manifest: &Manifest) -> Vec<String> {
+        let place = &self.place;
+        let unwanted = self.grant.unwanted(&manifest.wants).into_iter();
+        let mut in_vain: Vec<_> = unwanted
+            .map(|unwanted| format!("{place} grants `{unwanted}`, which the plugin does not ask for"))
+            .collect();
+        if self.on_failure.is_some() && !manifest.kinds.contains(&Kind::Effect) {
+            in_vain.push(format!("{place} sets `on_failure`, which is for effects, and the plugin is none"));
+        }
+        in_vain
+    }
+}
+
+/// To offer tools an effect needs the power `provide-tools`.
+fn offers_tools(manifest: &Manifest, grant: &Grant) -> bool {
+    !manifest.is_effect_with_tools() || grant.powers.contains(&Power::ProvideTools)
 }
 
 /// A plugin bound to one agent. What it can reach was decided when it was linked.
@@ -115,7 +149,7 @@ impl Plugin {
         let mut plugin = Self {
             id: id().into(),
             package: Arc::clone(package),
-            on_failure: settings.on_failure,
+            on_failure: settings.on_failure.unwrap_or_default(),
             engine: Arc::clone(engine),
             kinds: KindIndices::find(&pre, &package.manifest.kinds).map_err(not_runnable)?,
             pre,
@@ -141,8 +175,7 @@ impl Plugin {
 
     /// Whether its tools are offered to a model: to those of an effect the agent must give the power `provide-tools`.
     pub fn offers_tools(&self) -> bool {
-        !manifest::offers_tools_as_effect(&self.package.manifest.kinds)
-            || self.grant.powers.contains(&Power::ProvideTools)
+        offers_tools(&self.package.manifest, &self.grant)
     }
 
     /// What it has got of what it wants.

@@ -87,6 +87,11 @@ impl Manifest {
         Self::parse(&text).map_err(|message| PluginError::Manifest { path, message: with_line(&text, message) })
     }
 
+    /// Whether it is an effect that has tools: it must be given the power to offer them.
+    pub(super) fn is_effect_with_tools(&self) -> bool {
+        offers_tools_as_effect(&self.kinds)
+    }
+
     /// What the manifest of a component without one would have to say.
     pub(super) fn of_anatomy(id: String, component: String, anatomy: &Anatomy) -> Self {
         let needs = |need| anatomy.imports.iter().any(|import| imports::need_of_import(import) == Some(need));
@@ -182,7 +187,7 @@ fn check_chat(wants: &FileWants, kinds: &[Kind]) -> Result<(), String> {
 }
 
 /// Whether they are tools that an effect offers: that takes the power `provide-tools`.
-pub(super) fn offers_tools_as_effect(kinds: &[Kind]) -> bool {
+fn offers_tools_as_effect(kinds: &[Kind]) -> bool {
     [Kind::Effect, Kind::Tool].iter().all(|kind| kinds.contains(kind))
 }
 

@@ -20,7 +20,7 @@ mod manifest;
 mod runtime;
 
 pub use adapter::{PluginEffect, PluginMiddleware, PluginModel, PluginTool};
-pub use anatomy::{Anatomy, Kind};
+pub use anatomy::{Anatomy, Kind, Misshapen};
 pub use catalog::{PluginCatalog, PluginPackage};
 pub use error::PluginError;
 pub use loader::{Plugin, Settings};

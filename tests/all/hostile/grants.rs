@@ -9,7 +9,7 @@ use shelly_host::{
     config::Config,
     event::EventSink,
     plugin::{Plugin, PluginMiddleware, PluginTool},
-    tool::{Tool, ToolCx},
+    tool::ToolCx,
 };
 
 use super::{
@@ -195,6 +195,17 @@ fn a_machine_with_little_address_space_is_enough() {
     let task = "How many words are in a.txt?";
     let ran = run_within(&place, 8_000_000, &["run", "--plugins", crate::PLUGIN_ROOT, task]);
     assert!(ran.code == 0 && ran.stdout.contains('3'), "{}", ran.shown());
+
+    // The limits are the same there.
+    let calls = "{provider: tool-call-for-ever, tool: grow, arguments: {mib: 200}}";
+    let grants = "{files: [{path: docs}], clock: true, random: true}";
+    let config = format!(
+        "providers: [{{name: p, kind: plugin, plugin: probe-hooks, params: {calls}}}]
+agents: [{{name: a, plugins: {{probe: {grants}}}, options: {{max_iterations: 1}}}}]"
+    );
+    place.file("shelly.yaml", config);
+    let ran = run_within(&place, 8_000_000, &["run", "--plugins", crate::GUEST_ROOT, "--output", "events", "go"]);
+    assert!(ran.stdout.contains("\"function\":\"tool.call\",\"outcome\":\"limit\""), "{}", ran.shown());
 
     // Without plugins nothing is reserved: the model's server is what is missing here.
     let closed =
