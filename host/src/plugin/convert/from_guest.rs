@@ -1,4 +1,4 @@
-//! Between the contract's types and ours, with the bounds of what a guest may say.
+//! What a guest says: bounded, checked, and then ours.
 
 use std::{
     cell::OnceCell,
@@ -7,11 +7,8 @@ use std::{
     time::Duration,
 };
 
-use sha2::{Digest as _, Sha256};
-
-use super::bindings::types as wit;
+use super::{WitError, attachment_id, bounded, too_large};
 use crate::{
-    capability::{Power, Powers},
     chat::{
         Content, Media, Message, Meta, Opaque, Part, Role, Snapshot, Source, StopReason, Thinking, ToolCall, ToolHints,
         ToolResult, ToolSpec, Usage,
@@ -19,27 +16,8 @@ use crate::{
     error::Fault,
     limits,
     model::{Completion, CompletionRequest, ToolChoice},
+    plugin::bindings::types as wit,
 };
-
-pub use wit::Error as WitError;
-
-/// At most `bytes` of a text, cut between characters, with a mark where it was cut.
-pub fn bounded(mut text: String, bytes: usize) -> String {
-    const MARK: &str = "…";
-    if text.len() > bytes {
-        let end = bytes.saturating_sub(MARK.len());
-        let end = (0..=end).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-        text.truncate(end);
-        text.push_str(MARK);
-    }
-    text
-}
-
-fn too_large(what: &str, bytes: usize, most: usize) -> Fault {
-    Fault::TooLarge { message: format!("{what} has {bytes} bytes, at most {most} are taken") }
-}
-
-// ---- from a guest
 
 /// A failure that a guest returned.
 pub fn fault(error: WitError) -> Fault {
@@ -131,11 +109,6 @@ impl<'a> Attached<'a> {
         let by_id = || self.media.iter().map(|bytes| (attachment_id(bytes), *bytes)).collect();
         self.by_id.get_or_init(by_id).get(id).map(|bytes| Arc::clone(bytes))
     }
-}
-
-/// Names bytes: their SHA-256 in hexadecimal.
-fn attachment_id(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn media(media: wit::Media, attached: &Attached<'_>) -> Result<Media, Fault> {
@@ -342,280 +315,5 @@ fn part_bytes(part: &wit::Part) -> usize {
             result.call_id.len() + result.content.iter().map(wit_content_bytes).sum::<usize>()
         }
         wit::Part::Other(opaque) => opaque.kind.len() + opaque.json.len(),
-    }
-}
-
-// ---- to a guest
-
-pub fn fault_to_wit(fault: &Fault) -> WitError {
-    let retry = |message: &str, after: Option<Duration>| wit::Retry {
-        message: message.into(),
-        after_ms: after.map(|after| u64::try_from(after.as_millis()).unwrap_or(u64::MAX)),
-    };
-    match fault {
-        Fault::Invalid { message } => WitError::Invalid(message.clone()),
-        Fault::Denied { message } => WitError::Denied(message.clone()),
-        Fault::NotFound { message } => WitError::NotFound(message.clone()),
-        Fault::TooLarge { message } => WitError::TooLarge(message.clone()),
-        Fault::Exhausted { message } => WitError::Exhausted(message.clone()),
-        Fault::RateLimited { message, after } => WitError::RateLimited(retry(message, *after)),
-        Fault::Unavailable { message, after } => WitError::Unavailable(retry(message, *after)),
-        Fault::Timeout { message } => WitError::Timeout(message.clone()),
-        Fault::Other { message } => WitError::Other(message.clone()),
-    }
-}
-
-pub fn usage_to_wit(usage: Usage) -> wit::Usage {
-    wit::Usage {
-        input_tokens: usage.input_tokens,
-        output_tokens: usage.output_tokens,
-        cache_read_tokens: usage.cache_read_tokens,
-        cache_write_tokens: usage.cache_write_tokens,
-    }
-}
-
-pub fn role_to_wit(role: Role) -> wit::Role {
-    match role {
-        Role::System => wit::Role::System,
-        Role::User => wit::Role::User,
-        Role::Assistant => wit::Role::Assistant,
-        Role::Tool => wit::Role::Tool,
-    }
-}
-
-fn media_to_wit(media: &Media) -> wit::Media {
-    let source = match &media.source {
-        // A guest is told which bytes they are, and is not handed them.
-        Source::Bytes(bytes) => wit::Source::Attachment(attachment_id(bytes)),
-        Source::Url(url) => wit::Source::Url(url.clone()),
-    };
-    wit::Media { media_type: media.media_type.clone(), name: media.name.clone(), source }
-}
-
-fn opaque_to_wit(opaque: &Opaque) -> wit::Opaque {
-    wit::Opaque { kind: opaque.kind.clone(), json: opaque.json.clone() }
-}
-
-fn content_to_wit(content: &Content) -> wit::Content {
-    match content {
-        Content::Text(text) => wit::Content::Text(text.clone()),
-        Content::Json(json) => wit::Content::Json(json.clone()),
-        Content::Media(media) => wit::Content::Media(media_to_wit(media)),
-        Content::Other(opaque) => wit::Content::Other(opaque_to_wit(opaque)),
-    }
-}
-
-pub fn tool_call_to_wit(call: &ToolCall) -> wit::ToolCall {
-    wit::ToolCall {
-        id: call.id.clone(),
-        name: call.name.clone(),
-        arguments: call.arguments.clone(),
-        meta: call.meta.clone(),
-    }
-}
-
-/// A message whole: for a model and for what stands around a run.
-pub fn message_to_wit(message: &Message) -> wit::Message {
-    let all = [Power::SeeMessages, Power::SeeArguments, Power::SeeResults];
-    message_seen(message, &all.into())
-}
-
-/// A message as far as these powers let it be seen.
-pub fn message_seen(message: &Message, powers: &Powers) -> wit::Message {
-    let sees = |power| powers.contains(&power);
-    let part = |part: &Part| match part {
-        Part::Text(text) => wit::Part::Text(text.clone()),
-        Part::Media(media) => wit::Part::Media(media_to_wit(media)),
-        Part::Thinking(Thinking { text, opaque }) => {
-            wit::Part::Thinking(wit::Thinking { text: text.clone(), opaque: opaque.clone() })
-        }
-        Part::ToolCall(call) if sees(Power::SeeArguments) => wit::Part::ToolCall(tool_call_to_wit(call)),
-        Part::ToolCall(call) => wit::Part::ToolCall(wit::ToolCall {
-            id: call.id.clone(),
-            name: call.name.clone(),
-            arguments: "{}".into(),
-            meta: vec![],
-        }),
-        Part::ToolResult(result) => wit::Part::ToolResult(wit::ToolResult {
-            call_id: result.call_id.clone(),
-            content: if sees(Power::SeeResults) { result.content.iter().map(content_to_wit).collect() } else { vec![] },
-            is_error: result.is_error,
-        }),
-        Part::Other(opaque) => wit::Part::Other(opaque_to_wit(opaque)),
-    };
-    let parts = if sees(Power::SeeMessages) { message.parts.iter().map(part).collect() } else { vec![] };
-    wit::Message { sender: message.sender.clone(), role: role_to_wit(message.role), parts, meta: message.meta.clone() }
-}
-
-fn tool_spec_to_wit(spec: &ToolSpec) -> wit::ToolSpec {
-    let when = |on, flag| if on { flag } else { wit::ToolHints::empty() };
-    let hints = when(spec.hints.read_only, wit::ToolHints::READ_ONLY)
-        | when(spec.hints.non_destructive, wit::ToolHints::NON_DESTRUCTIVE)
-        | when(spec.hints.idempotent, wit::ToolHints::IDEMPOTENT)
-        | when(spec.hints.closed_world, wit::ToolHints::CLOSED_WORLD);
-    wit::ToolSpec {
-        name: spec.name.clone(),
-        description: spec.description.clone(),
-        input_schema: spec.input_schema.get().into(),
-        output_schema: None,
-        hints,
-        meta: vec![],
-    }
-}
-
-pub fn request_to_wit(request: &CompletionRequest) -> wit::Request {
-    wit::Request {
-        messages: request.messages.iter().map(|entry| message_to_wit(&entry.message)).collect(),
-        tools: request.tools.iter().map(|spec| tool_spec_to_wit(spec)).collect(),
-        tool_choice: match &request.tool_choice {
-            ToolChoice::Auto => wit::ToolChoice::Auto,
-            ToolChoice::Never => wit::ToolChoice::Never,
-            ToolChoice::Required => wit::ToolChoice::Required,
-            ToolChoice::Tool(name) => wit::ToolChoice::Tool(name.clone()),
-        },
-        max_output_tokens: request.max_output_tokens,
-        temperature: request.temperature,
-        response_schema: request.response_schema.clone(),
-        meta: request.meta.clone(),
-    }
-}
-
-pub fn completion_to_wit(completion: &Completion) -> wit::Completion {
-    let Message { parts, meta, .. } = completion.clone().into_message("");
-    let message = message_to_wit(&Message { sender: String::new(), role: Role::Assistant, parts, meta });
-    wit::Completion {
-        parts: message.parts,
-        stop: match &completion.stop {
-            StopReason::EndTurn => wit::StopReason::EndTurn,
-            StopReason::ToolCalls => wit::StopReason::ToolCalls,
-            StopReason::MaxTokens => wit::StopReason::MaxTokens,
-            StopReason::StopSequence => wit::StopReason::StopSequence,
-            StopReason::Refusal => wit::StopReason::Refusal,
-            StopReason::Other(word) => wit::StopReason::Other(word.clone()),
-        },
-        usage: usage_to_wit(completion.usage),
-        model: completion.model.clone(),
-        meta: message.meta,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn texts_are_cut_between_characters() {
-        assert_eq!(bounded("abc".into(), 3), "abc");
-        assert_eq!(bounded("éééé".into(), 6), "é…");
-        assert_eq!(bounded("éééé".into(), 2), "…");
-    }
-
-    fn full() -> Message {
-        let call = ToolCall { id: "c".into(), name: "t".into(), arguments: r#"{"a":1}"#.into(), meta: vec![] };
-        let result = ToolResult { call_id: "c".into(), content: vec![Content::Text("found".into())], is_error: true };
-        let thought = Thinking { text: "hm".into(), opaque: Some("sig".into()) };
-        let other = Opaque { kind: "x.y".into(), json: "1".into() };
-        let parts = vec![
-            Part::Text("hello".into()),
-            Part::Thinking(thought),
-            Part::ToolCall(call),
-            Part::ToolResult(result),
-            Part::Other(other),
-        ];
-        Message { sender: "ada".into(), role: Role::Assistant, parts, meta: vec![("k".into(), "v".into())] }
-    }
-
-    #[test]
-    fn a_message_crosses_unchanged() {
-        assert_eq!(message(message_to_wit(&full()), &Attached::none()).unwrap(), full());
-    }
-
-    #[test]
-    fn media_come_back_by_the_id_that_was_handed_out() {
-        let media = |bytes: &[u8]| Media {
-            media_type: "image/png".into(),
-            name: Some("a.png".into()),
-            source: Source::Bytes(bytes.into()),
-        };
-        let content = vec![Content::Media(media(b"of a tool"))];
-        let result = ToolResult { call_id: "c".into(), content, is_error: false };
-        let parts = vec![Part::Media(media(b"one")), Part::Media(media(b"two")), Part::ToolResult(result)];
-        let original = Message { parts, ..Message::text(Role::Tool, "", "") };
-        let attached = Attached::in_parts(&original.parts);
-        assert_eq!(message(message_to_wit(&original), &attached).unwrap(), original);
-        let other = Attached::in_parts(&original.parts[..1]);
-        assert!(matches!(message(message_to_wit(&original), &other), Err(Fault::NotFound { .. })));
-    }
-
-    #[test]
-    fn a_key_of_a_meta_is_there_once() {
-        let pair = |key: &str| (key.to_owned(), "v".to_owned());
-        assert_eq!(meta(vec![pair("a"), pair("b")]).unwrap().len(), 2);
-        let fault = meta(vec![pair("a"), pair("b"), pair("a")]).unwrap_err();
-        assert_eq!(fault, Fault::invalid("a `meta` has the key `a` twice"));
-    }
-
-    #[test]
-    fn what_may_not_be_seen_is_blank() {
-        let seen = |powers: &[Power]| {
-            message(message_seen(&full(), &powers.iter().copied().collect()), &Attached::none()).unwrap()
-        };
-        assert!(seen(&[Power::SeeArguments, Power::SeeResults]).parts.is_empty());
-        let text = seen(&[Power::SeeMessages]);
-        assert_eq!(text.tool_calls().next().unwrap().arguments, "{}");
-        assert!(text.tool_results().next().unwrap().content.is_empty());
-        assert!(text.tool_results().next().unwrap().is_error, "that it failed is no secret");
-    }
-
-    #[test]
-    fn every_failure_keeps_its_meaning() {
-        let after = Some(Duration::from_millis(1_500));
-        let message = || "why".to_owned();
-        for original in [
-            Fault::Invalid { message: message() },
-            Fault::Denied { message: message() },
-            Fault::NotFound { message: message() },
-            Fault::TooLarge { message: message() },
-            Fault::Exhausted { message: message() },
-            Fault::RateLimited { message: message(), after },
-            Fault::Unavailable { message: message(), after: None },
-            Fault::Timeout { message: message() },
-            Fault::Other { message: message() },
-        ] {
-            assert_eq!(fault(fault_to_wit(&original)), original);
-        }
-    }
-
-    #[test]
-    fn tools_that_mislead_are_refused() {
-        let spec = |name: &str, schema: &str| wit::ToolSpec {
-            name: name.into(),
-            description: String::new(),
-            input_schema: schema.into(),
-            output_schema: None,
-            hints: wit::ToolHints::empty(),
-            meta: vec![],
-        };
-        let object = r#"{"type":"object"}"#;
-        assert!(tool_spec(spec("read_file", object)).is_ok());
-        let twice = vec![("a".into(), String::new()), ("a".into(), String::new())];
-        let error = tool_spec(wit::ToolSpec { meta: twice, ..spec("t", object) }).unwrap_err();
-        assert_eq!(error, "of `t`: a `meta` has the key `a` twice");
-        for (name, schema, says) in [
-            ("read file", object, "not a tool's name"),
-            ("", object, "not a tool's name"),
-            ("r\u{202e}ead", object, "not a tool's name"),
-            (&"x".repeat(65), object, "not a tool's name"),
-            ("t", "{", "not JSON"),
-            ("t", "{\"type\":\"string\"}", "not that of an object"),
-            (
-                "t",
-                &format!("{{\"type\":\"object\",\"x\":\"{}\"}}", "x".repeat(limits::TOOL_SCHEMA_BYTES)),
-                "at most 65536",
-            ),
-        ] {
-            let error = tool_spec(spec(name, schema)).unwrap_err();
-            assert!(error.contains(says), "{error}");
-        }
     }
 }

@@ -1,0 +1,163 @@
+//! Between the contract's types and ours, with the bounds of what a guest may say.
+
+mod from_guest;
+mod to_guest;
+
+use sha2::{Digest as _, Sha256};
+
+pub use from_guest::*;
+pub use to_guest::*;
+
+use crate::error::Fault;
+
+pub use super::bindings::types::Error as WitError;
+
+/// At most `bytes` of a text, cut between characters, with a mark where it was cut.
+pub fn bounded(mut text: String, bytes: usize) -> String {
+    const MARK: &str = "…";
+    if text.len() > bytes {
+        let end = bytes.saturating_sub(MARK.len());
+        let end = (0..=end).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        text.truncate(end);
+        text.push_str(MARK);
+    }
+    text
+}
+
+fn too_large(what: &str, bytes: usize, most: usize) -> Fault {
+    Fault::TooLarge { message: format!("{what} has {bytes} bytes, at most {most} are taken") }
+}
+
+/// Names bytes: their SHA-256 in hexadecimal.
+fn attachment_id(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::{
+        capability::Power,
+        chat::{Content, Media, Message, Opaque, Part, Role, Source, Thinking, ToolCall, ToolResult},
+        limits,
+        plugin::bindings::types as wit,
+    };
+
+    #[test]
+    fn texts_are_cut_between_characters() {
+        assert_eq!(bounded("abc".into(), 3), "abc");
+        assert_eq!(bounded("éééé".into(), 6), "é…");
+        assert_eq!(bounded("éééé".into(), 2), "…");
+    }
+
+    fn full() -> Message {
+        let call = ToolCall { id: "c".into(), name: "t".into(), arguments: r#"{"a":1}"#.into(), meta: vec![] };
+        let result = ToolResult { call_id: "c".into(), content: vec![Content::Text("found".into())], is_error: true };
+        let thought = Thinking { text: "hm".into(), opaque: Some("sig".into()) };
+        let other = Opaque { kind: "x.y".into(), json: "1".into() };
+        let parts = vec![
+            Part::Text("hello".into()),
+            Part::Thinking(thought),
+            Part::ToolCall(call),
+            Part::ToolResult(result),
+            Part::Other(other),
+        ];
+        Message { sender: "ada".into(), role: Role::Assistant, parts, meta: vec![("k".into(), "v".into())] }
+    }
+
+    #[test]
+    fn a_message_crosses_unchanged() {
+        assert_eq!(message(message_to_wit(&full()), &Attached::none()).unwrap(), full());
+    }
+
+    #[test]
+    fn media_come_back_by_the_id_that_was_handed_out() {
+        let media = |bytes: &[u8]| Media {
+            media_type: "image/png".into(),
+            name: Some("a.png".into()),
+            source: Source::Bytes(bytes.into()),
+        };
+        let content = vec![Content::Media(media(b"of a tool"))];
+        let result = ToolResult { call_id: "c".into(), content, is_error: false };
+        let parts = vec![Part::Media(media(b"one")), Part::Media(media(b"two")), Part::ToolResult(result)];
+        let original = Message { parts, ..Message::text(Role::Tool, "", "") };
+        let attached = Attached::in_parts(&original.parts);
+        assert_eq!(message(message_to_wit(&original), &attached).unwrap(), original);
+        let other = Attached::in_parts(&original.parts[..1]);
+        assert!(matches!(message(message_to_wit(&original), &other), Err(Fault::NotFound { .. })));
+    }
+
+    #[test]
+    fn a_key_of_a_meta_is_there_once() {
+        let pair = |key: &str| (key.to_owned(), "v".to_owned());
+        assert_eq!(meta(vec![pair("a"), pair("b")]).unwrap().len(), 2);
+        let fault = meta(vec![pair("a"), pair("b"), pair("a")]).unwrap_err();
+        assert_eq!(fault, Fault::invalid("a `meta` has the key `a` twice"));
+    }
+
+    #[test]
+    fn what_may_not_be_seen_is_blank() {
+        let seen = |powers: &[Power]| {
+            message(message_seen(&full(), &powers.iter().copied().collect()), &Attached::none()).unwrap()
+        };
+        assert!(seen(&[Power::SeeArguments, Power::SeeResults]).parts.is_empty());
+        let text = seen(&[Power::SeeMessages]);
+        assert_eq!(text.tool_calls().next().unwrap().arguments, "{}");
+        assert!(text.tool_results().next().unwrap().content.is_empty());
+        assert!(text.tool_results().next().unwrap().is_error, "that it failed is no secret");
+    }
+
+    #[test]
+    fn every_failure_keeps_its_meaning() {
+        let after = Some(Duration::from_millis(1_500));
+        let message = || "why".to_owned();
+        for original in [
+            Fault::Invalid { message: message() },
+            Fault::Denied { message: message() },
+            Fault::NotFound { message: message() },
+            Fault::TooLarge { message: message() },
+            Fault::Exhausted { message: message() },
+            Fault::RateLimited { message: message(), after },
+            Fault::Unavailable { message: message(), after: None },
+            Fault::Timeout { message: message() },
+            Fault::Other { message: message() },
+        ] {
+            assert_eq!(fault(fault_to_wit(&original)), original);
+        }
+    }
+
+    #[test]
+    fn tools_that_mislead_are_refused() {
+        let spec = |name: &str, schema: &str| wit::ToolSpec {
+            name: name.into(),
+            description: String::new(),
+            input_schema: schema.into(),
+            output_schema: None,
+            hints: wit::ToolHints::empty(),
+            meta: vec![],
+        };
+        let object = r#"{"type":"object"}"#;
+        assert!(tool_spec(spec("read_file", object)).is_ok());
+        let twice = vec![("a".into(), String::new()), ("a".into(), String::new())];
+        let error = tool_spec(wit::ToolSpec { meta: twice, ..spec("t", object) }).unwrap_err();
+        assert_eq!(error, "of `t`: a `meta` has the key `a` twice");
+        for (name, schema, says) in [
+            ("read file", object, "not a tool's name"),
+            ("", object, "not a tool's name"),
+            ("r\u{202e}ead", object, "not a tool's name"),
+            (&"x".repeat(65), object, "not a tool's name"),
+            ("t", "{", "not JSON"),
+            ("t", "{\"type\":\"string\"}", "not that of an object"),
+            (
+                "t",
+                &format!("{{\"type\":\"object\",\"x\":\"{}\"}}", "x".repeat(limits::TOOL_SCHEMA_BYTES)),
+                "at most 65536",
+            ),
+        ] {
+            let error = tool_spec(spec(name, schema)).unwrap_err();
+            assert!(error.contains(says), "{error}");
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! What a guest is told, as far as its powers go.
+
+use std::time::Duration;
+
+use super::{WitError, attachment_id};
+use crate::{
+    capability::{Power, Powers},
+    chat::{Content, Media, Message, Opaque, Part, Role, Source, StopReason, Thinking, ToolCall, ToolSpec, Usage},
+    error::Fault,
+    model::{Completion, CompletionRequest, ToolChoice},
+    plugin::bindings::types as wit,
+};
+
+pub fn fault_to_wit(fault: &Fault) -> WitError {
+    let retry = |message: &str, after: Option<Duration>| wit::Retry {
+        message: message.into(),
+        after_ms: after.map(|after| u64::try_from(after.as_millis()).unwrap_or(u64::MAX)),
+    };
+    match fault {
+        Fault::Invalid { message } => WitError::Invalid(message.clone()),
+        Fault::Denied { message } => WitError::Denied(message.clone()),
+        Fault::NotFound { message } => WitError::NotFound(message.clone()),
+        Fault::TooLarge { message } => WitError::TooLarge(message.clone()),
+        Fault::Exhausted { message } => WitError::Exhausted(message.clone()),
+        Fault::RateLimited { message, after } => WitError::RateLimited(retry(message, *after)),
+        Fault::Unavailable { message, after } => WitError::Unavailable(retry(message, *after)),
+        Fault::Timeout { message } => WitError::Timeout(message.clone()),
+        Fault::Other { message } => WitError::Other(message.clone()),
+    }
+}
+
+pub fn usage_to_wit(usage: Usage) -> wit::Usage {
+    wit::Usage {
+        input_tokens: usage.input_tokens,
+        output_tokens: usage.output_tokens,
+        cache_read_tokens: usage.cache_read_tokens,
+        cache_write_tokens: usage.cache_write_tokens,
+    }
+}
+
+pub fn role_to_wit(role: Role) -> wit::Role {
+    match role {
+        Role::System => wit::Role::System,
+        Role::User => wit::Role::User,
+        Role::Assistant => wit::Role::Assistant,
+        Role::Tool => wit::Role::Tool,
+    }
+}
+
+fn media_to_wit(media: &Media) -> wit::Media {
+    let source = match &media.source {
+        // A guest is told which bytes they are, and is not handed them.
+        Source::Bytes(bytes) => wit::Source::Attachment(attachment_id(bytes)),
+        Source::Url(url) => wit::Source::Url(url.clone()),
+    };
+    wit::Media { media_type: media.media_type.clone(), name: media.name.clone(), source }
+}
+
+fn opaque_to_wit(opaque: &Opaque) -> wit::Opaque {
+    wit::Opaque { kind: opaque.kind.clone(), json: opaque.json.clone() }
+}
+
+fn content_to_wit(content: &Content) -> wit::Content {
+    match content {
+        Content::Text(text) => wit::Content::Text(text.clone()),
+        Content::Json(json) => wit::Content::Json(json.clone()),
+        Content::Media(media) => wit::Content::Media(media_to_wit(media)),
+        Content::Other(opaque) => wit::Content::Other(opaque_to_wit(opaque)),
+    }
+}
+
+pub fn tool_call_to_wit(call: &ToolCall) -> wit::ToolCall {
+    wit::ToolCall {
+        id: call.id.clone(),
+        name: call.name.clone(),
+        arguments: call.arguments.clone(),
+        meta: call.meta.clone(),
+    }
+}
+
+/// A message whole: for a model and for what stands around a run.
+pub fn message_to_wit(message: &Message) -> wit::Message {
+    let all = [Power::SeeMessages, Power::SeeArguments, Power::SeeResults];
+    message_seen(message, &all.into())
+}
+
+/// A message as far as these powers let it be seen.
+pub fn message_seen(message: &Message, powers: &Powers) -> wit::Message {
+    let sees = |power| powers.contains(&power);
+    let part = |part: &Part| match part {
+        Part::Text(text) => wit::Part::Text(text.clone()),
+        Part::Media(media) => wit::Part::Media(media_to_wit(media)),
+        Part::Thinking(Thinking { text, opaque }) => {
+            wit::Part::Thinking(wit::Thinking { text: text.clone(), opaque: opaque.clone() })
+        }
+        Part::ToolCall(call) if sees(Power::SeeArguments) => wit::Part::ToolCall(tool_call_to_wit(call)),
+        Part::ToolCall(call) => wit::Part::ToolCall(wit::ToolCall {
+            id: call.id.clone(),
+            name: call.name.clone(),
+            arguments: "{}".into(),
+            meta: vec![],
+        }),
+        Part::ToolResult(result) => wit::Part::ToolResult(wit::ToolResult {
+            call_id: result.call_id.clone(),
+            content: if sees(Power::SeeResults) { result.content.iter().map(content_to_wit).collect() } else { vec![] },
+            is_error: result.is_error,
+        }),
+        Part::Other(opaque) => wit::Part::Other(opaque_to_wit(opaque)),
+    };
+    let parts = if sees(Power::SeeMessages) { message.parts.iter().map(part).collect() } else { vec![] };
+    wit::Message { sender: message.sender.clone(), role: role_to_wit(message.role), parts, meta: message.meta.clone() }
+}
+
+fn tool_spec_to_wit(spec: &ToolSpec) -> wit::ToolSpec {
+    let when = |on, flag| if on { flag } else { wit::ToolHints::empty() };
+    let hints = when(spec.hints.read_only, wit::ToolHints::READ_ONLY)
+        | when(spec.hints.non_destructive, wit::ToolHints::NON_DESTRUCTIVE)
+        | when(spec.hints.idempotent, wit::ToolHints::IDEMPOTENT)
+        | when(spec.hints.closed_world, wit::ToolHints::CLOSED_WORLD);
+    wit::ToolSpec {
+        name: spec.name.clone(),
+        description: spec.description.clone(),
+        input_schema: spec.input_schema.get().into(),
+        output_schema: None,
+        hints,
+        meta: vec![],
+    }
+}
+
+pub fn request_to_wit(request: &CompletionRequest) -> wit::Request {
+    wit::Request {
+        messages: request.messages.iter().map(|entry| message_to_wit(&entry.message)).collect(),
+        tools: request.tools.iter().map(|spec| tool_spec_to_wit(spec)).collect(),
+        tool_choice: match &request.tool_choice {
+            ToolChoice::Auto => wit::ToolChoice::Auto,
+            ToolChoice::Never => wit::ToolChoice::Never,
+            ToolChoice::Required => wit::ToolChoice::Required,
+            ToolChoice::Tool(name) => wit::ToolChoice::Tool(name.clone()),
+        },
+        max_output_tokens: request.max_output_tokens,
+        temperature: request.temperature,
+        response_schema: request.response_schema.clone(),
+        meta: request.meta.clone(),
+    }
+}
+
+pub fn completion_to_wit(completion: &Completion) -> wit::Completion {
+    let Message { parts, meta, .. } = completion.clone().into_message("");
+    let message = message_to_wit(&Message { sender: String::new(), role: Role::Assistant, parts, meta });
+    wit::Completion {
+        parts: message.parts,
+        stop: match &completion.stop {
+            StopReason::EndTurn => wit::StopReason::EndTurn,
+            StopReason::ToolCalls => wit::StopReason::ToolCalls,
+            StopReason::MaxTokens => wit::StopReason::MaxTokens,
+            StopReason::StopSequence => wit::StopReason::StopSequence,
+            StopReason::Refusal => wit::StopReason::Refusal,
+            StopReason::Other(word) => wit::StopReason::Other(word.clone()),
+        },
+        usage: usage_to_wit(completion.usage),
+        model: completion.model.clone(),
+        meta: message.meta,
+    }
+}
