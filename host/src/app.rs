@@ -62,9 +62,7 @@ impl App {
         cache: Option<PathBuf>,
         environment: Environment,
     ) -> Result<Self, Report> {
-        let mut directories: Vec<_> = config.plugin_dirs.iter().map(|directory| config.root.join(directory)).collect();
-        directories.extend_from_slice(plugin_dirs);
-        let catalog = PluginCatalog::scan(&directories)?;
+        let catalog = PluginCatalog::scan(&config.plugin_directories(plugin_dirs))?;
         Ok(Self { config, catalog, cache, engine: OnceCell::new(), environment })
     }
 
@@ -201,7 +199,7 @@ impl App {
             let provider = ProviderConfig { name: id.into(), plugin: Some(id.into()), ..ProviderConfig::default() };
             return Ok((self.plugin_model(&provider, warnings).await?, format!("plugin `{id}`")));
         }
-        let client = HttpClient::new().map_err(|fault| Report::new(ErrorKind::Provider, fault.to_string()))?;
+        let client = http_client()?;
         let found = provider::discover(&client, &*self.environment, model).await.ok_or_else(|| self.no_model(model))?;
         notes.push(format!("using the model {} ({})", found.config.model, found.because));
         Ok((Arc::new(open_ai(client, found.config, "OPENAI_BASE_URL")?), found.because))
@@ -230,7 +228,7 @@ impl App {
         match provider.kind {
             ProviderKind::Plugin => self.plugin_model(provider, warnings).await,
             ProviderKind::Openai => {
-                let client = HttpClient::new().map_err(|fault| Report::new(ErrorKind::Provider, fault.to_string()))?;
+                let client = http_client()?;
                 let expand = |key, value| provider.expand(key, value, &*self.environment);
                 let base_url = expand("base_url", provider.base_url.as_deref())?
                     .unwrap_or_else(|| "https://api.openai.com/v1".into());
@@ -290,6 +288,10 @@ fn open_ai(client: HttpClient, config: OpenAiConfig, place: &str) -> Result<Open
             .cause(format!("{place}: {fault}"))
             .hint("write where the API begins, for example http://localhost:11434/v1")
     })
+}
+
+fn http_client() -> Result<HttpClient, Report> {
+    HttpClient::new().map_err(|fault| Report::new(ErrorKind::Provider, fault.to_string()))
 }
 
 /// Gives an agent all that a plugin is.

@@ -316,6 +316,12 @@ impl Config {
         found.ok_or_else(|| unknown("agent", name, self.agents.iter().map(|agent| agent.name.as_str())))
     }
 
+    /// The directories of plugin folders: those that the config names, then `more`.
+    pub fn plugin_directories(&self, more: &[PathBuf]) -> Vec<PathBuf> {
+        let named = self.plugin_dirs.iter().map(|directory| self.root.join(directory));
+        named.chain(more.iter().cloned()).collect()
+    }
+
     /// The model of this name; without one the first.
     ///
     /// # Errors
@@ -516,7 +522,7 @@ mod tests {
     use super::*;
 
     fn parse(text: &str) -> Result<Config, Report> {
-        Config::parse(text, "/root".into())
+        Config::parse(text, "/project".into())
     }
 
     #[test]
@@ -544,7 +550,10 @@ agents:
         let agent = config.agent(None).unwrap();
         assert_eq!(agent.plugins.keys().collect::<Vec<_>>(), ["read-files", "count-text", "loop-guard"]);
         let grant = agent.plugins["read-files"].as_ref().unwrap().grant(&config.root);
-        assert_eq!(grant.files, [FileGrant { path: "/root/docs".into(), name: "docs".into(), access: Access::Read }]);
+        assert_eq!(
+            grant.files,
+            [FileGrant { path: "/project/docs".into(), name: "docs".into(), access: Access::Read }]
+        );
         let guard = agent.plugins["loop-guard"].as_ref().unwrap();
         assert_eq!(params(&guard.params).get(), r#"{"threshold":3,"deep":{"list":[1,true,null,"x"]}}"#);
         assert_eq!(config.provider(Some("local")).unwrap().unwrap().model.as_deref(), Some("llama"));

@@ -19,6 +19,7 @@ use shelly_host::{
     chat::{Chat, Content, Message, Part, Replacement, Role, Snapshot, ToolCall, ToolHints, ToolSpec},
     error::Fault,
     event::{EventSink, RunCx},
+    limits,
     model::{Completion, CompletionRequest, ScriptedCompleter, StopReason, Usage},
     tool::{Tool, ToolCx},
 };
@@ -682,6 +683,16 @@ async fn retries_end() {
     user: again
     assistant: no
     => failed: `never` rejected it: it asked for more than 2 further attempts
+    ");
+}
+
+#[tokio::test]
+async fn a_middleware_remembers_so_much_and_no_more() {
+    let much = |_: &[Message]| Ok(BeforeDecision::Proceed { input: None, state: vec![0; limits::STATE_BYTES + 1] });
+    let mut agent = agent([text("done")]);
+    around(&mut agent, "hoarder", much, accept);
+    assert_snapshot!(run(agent).await, @"
+    => failed: middleware `hoarder` failed: its state has 65537 bytes, at most 65536 are kept
     ");
 }
 

@@ -187,6 +187,15 @@ pub struct Step {
     pub wake: Option<Wake>,
 }
 
+/// What a pure step wants remembered, if the host keeps so much.
+pub(super) fn bounded_state(state: Vec<u8>) -> Result<Vec<u8>, Fault> {
+    if state.len() > limits::STATE_BYTES {
+        let message = format!("its state has {} bytes, at most {} are kept", state.len(), limits::STATE_BYTES);
+        return Err(Fault::TooLarge { message });
+    }
+    Ok(state)
+}
+
 /// The effects of one run, with the memory that the host keeps for them.
 pub(super) struct Effects<'a> {
     running: Vec<Running<'a>>,
@@ -246,12 +255,7 @@ impl Running<'_> {
             let step = self.effect.eval(agent.cx, moment, &chat, agent.tools, state).await;
             moment.reply = None;
             let step = step?;
-            if step.state.len() > limits::STATE_BYTES {
-                let message =
-                    format!("its state has {} bytes, at most {} are kept", step.state.len(), limits::STATE_BYTES);
-                return Err(Fault::TooLarge { message });
-            }
-            self.state = step.state;
+            self.state = bounded_state(step.state)?;
             self.wake = step.wake;
             match step.action {
                 Action::Edits(edits) if edits.len() > limits::EDITS_PER_STEP => {

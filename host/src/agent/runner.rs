@@ -6,7 +6,7 @@ use std::{
 use futures_util::future::BoxFuture;
 
 use super::{
-    effect::{Effect, Effects},
+    effect::{Effect, Effects, bounded_state},
     middleware::{AfterDecision, BeforeDecision, Middleware, Outcome},
     prompt,
 };
@@ -211,8 +211,9 @@ impl<'a> Run<'a> {
                 cx.events.emit(event).await;
             };
             let (mut input, mut state) = match middleware.before(cx, &input).await.map_err(failed)? {
-                BeforeDecision::Proceed { input: None, state } => (input, state),
+                BeforeDecision::Proceed { input: None, state } => (input, bounded_state(state).map_err(failed)?),
                 BeforeDecision::Proceed { input: Some(replaced), state } => {
+                    let state = bounded_state(state).map_err(failed)?;
                     acted("replace-input").await;
                     (replaced, state)
                 }
@@ -241,15 +242,15 @@ impl<'a> Run<'a> {
                         acted("reject").await;
                         return Err(rejected(fault));
                     }
-                    AfterDecision::Retry { .. } if attempt == limits::MIDDLEWARE_RETRIES => {
-                        let message = format!("it asked for more than {attempt} further attempts");
-                        return Err(rejected(Fault::Exhausted { message }));
-                    }
                     AfterDecision::Retry { feedback, delay, state: kept } => {
+                        state = bounded_state(kept).map_err(failed)?;
+                        if attempt == limits::MIDDLEWARE_RETRIES {
+                            let message = format!("it asked for more than {attempt} further attempts");
+                            return Err(rejected(Fault::Exhausted { message }));
+                        }
                         acted("retry").await;
                         tokio::time::sleep(delay.min(limits::MIDDLEWARE_DELAY)).await;
                         input = feedback.map(|text| Message::note(name, text)).into_iter().collect();
-                        state = kept;
                         attempt += 1;
                     }
                 }

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Content, ToolCall, ToolResult};
+use super::{ToolCall, ToolResult};
 
 /// Open-ended facts beside the typed ones, in order.
 pub type Meta = Vec<(String, String)>;
@@ -144,7 +144,7 @@ impl Message {
 
     /// Bytes that it keeps in memory.
     pub fn bytes(&self) -> usize {
-        self.parts.iter().map(|part| part_bytes(part, source_bytes)).sum()
+        self.parts.iter().map(|part| part_bytes(part, Media::bytes)).sum()
     }
 
     /// Estimate of its tokens: a quarter of its bytes, four for the frame, a fixed share for media.
@@ -156,10 +156,13 @@ impl Message {
     }
 }
 
-fn source_bytes(media: &Media) -> usize {
-    match &media.source {
-        Source::Bytes(bytes) => bytes.len(),
-        Source::Url(url) => url.len(),
+impl Media {
+    /// Bytes of what it is, or of the address where it is.
+    pub fn bytes(&self) -> usize {
+        match &self.source {
+            Source::Bytes(bytes) => bytes.len(),
+            Source::Url(url) => url.len(),
+        }
     }
 }
 
@@ -170,12 +173,7 @@ fn part_bytes(part: &Part, of_media: impl Fn(&Media) -> usize) -> usize {
         Part::Thinking(thinking) => thinking.text.len() + thinking.opaque.as_ref().map_or(0, String::len),
         Part::ToolCall(call) => call.id.len() + call.name.len() + call.arguments.len(),
         Part::ToolResult(result) => {
-            let of_content = |content: &Content| match content {
-                Content::Text(text) | Content::Json(text) => text.len(),
-                Content::Media(media) => of_media(media),
-                Content::Other(opaque) => opaque.json.len(),
-            };
-            result.call_id.len() + result.content.iter().map(of_content).sum::<usize>()
+            result.call_id.len() + result.content.iter().map(|content| content.bytes(&of_media)).sum::<usize>()
         }
         Part::Other(opaque) => opaque.json.len(),
     }

@@ -33,6 +33,17 @@ pub enum Content {
     Other(Opaque),
 }
 
+impl Content {
+    /// Bytes of it, with media as `of_media` reckons it.
+    pub fn bytes(&self, of_media: impl Fn(&Media) -> usize) -> usize {
+        match self {
+            Self::Text(text) | Self::Json(text) => text.len(),
+            Self::Media(media) => of_media(media),
+            Self::Other(opaque) => opaque.json.len(),
+        }
+    }
+}
+
 /// The answer to a tool call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolResult {

@@ -63,8 +63,7 @@ impl Plugin {
 /// Lists them. A plugin that cannot be used makes the exit code say so.
 fn list(config: Option<&PathBuf>, plugins: &[PathBuf], output: Format) -> Result<u8, Report> {
     let config = super::config(config)?;
-    let mut directories: Vec<_> = config.plugin_dirs.iter().map(|directory| config.root.join(directory)).collect();
-    directories.extend_from_slice(plugins);
+    let directories = config.plugin_directories(plugins);
     if directories.is_empty() {
         return Err(Report::new(ErrorKind::Usage, "there is no plugin directory")
             .hint("name one with --plugins, or under `plugin_dirs` in the config"));

@@ -207,15 +207,11 @@ impl Progress {
                 format!("{DIM}{agent}     {plugin} {level}:{PLAIN} {message}")
             }
             Event::Warning { message } => format!("{YELLOW}warning:{PLAIN} {}", indented(&escaped(message))),
-            Event::RunFinished { agent, error: None, iterations, usage, duration, .. } => {
+            Event::RunFinished { agent, error, iterations, usage, duration, .. } => {
                 let (agent, time, tokens) = (name(agent), time(*duration), usage.total());
+                let ends = if error.is_none() { "is done" } else { "gives up" };
                 let turns = if *iterations == 1 { "turn" } else { "turns" };
-                format!("{BOLD}{agent}{PLAIN} is done: {iterations} {turns}, {tokens} tokens, {time}")
-            }
-            Event::RunFinished { agent, iterations, usage, duration, .. } => {
-                let (agent, time, tokens) = (name(agent), time(*duration), usage.total());
-                let turns = if *iterations == 1 { "turn" } else { "turns" };
-                format!("{BOLD}{agent}{PLAIN} gives up: {iterations} {turns}, {tokens} tokens, {time}")
+                format!("{BOLD}{agent}{PLAIN} {ends}: {iterations} {turns}, {tokens} tokens, {time}")
             }
         })
     }
@@ -249,17 +245,7 @@ fn say(value: &serde_json::Value) {
 /// JSON in which nothing is left that a terminal acts on.
 pub fn json_line(value: &impl serde::Serialize) -> String {
     let line = serde_json::to_string(value).unwrap_or_default();
-    if !line.contains(acts_on_terminal) {
-        return line;
-    }
-    line.chars().fold(String::with_capacity(line.len()), |mut safe, c| {
-        if acts_on_terminal(c) {
-            safe.push_str(&format!("\\u{:04x}", u32::from(c)))
-        } else {
-            safe.push(c)
-        }
-        safe
-    })
+    replaced(line, acts_on_terminal, |c| format!("\\u{:04x}", u32::from(c)))
 }
 
 /// Writes to standard error, without colours where they are not wanted.
@@ -278,17 +264,15 @@ fn time(duration: Duration) -> String {
 /// A text of many lines without anything else that a terminal would act on.
 fn escaped(text: &str) -> String {
     let acts = |c: char| acts_on_terminal(c) && c != '\n' && c != '\t';
-    if !text.contains(acts) {
-        return text.to_owned();
+    replaced(text.to_owned(), acts, |c| c.escape_unicode().to_string())
+}
+
+/// The text with an escape in place of each character that is `unsafe_to_show`.
+fn replaced(text: String, unsafe_to_show: impl Fn(char) -> bool, escape: impl Fn(char) -> String) -> String {
+    if !text.contains(&unsafe_to_show) {
+        return text;
     }
-    text.chars().fold(String::with_capacity(text.len()), |mut shown, c| {
-        if acts(c) {
-            shown.extend(c.escape_unicode())
-        } else {
-            shown.push(c)
-        }
-        shown
-    })
+    text.chars().map(|c| if unsafe_to_show(c) { escape(c) } else { c.to_string() }).collect()
 }
 
 /// What somebody else named, as a part of a line of ours: it cannot begin a line of its own.

@@ -139,8 +139,7 @@ impl Plugin {
         let id = || package.manifest.id.clone();
         check_grant(package, settings)?;
         let component = compile(engine, package).await?;
-        let not_runnable =
-            |error: wasmtime::Error| PluginError::NotRunnable { id: id(), message: format!("{error:#}") };
+        let not_runnable = |error| not_runnable(package, &error);
 
         let grant = settings.grant.meet(&package.manifest.wants);
         let mut linker = Linker::new(engine.engine());
@@ -188,8 +187,7 @@ impl Plugin {
     async fn probe(&self, component: &Component, agent: &str) -> Result<Arc<[Arc<ToolSpec>]>, PluginError> {
         let known = self.engine.specs(self.package.digest, &self.config);
         let id = || self.id.to_string();
-        let not_runnable =
-            |error: wasmtime::Error| PluginError::NotRunnable { id: id(), message: format!("{error:#}") };
+        let not_runnable = |error| not_runnable(&self.package, &error);
 
         let mut linker = Linker::new(self.engine.engine());
         imports::link(&mut linker, &Grant::default(), &[]).map_err(not_runnable)?;
@@ -256,6 +254,11 @@ fn check_grant(package: &PluginPackage, settings: &Settings) -> Result<(), Plugi
         }
     }
     Ok(())
+}
+
+/// The engine does not take the component.
+fn not_runnable(package: &PluginPackage, error: &wasmtime::Error) -> PluginError {
+    PluginError::NotRunnable { id: package.manifest.id.clone(), message: format!("{error:#}") }
 }
 
 /// Compiling keeps a core busy for up to seconds: not on a thread that serves others.

@@ -5,7 +5,7 @@ use indexmap::{IndexMap, map::Entry};
 
 use super::{Tool, ToolCx};
 use crate::{
-    chat::{Content, Opaque, ToolCall, ToolResult, ToolSpec},
+    chat::{Content, Media, Opaque, ToolCall, ToolResult, ToolSpec},
     error::Fault,
     event::Event,
     limits,
@@ -101,7 +101,7 @@ impl ToolBox {
         };
         let result = shown(call, outcome);
         if events.is_watched() {
-            let bytes = result.content.iter().map(content_bytes).sum();
+            let bytes = result.content.iter().map(|content| content.bytes(Media::bytes)).sum();
             let (agent, call, tool) = (Arc::clone(agent), call.id.clone(), cut(&call.name, 100));
             let (is_error, duration) = (result.is_error, started.elapsed());
             events.emit(Event::ToolFinished { agent, call, tool, is_error, bytes, duration }).await;
@@ -208,17 +208,6 @@ fn cut_content(mut content: Vec<Content>) -> Vec<Content> {
         content.push(Content::Text(format!("[{cut_away} more characters were cut]")));
     }
     content
-}
-
-fn content_bytes(content: &Content) -> usize {
-    match content {
-        Content::Text(text) | Content::Json(text) => text.len(),
-        Content::Media(media) => match &media.source {
-            crate::chat::Source::Bytes(bytes) => bytes.len(),
-            crate::chat::Source::Url(url) => url.len(),
-        },
-        Content::Other(opaque) => opaque.json.len(),
-    }
 }
 
 /// At most `chars` characters of a text, with a mark where it was cut.

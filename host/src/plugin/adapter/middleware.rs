@@ -61,7 +61,7 @@ impl Middleware for PluginMiddleware {
                     .input
                     .map(|input| input.into_iter().map(|message| plain_message(message, &seen)).collect())
                     .transpose()?,
-                state: bounded_state(pass.state)?,
+                state: pass.state,
             },
             wit::BeforeDecision::Answer(message) => BeforeDecision::Answer(plain_message(message, &seen)?),
             wit::BeforeDecision::Reject(error) => BeforeDecision::Reject(convert::fault(error)),
@@ -96,7 +96,7 @@ impl Middleware for PluginMiddleware {
             wit::AfterDecision::Retry(again) => AfterDecision::Retry {
                 feedback: again.feedback.map(|text| convert::bounded(text, limits::NOTE_BYTES)),
                 delay: Duration::from_millis(again.delay_ms),
-                state: bounded_state(again.state)?,
+                state: again.state,
             },
         })
     }
@@ -109,12 +109,4 @@ fn plain_message(message: super::types::Message, seen: &Attached<'_>) -> Result<
         return Err(Fault::other("a middleware's message can have neither tool calls nor results"));
     }
     Ok(message)
-}
-
-fn bounded_state(state: Vec<u8>) -> Result<Vec<u8>, Fault> {
-    if state.len() > limits::STATE_BYTES {
-        let message = format!("its state has {} bytes, at most {} are kept", state.len(), limits::STATE_BYTES);
-        return Err(Fault::TooLarge { message });
-    }
-    Ok(state)
 }
