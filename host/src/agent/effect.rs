@@ -205,7 +205,8 @@ pub enum Action {
 }
 
 /// Until when an effect has nothing to do; the first of these that holds wakes it. None at all: not again in this run.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Wake {
     /// From this iteration on.
     pub iteration: Option<u32>,

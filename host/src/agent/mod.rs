@@ -11,6 +11,7 @@ mod delegate;
 mod effect;
 mod error;
 mod guard;
+pub mod journal;
 mod middleware;
 mod place;
 mod prompt;

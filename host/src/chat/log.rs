@@ -7,8 +7,8 @@ use std::{
 use tokio::sync::Notify;
 
 use super::{
-    Content, EditError, Entry, Message, OpenCalls, Part, Replacement, Role, Snapshot, ToolCall, edit::check_pairs,
-    entries::Entries,
+    Change, Content, EditError, Entry, Message, OpenCalls, Part, Replacement, Role, Snapshot, ToolCall, Written,
+    edit::check_pairs, entries::Entries,
 };
 
 /// A conversation: an append-only shared log. Clones are the same conversation.
@@ -25,16 +25,18 @@ pub(super) struct Shared {
 
 #[derive(Debug, Default)]
 pub(super) struct Log {
-    entries: Entries,
-    tokens: u64,
+    pub entries: Entries,
+    pub tokens: u64,
     pub bytes: usize,
-    next_id: u64,
-    revision: u64,
-    call_ids: HashSet<String>,
+    pub next_id: u64,
+    pub revision: u64,
+    pub call_ids: HashSet<String>,
     /// The group whose results are still to come.
     pub open: Option<u64>,
     /// User messages that wait until after those results.
     pub waiting: Vec<Message>,
+    /// What has changed since it was last asked for; none: nobody asks.
+    pub changes: Option<Vec<Change>>,
 }
 
 impl Chat {
@@ -96,6 +98,7 @@ impl Chat {
             return Err(EditError::NoUserFirst);
         }
         if log.open.is_some() {
+            log.keep(|| Change::Waits(Arc::new(message.clone())));
             log.waiting.push(message);
         } else {
             log.push(message, None);
@@ -118,6 +121,7 @@ impl Chat {
         }
         log.forget(0, usize::from(there.is_some()));
         let entry = log.entry(message, None);
+        log.keep(|| Change::Prompted { id: entry.id });
         match there {
             Some(_) => log.entries.set(0, entry),
             None => log.entries.splice(0, 0, [entry]),
@@ -183,6 +187,7 @@ impl Chat {
         log.forget(position, position + 1);
         log.tokens += u64::from(entry.tokens);
         log.bytes += entry.message.bytes();
+        log.keep(|| Change::Replaced { first: entry.id, last: entry.id, by: vec![Written::from(&entry)] });
         log.entries.set(position, entry);
         log.revision += 1;
         self.shared.changed.notify_waiters();
@@ -217,6 +222,8 @@ impl Chat {
             // It is neither a person's nor a model's.
             entry.note = true;
         }
+        let Replacement { first, last, .. } = replacement;
+        log.keep(|| Change::Replaced { first, last, by: new.iter().map(Written::from).collect() });
         log.entries.splice(start, end + 1, new);
         log.revision += 1;
         self.shared.changed.notify_waiters();
@@ -229,6 +236,12 @@ impl Chat {
     }
 }
 
+impl From<Log> for Chat {
+    fn from(log: Log) -> Self {
+        Self { shared: Arc::new(Shared { log: Mutex::new(log), changed: Notify::default() }) }
+    }
+}
+
 impl Log {
     pub fn snapshot(&self) -> Snapshot {
         let Self { tokens, bytes, revision, .. } = *self;
@@ -237,6 +250,7 @@ impl Log {
 
     pub fn push(&mut self, message: Message, group: Option<u64>) {
         let entry = self.entry(message, group);
+        self.keep(|| Change::Added(Written::from(&entry)));
         self.entries.push(entry);
     }
 
@@ -271,7 +285,7 @@ impl Log {
     }
 
     /// Counts the messages from `start` up to but without `end` no more: they are about to go.
-    fn forget(&mut self, start: usize, end: usize) {
+    pub fn forget(&mut self, start: usize, end: usize) {
         let gone = self.entries.range(start, end);
         let (tokens, bytes) = gone
             .fold((0, 0), |(tokens, bytes), entry| (tokens + u64::from(entry.tokens), bytes + entry.message.bytes()));
@@ -279,7 +293,7 @@ impl Log {
         self.bytes -= bytes;
     }
 
-    fn all(&self) -> impl DoubleEndedIterator<Item = &Entry> + ExactSizeIterator {
+    pub fn all(&self) -> impl DoubleEndedIterator<Item = &Entry> + ExactSizeIterator {
         self.entries.range(0, self.entries.len())
     }
 

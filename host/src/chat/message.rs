@@ -28,7 +28,8 @@ pub enum Role {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
-    /// Here.
+    /// Here; in JSON as base64.
+    #[serde(with = "super::bytes::as_base64")]
     Bytes(Arc<[u8]>),
     /// On the web; never fetched by the host.
     Url(String),

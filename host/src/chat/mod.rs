@@ -3,6 +3,8 @@
 //! [`Chat`] keeps invariant 3: a transcript is always valid. A reply with tool calls is appended through
 //! [`Chat::reply`], which returns a guard; however the guard goes away, every call has exactly one result after it.
 
+mod bytes;
+mod change;
 mod edit;
 mod entries;
 mod log;
@@ -14,6 +16,8 @@ mod snapshot;
 mod tests;
 mod tool;
 
+pub(crate) use bytes::as_base64;
+pub use change::{Change, Written};
 pub use edit::{EditError, Replacement};
 pub use log::Chat;
 pub use message::{Media, Message, Meta, Opaque, Part, Role, Source, Thinking};

@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 
 use super::{DeltaSink, Price};
 use crate::{
@@ -125,7 +126,7 @@ pub enum ToolChoice {
 }
 
 /// What a model answered.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Completion {
     /// Text, thinking, tool calls, in the model's order.
     pub parts: Vec<Part>,

@@ -1,6 +1,6 @@
 use std::{collections::BTreeMap, sync::Arc};
 
-use serde::{Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
 use super::{named, shared::Shared};
@@ -36,6 +36,18 @@ impl Entry {
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         serde_json::from_str(self.value.get())
     }
+}
+
+/// A change of a [`Blackboard`]: all of them in order make it again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlackboardChange {
+    /// The key.
+    pub key: String,
+    /// The revision of the board that the change made.
+    pub revision: u64,
+    /// The new value, as JSON; none: the key was deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
 }
 
 /// Why a blackboard did not do what it was asked.

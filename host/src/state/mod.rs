@@ -10,7 +10,7 @@ mod shared;
 mod tasks;
 mod tools;
 
-pub use blackboard::{Blackboard, BlackboardError, Entry};
+pub use blackboard::{Blackboard, BlackboardChange, BlackboardError, Entry};
 pub use notes::{NoteError, NoteList, NoteSummary, Notes};
 pub use reflections::Reflections;
 pub use tasks::{

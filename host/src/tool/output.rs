@@ -56,7 +56,8 @@ impl From<&str> for ToolOutput {
 
 /// What a tool call does to the run that made it. It takes effect once every call of the reply has its result; of
 /// several in one reply the first counts.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Control {
     /// The task is done or has failed.
     Complete(Completed),

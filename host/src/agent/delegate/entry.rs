@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     limits,
@@ -8,48 +8,48 @@ use crate::{
 };
 
 /// What a delegating agent is told of one of its tasks.
-#[derive(Debug, Clone, Default, Serialize)]
-pub(super) struct Entry {
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
     /// The agent that was asked for.
     pub agent: String,
     /// What came of it, in words.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<String>,
     /// What the agent said of it in so many fields.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completion: Option<Said>,
     /// Why nothing came of it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// What else is not as it should be.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
     /// The agent that the task was handed over to in the end.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handed_over_to: Option<Arc<str>>,
     /// Names the task in an answer to its question.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delegation_id: Option<String>,
     /// What the agent wants to know before it goes on.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending_question: Option<PendingQuestion>,
 }
 
 /// A [`Completed`] without its summary, which is the result.
-#[derive(Debug, Clone, Serialize)]
-pub(super) struct Said {
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Said {
     pub status: CompletionStatus,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files_modified: Vec<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tests_run: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caveats: Option<String>,
 }
 
 /// A question of an agent to the one that delegated to it.
-#[derive(Debug, Clone, Serialize)]
-pub(super) struct PendingQuestion {
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PendingQuestion {
     pub id: String,
     pub agent: Arc<str>,
     pub content: String,

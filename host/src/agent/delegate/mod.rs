@@ -8,6 +8,7 @@ mod errand;
 mod instance;
 mod tools;
 
+pub use entry::Entry;
 pub(super) use errand::Assignment;
 pub(super) use instance::Instance;
 pub(super) use tools::equip;

@@ -78,7 +78,7 @@ impl Actor<'_> {
 }
 
 /// Something to be done by one agent.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Task {
     /// `task-<n>`, counted from 1 on each board.
     pub id: String,

@@ -1,0 +1,172 @@
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Chat, EditError, Entry, Message, Role, edit::check_pairs, log::Log};
+
+/// A change of a conversation, as it is written down: all of them in order make the conversation again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    /// A message came to the end.
+    Added(Written),
+    /// A user message waits until the open calls have their results. It is `added` then.
+    Waits(Arc<Message>),
+    /// Messages were replaced or removed, or one was changed.
+    Replaced {
+        /// The id of the first message that goes.
+        first: u64,
+        /// The id of the last one.
+        last: u64,
+        /// What stands there instead.
+        by: Vec<Written>,
+    },
+    /// The agent's system prompt came to the front, or in place of the one that was there. Its text is made anew for each
+    /// run.
+    Prompted {
+        /// Its id.
+        id: u64,
+    },
+}
+
+/// A message in a conversation, with what cannot be told from it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Written {
+    /// [`Entry::id`].
+    pub id: u64,
+    /// [`Entry::group`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<u64>,
+    /// [`Entry::note`], where the message does not say so itself.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub note: bool,
+    /// [`Entry::edited`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub edited: bool,
+    /// The message.
+    pub message: Arc<Message>,
+}
+
+impl From<&Entry> for Written {
+    fn from(entry: &Entry) -> Self {
+        let Entry { id, group, note, edited, ref message, .. } = *entry;
+        Self { id, group, note: note && !message.is_note(), edited, message: Arc::clone(message) }
+    }
+}
+
+impl From<Written> for Entry {
+    fn from(written: Written) -> Self {
+        let Written { id, group, note, edited, message } = written;
+        Self { id, tokens: message.tokens(), group, note: note || message.is_note(), edited, message }
+    }
+}
+
+impl Chat {
+    /// An empty conversation whose changes are kept until somebody takes them: see [`Chat::take_changes`].
+    pub fn recorded() -> Self {
+        let chat = Self::new();
+        chat.lock().changes = Some(Vec::new());
+        chat
+    }
+
+    /// The conversation that these changes made, whose further changes are kept. Calls of its last reply may be open: see
+    /// [`Chat::reopen`].
+    ///
+    /// # Errors
+    ///
+    /// [`EditError`] if they make none: whoever wrote them down may be anyone.
+    pub fn restore(changes: impl IntoIterator<Item = Change>) -> Result<Self, EditError> {
+        let mut log = Log::default();
+        changes.into_iter().try_for_each(|change| log.redo(change))?;
+        log.check_all()?;
+        log.changes = Some(Vec::new());
+        Ok(log.into())
+    }
+
+    /// What has changed since this was last asked; nothing for a conversation that is not [recorded](Chat::recorded).
+    pub fn take_changes(&self) -> Vec<Change> {
+        self.lock().changes.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// The calls of the last reply that have no results yet, of a conversation that was [restored](Chat::restore).
+    pub fn reopen(&self) -> super::OpenCalls {
+        let log = self.lock();
+        let entry = log.open.and_then(|group| log.all().rev().find(|entry| entry.id == group));
+        let calls = entry.map(|entry| entry.message.tool_calls().cloned().collect()).unwrap_or_default();
+        super::OpenCalls { chat: self.clone(), calls, group: log.open }
+    }
+}
+
+impl Log {
+    /// Keeps a change, if changes are kept.
+    pub fn keep(&mut self, change: impl FnOnce() -> Change) {
+        if let Some(changes) = &mut self.changes {
+            changes.push(change());
+        }
+    }
+
+    fn redo(&mut self, change: Change) -> Result<(), EditError> {
+        match change {
+            Change::Waits(message) => self.waiting.push(Message::clone(&message)),
+            Change::Added(written) => {
+                if written.id < self.next_id {
+                    return Err(EditError::NoMessage(written.id));
+                }
+                let entry = self.counted(written);
+                if entry.message.role != Role::Tool && !self.waiting.is_empty() {
+                    // The results are there, and what waited for them follows in its order.
+                    self.waiting.remove(0);
+                }
+                self.entries.push(entry);
+            }
+            Change::Prompted { id } => {
+                let there = self.entries.get(0).is_some_and(|first| first.message.role == Role::System);
+                self.forget(0, usize::from(there));
+                // Blank until the run sets it.
+                let message = Arc::new(Message::text(Role::System, "", "."));
+                let entry = self.counted(Written { id, group: None, note: false, edited: false, message });
+                self.entries.splice(0, usize::from(there), [entry]);
+            }
+            Change::Replaced { first, last, by } => {
+                let position =
+                    |log: &Self, id| log.all().position(|entry| entry.id == id).ok_or(EditError::NoMessage(id));
+                let (start, end) = (position(self, first)?, position(self, last)?);
+                if start > end {
+                    return Err(EditError::Backwards(first, last));
+                }
+                self.forget(start, end + 1);
+                let new: Vec<_> = by.into_iter().map(|written| self.counted(written)).collect();
+                self.entries.splice(start, end + 1, new);
+            }
+        }
+        self.revision += 1;
+        Ok(())
+    }
+
+    /// A message that is about to stand in the log again.
+    fn counted(&mut self, written: Written) -> Entry {
+        let entry = Entry::from(written);
+        self.tokens += u64::from(entry.tokens);
+        self.bytes += entry.message.bytes();
+        self.next_id = self.next_id.max(entry.id.saturating_add(1));
+        self.call_ids.extend(entry.message.tool_calls().map(|call| call.id.clone()));
+        entry
+    }
+
+    /// Whether it is a conversation, whose last reply may have open calls; they are found.
+    fn check_all(&mut self) -> Result<(), EditError> {
+        let last_reply = self.all().rev().find(|entry| entry.message.role != Role::Tool).cloned();
+        let open = last_reply.filter(|reply| {
+            let calls = reply.message.tool_calls().count();
+            let results = self.all().rev().take_while(|entry| entry.message.role == Role::Tool).count();
+            calls > 0 && results == 0
+        });
+        let closed = self.entries.len() - usize::from(open.is_some());
+        check_pairs(self.entries.iter().take(closed).map(|entry| &*entry.message), true)?;
+        self.open = open.map(|reply| reply.id);
+        if self.open.is_none() && !self.waiting.is_empty() {
+            return Err(EditError::Unpaired("a message waits for results, and no call is open".into()));
+        }
+        Ok(())
+    }
+}
