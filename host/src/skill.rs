@@ -421,6 +421,7 @@ mod tests {
             run: RunCx { run: "run".into(), agent: "a".into(), depth: 0, events: EventSink::none() },
             chat: Chat::new().snapshot(),
             tools: [].into(),
+            begin: Default::default(),
         };
         let call = |arguments: &str| ToolCall {
             id: "1".into(),

@@ -118,7 +118,7 @@ async fn call_watched(plugin: &Arc<Plugin>, name: &str, arguments: &str, events:
     for tool in PluginTool::all(plugin) {
         tools.register(tool).unwrap();
     }
-    let cx = ToolCx { run: cx(events), chat: Snapshot::default(), tools: [].into() };
+    let cx = ToolCx { run: cx(events), chat: Snapshot::default(), tools: [].into(), begin: Default::default() };
     let call = ToolCall { id: "c".into(), name: name.into(), arguments: arguments.into(), meta: vec![] };
     tools.dispatch(&cx, &call).await.result
 }

@@ -14,6 +14,7 @@ mod init;
 mod interleavings;
 mod minds;
 mod output;
+mod sessions;
 mod tidy;
 mod transcripts;
 mod wiring;

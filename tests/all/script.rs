@@ -239,7 +239,7 @@ fn line(message: &Message) -> String {
     format!("{role}: {}", said(message))
 }
 
-fn said(message: &Message) -> String {
+pub fn said(message: &Message) -> String {
     let part = |part: &Part| match part {
         Part::Text(text) => text.split_whitespace().collect::<Vec<_>>().join(" "),
         Part::ToolCall(call) => format!("{}#{}({})", call.name, call.id, call.arguments),

@@ -5,35 +5,42 @@ use std::sync::Arc;
 use super::{
     RunError,
     completion::in_time,
+    delegate::Instance,
+    journal::{CallPast, Record},
     runner::{Ending, Run},
 };
 use crate::{
-    capability::Purse,
     chat::{OpenCalls, ToolCall, ToolResult},
+    error::Fault,
     limits,
-    tool::{Control, Dispatched, ToolBox, ToolCx},
+    tool::{Begin, Control, Dispatched, ToolBox, ToolCx},
 };
-use futures_util::{StreamExt, stream};
+use futures_util::{FutureExt, StreamExt, stream};
 
 impl Run<'_> {
     /// Runs the calls of a reply side by side and answers them, in the order of the calls.
     pub(super) async fn run_calls(
-        &self,
+        &mut self,
         tools: &ToolBox,
         cx: &ToolCx,
         open: OpenCalls,
     ) -> Result<Option<Control>, RunError> {
         let (calls, beyond) = open.calls().split_at(open.calls().len().min(limits::CALLS_PER_REPLY));
+        let mut before = std::mem::take(&mut self.calls);
         let dispatched = match calls {
-            [call] => in_time(&self.me.purse, async { vec![dispatch(&self.me.purse, tools, cx, call).await] }).await,
+            [call] => {
+                let before = before.remove(&call.id);
+                in_time(&self.me.purse, async { vec![dispatch(&self.me, tools, cx, call, before).await] }).await
+            }
             calls => {
-                let shared = Arc::new((Arc::clone(&self.me.purse), tools.clone(), cx.clone()));
+                let shared = Arc::new((Arc::clone(&self.me), tools.clone(), cx.clone()));
                 let tasks = &self.me.tasks;
                 // Spawned only when there is room, so that no more than that many run.
                 let running = stream::iter(calls.to_vec()).map(|call| {
-                    let shared = Arc::clone(&shared);
+                    let (shared, before) = (Arc::clone(&shared), before.remove(&call.id));
                     async move {
-                        tasks.spawn(async move { dispatch(&shared.0, &shared.1, &shared.2, &call).await }).await.ok()
+                        let work = async move { dispatch(&shared.0, &shared.1, &shared.2, &call, before).await };
+                        tasks.spawn(work).await.ok()
                     }
                 });
                 let running = running.buffered(limits::PARALLEL_TOOL_CALLS).filter_map(async |done| done);
@@ -72,11 +79,52 @@ impl From<Control> for Ending {
     }
 }
 
-/// One call, if the budget allows it.
-async fn dispatch(purse: &Purse, tools: &ToolBox, cx: &ToolCx, call: &ToolCall) -> Dispatched {
-    let taken = if tools.counts(&call.name) { purse.take_call() } else { Ok(()) };
-    match taken {
-        Ok(()) => tools.dispatch(cx, call).await,
-        Err(spent) => tools.refuse(cx, call, &spent.into()).await,
+/// One call, if the budget allows it. `before` is what is known of it from before the run was interrupted.
+async fn dispatch(
+    me: &Arc<Instance>,
+    tools: &ToolBox,
+    cx: &ToolCx,
+    call: &ToolCall,
+    before: Option<CallPast>,
+) -> Dispatched {
+    let CallPast { began, changed, ended } = before.unwrap_or_default();
+    if let Some((result, control)) = ended {
+        return Dispatched { result, control };
     }
+    let counted = tools.counts(&call.name);
+    let taken = if counted { me.purse.take_call() } else { Ok(()) };
+    let is_paid = counted && taken.is_ok();
+    let dispatched = match taken {
+        Err(spent) => tools.refuse(cx, call, &spent.into()).await,
+        Ok(()) if changed => tools.refuse(cx, call, &Fault::other(INTERRUPTED_AFTER)).await,
+        Ok(()) if began && !tools.can_repeat(&call.name) => tools.refuse(cx, call, &Fault::other(INTERRUPTED)).await,
+        Ok(()) if me.log.is_some() => {
+            let begin = Begin::new({
+                let (me, call, tool) = (Arc::clone(me), call.id.clone(), call.name.clone());
+                move || begin(Arc::clone(&me), call.clone(), tool.clone()).boxed()
+            });
+            tools.dispatch(&ToolCx { begin, ..cx.clone() }, call).await
+        }
+        Ok(()) => tools.dispatch(cx, call).await,
+    };
+    me.write(|| {
+        let (result, control) = (dispatched.result.clone(), dispatched.control.clone());
+        Record::CallEnded { result, control, counted: is_paid }
+    });
+    dispatched
+}
+
+/// What a model is told of a call that may have been made.
+const INTERRUPTED: &str = "The host was interrupted during this call. It is not known whether it took effect: look before \
+                           you call it again.";
+
+/// The same where it is known that it took effect.
+const INTERRUPTED_AFTER: &str =
+    "The host was interrupted during this call. It took effect, but what it answered is lost.";
+
+/// Writes down that a call is about to be made, and waits until that is kept: if the host is interrupted now, it must be
+/// known that the call may have been made.
+async fn begin(me: Arc<Instance>, call: String, tool: String) -> Result<(), Fault> {
+    let mark = me.write(|| Record::CallBegan { call, tool });
+    me.kept(mark).await.map_err(|error| Fault::Unavailable { message: error.in_full(), after: None })
 }

@@ -3,15 +3,16 @@
 use std::{
     future::Future,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use async_trait::async_trait;
 use futures_util::{FutureExt, future::Either};
 use tokio::time::Instant;
 
-use super::{RunError, delegate::Instance, runner::Run};
+use super::{RunError, delegate::Instance, journal::Record, runner::Run};
 use crate::{
-    capability::{Price, Purse},
+    capability::{Price, Purse, Usd},
     chat::Part,
     error::Fault,
     event::{Event, RunCx},
@@ -19,14 +20,38 @@ use crate::{
     tool::ToolBox,
 };
 
+/// A reply of the model, and what it took.
+pub(super) struct Replied {
+    pub completion: Completion,
+    pub cost: Usd,
+    pub took: Duration,
+}
+
+/// A reply as it is told of.
+#[derive(Clone)]
+pub(super) struct Told {
+    pub model: String,
+    pub stop: StopReason,
+    pub usage: Usage,
+    calls: usize,
+    took: Duration,
+}
+
+impl Told {
+    pub fn of(completion: &Completion, took: Duration) -> Self {
+        let calls = completion.parts.iter().filter(|part| matches!(part, Part::ToolCall(_))).count();
+        let Completion { model, stop, usage, .. } = completion;
+        Self { model: model.clone(), stop: stop.clone(), usage: *usage, calls, took }
+    }
+}
+
 impl Run<'_> {
-    pub(super) async fn complete(&mut self, tools: &ToolBox, iteration: u32) -> Result<Completion, RunError> {
+    pub(super) async fn complete(&mut self, tools: &ToolBox, iteration: u32) -> Result<Replied, RunError> {
         let (agent, cx) = (self.agent, &self.me.cx);
         let info = agent.completer.info();
         let mut request = CompletionRequest::new(self.chat.snapshot(), tools.specs());
         let tokens = request.tokens();
-        let longest = self.me.purse.clamp(None, tokens, info.price.as_ref()).map_err(RunError::Budget)?;
-        request.max_output_tokens = longest;
+        request.max_output_tokens = self.me.purse.clamp(None, tokens, info.price.as_ref()).map_err(RunError::Budget)?;
         let watched = cx.events.is_watched();
         if watched {
             cx.events.emit(Event::ModelStarted { agent: cx.agent.clone(), iteration, tokens }).await;
@@ -36,45 +61,49 @@ impl Run<'_> {
         let started = Instant::now();
         let asked = ask(&self.me, &*agent.completer, &request, shown, &mut self.usage);
         let outcome = in_time(&self.me.purse, asked).await;
-        let duration = started.elapsed();
-        self.model_time += duration;
-        let completion = outcome?.map_err(RunError::Model)?;
+        let took = started.elapsed();
+        self.model_time += took;
+        let (completion, cost) = outcome?.map_err(RunError::Model)?;
         self.last_usage = Some(completion.usage);
-        if watched {
-            let calls = completion.parts.iter().filter(|part| matches!(part, Part::ToolCall(_))).count();
-            let Completion { model, stop, usage, .. } = &completion;
-            let (agent, model, stop, usage): (_, _, _, Usage) =
-                (self.me.cx.agent.clone(), model.clone(), stop.clone(), *usage);
+        Ok(Replied { completion, cost, took })
+    }
+
+    /// Tells of a reply.
+    pub(super) async fn tell_reply(&self, replied: Told, iteration: u32) {
+        let cx = &self.me.cx;
+        if cx.events.is_watched() {
+            let Told { model, stop, calls, usage, took: duration } = replied;
+            let agent = cx.agent.clone();
             let event = Event::ModelFinished { agent, iteration, model, stop, calls, usage, duration };
-            self.me.cx.events.emit(event).await;
+            cx.events.emit(event).await;
         }
-        // What the budget cut off is no fault of the model.
-        if completion.stop == StopReason::MaxTokens
-            && longest.is_some_and(|longest| completion.usage.output_tokens >= u64::from(longest))
-        {
-            self.chat.reply(completion.into_message(&self.me.cx.agent)).abandon("the reply that made it was cut off");
-            let spent = self.me.purse.clamp(None, tokens, agent.completer.info().price.as_ref());
-            return Err(spent.map_or_else(RunError::Budget, |_| RunError::Cut));
-        }
-        Ok(completion)
+    }
+
+    /// Why a reply was cut off: where the budget did it, it is no fault of the model.
+    pub(super) fn why_cut(&self) -> RunError {
+        let request = CompletionRequest::new(self.chat.snapshot(), self.tools.specs());
+        let price = self.agent.completer.info().price.as_ref();
+        self.me.purse.clamp(None, request.tokens(), price).map_or_else(RunError::Budget, |_| RunError::Cut)
     }
 }
 
-/// Asks a model, and pays for it whatever becomes of it. What was used is added to `usage`.
+/// Asks a model, and pays for it whatever becomes of it: the reply, and what it cost. What was used is added to `usage`.
 pub(super) async fn ask(
     me: &Instance,
     completer: &dyn Completer,
     request: &CompletionRequest,
     shown: bool,
     usage: &mut Usage,
-) -> Result<Completion, Fault> {
+) -> Result<(Completion, Usd), Fault> {
     let watcher = Arc::new(Watcher { cx: me.cx.clone(), shown, usage: Mutex::default() });
-    let _bill = Bill { me, price: completer.info().price, usage, watcher: Arc::clone(&watcher) };
+    let mut bill = Bill { me, price: completer.info().price, usage, watcher: Arc::clone(&watcher), is_wasted: true };
     let sink = DeltaSink::new(watcher.clone());
     let completion = completer.complete(&me.cx, request, &sink).await?;
     // What the reply says counts, whatever was told before.
     watcher.used(completion.usage);
-    Ok(completion)
+    bill.is_wasted = false;
+    let cost = bill.cost();
+    Ok((completion, cost))
 }
 
 /// Paid when it goes away: a reply that was cut off has cost what was told of it until then.
@@ -83,6 +112,14 @@ struct Bill<'a> {
     price: Option<Price>,
     usage: &'a mut Usage,
     watcher: Arc<Watcher>,
+    /// Whether no reply came of it.
+    is_wasted: bool,
+}
+
+impl Bill<'_> {
+    fn cost(&self) -> Usd {
+        self.price.as_ref().map(|price| price.of(&self.watcher.usage())).unwrap_or_default()
+    }
 }
 
 impl Drop for Bill<'_> {
@@ -92,7 +129,11 @@ impl Drop for Bill<'_> {
             return;
         }
         *self.usage += used;
-        self.me.pay(&used, self.price.as_ref());
+        let cost = self.cost();
+        self.me.pay(&used, cost);
+        if self.is_wasted {
+            self.me.write(|| Record::Wasted { usage: used, cost });
+        }
     }
 }
 

@@ -9,13 +9,16 @@ use std::{
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::Registry;
+use super::{
+    Registry,
+    journal::{BoardTask, CallId, Journal, Log, Past, Record, Recorder},
+};
 use crate::{
     capability::Usd,
-    chat::{Message, Part, Role},
+    chat::{Chat, Message, Part, Role},
     limits,
     model::{Ledger, Usage},
-    state::{Reflections, TaskBoard},
+    state::{Actor, Blackboard, BlackboardChange, Reflections, Task, TaskBoard, TaskStatus},
 };
 
 /// What agents that work together share: the registry, the task board, what was learned from failures, and who works
@@ -65,6 +68,8 @@ pub struct Crew {
     pub board: Option<TaskBoard>,
     /// Where failures are written down and found again.
     pub reflections: Option<Reflections>,
+    /// Where what happens is written down, so that it can go on in another process.
+    pub(super) journal: Option<Arc<Journal>>,
     roster: Roster,
     places: Places,
     begun: AtomicUsize,
@@ -123,6 +128,45 @@ impl Crew {
         self
     }
 
+    /// With a place where what happens is written down; the changes of the board too.
+    pub fn with_recorder(mut self, recorder: Arc<dyn Recorder>) -> Self {
+        self.record_board(&recorder);
+        self.journal = Some(Arc::new(Journal::new(recorder)));
+        self
+    }
+
+    /// The crew of a session that goes on, all of whose agents are registered: what was used counts, numbers of instances go on, and
+    /// [`Agent::resume`](super::Agent::resume) finds those who were at work. `chat` is the conversation that
+    /// [`Past::chat`] gave. The board and what agents share are restored by whoever made them.
+    pub fn resuming(mut self, recorder: Arc<dyn Recorder>, past: Past, chat: &Chat) -> Self {
+        self.begun = AtomicUsize::new(past.delegates().count());
+        past.delegates().chain(past.named()).for_each(|(agent, instance)| self.resume_names(agent, instance));
+        self.ledger = Mutex::new(past.ledger().clone());
+        self.record_board(&recorder);
+        self.journal = Some(Arc::new(Journal::resumed(recorder, past, Some(chat))));
+        self
+    }
+
+    fn record_board(&self, recorder: &Arc<dyn Recorder>) {
+        if let Some(board) = &self.board {
+            let recorder = Arc::clone(recorder);
+            board.on_change(Arc::new(move |task: &Task| {
+                recorder.write(0, &Record::Task { task: task.clone(), by: CallId::current() });
+            }));
+        }
+    }
+
+    /// Has the changes of a blackboard written down under this name, if what happens is.
+    pub fn record_blackboard(&self, namespace: &str, blackboard: &Blackboard) {
+        if let Some(journal) = &self.journal {
+            let (recorder, namespace) = (Arc::clone(journal.recorder()), namespace.to_owned());
+            blackboard.on_change(Arc::new(move |change: &BlackboardChange| {
+                let (namespace, change) = (namespace.clone(), change.clone());
+                recorder.write(0, &Record::Blackboard { namespace, change, by: CallId::current() });
+            }));
+        }
+    }
+
     /// The instance names of those that work now, sorted.
     pub fn working(&self) -> Vec<Arc<str>> {
         let mut names: Vec<_> = self.roster().keys().cloned().collect();
@@ -160,6 +204,18 @@ impl Crew {
         working.as_ref().inspect(|working| working.cancel.cancel()).is_some()
     }
 
+    /// What becomes of a task of the board whose agent had ended when the one that delegated it was interrupted: unless it
+    /// was said already, or the task is somebody else's by now.
+    pub(super) fn settle(&self, task: Option<BoardTask>) {
+        let (Some(board), Some(BoardTask { id, holder, status })) = (&self.board, task) else { return };
+        if board
+            .get(&id)
+            .is_ok_and(|task| task.status == TaskStatus::InProgress && task.assignee.as_deref() == Some(&holder))
+        {
+            let _ = board.set_status(&id, status, Actor::Agent(&holder));
+        }
+    }
+
     pub(super) fn places(&self) -> &Arc<Semaphore> {
         &self.places.0
     }
@@ -169,9 +225,16 @@ impl Crew {
         self.begun.fetch_add(1, Ordering::Relaxed) < limits::AGENTS_PER_CREW
     }
 
+    /// Numbers of instances go on after this one.
+    fn resume_names(&self, agent: &str, instance: &str) {
+        if let Some(number) = instance.rsplit('-').next().and_then(|number| number.parse().ok()) {
+            self.registry.resume_ids(agent, number);
+        }
+    }
+
     /// Makes an agent known to those who send messages or cancel, as long as the badge is there.
-    pub(super) fn enter(&self, instance: &Arc<str>) -> Badge {
-        let (inbox, cancel) = (Inbox::default(), CancellationToken::new());
+    pub(super) fn enter(&self, instance: &Arc<str>, log: Option<&Log>, waiting: Vec<Message>) -> Badge {
+        let (inbox, cancel) = (Inbox::new(log.cloned(), waiting), CancellationToken::new());
         let working = Working { inbox: inbox.clone(), cancel: cancel.clone() };
         self.roster().insert(Arc::clone(instance), working);
         Badge { inbox, cancel, entered: Some((Arc::clone(&self.roster), Arc::clone(instance))) }
@@ -223,9 +286,15 @@ pub(super) struct Inbox(Arc<Mutex<Letters>>);
 struct Letters {
     waiting: Vec<Message>,
     closed: bool,
+    /// Where it is written down what was sent.
+    log: Option<Log>,
 }
 
 impl Inbox {
+    fn new(log: Option<Log>, waiting: Vec<Message>) -> Self {
+        Self(Arc::new(Mutex::new(Letters { waiting, closed: false, log })))
+    }
+
     fn put(&self, message: Message) -> Result<(), SendError> {
         let mut letters = self.letters();
         if letters.closed {
@@ -233,6 +302,9 @@ impl Inbox {
         }
         if letters.waiting.len() >= limits::INBOX_MESSAGES {
             return Err(SendError::Full);
+        }
+        if let Some(log) = &letters.log {
+            log.write(&Record::Sent { message: message.clone() });
         }
         letters.waiting.push(message);
         Ok(())
@@ -259,5 +331,33 @@ impl Inbox {
 
     fn letters(&self) -> MutexGuard<'_, Letters> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        agent::{Agent, Entry},
+        model::ScriptedCompleter,
+    };
+
+    #[test]
+    fn numbers_of_instances_go_on() {
+        let crew = Crew::default();
+        for name in ["ada", "ada-two"] {
+            crew.registry.register(Entry::new(name, ""), || Agent::new("", "", Arc::new(ScriptedCompleter::new([]))));
+        }
+        for (agent, instance, next) in [
+            ("ada", "ada-parser-3", 4),
+            ("ada", "ada-index-2", 5),
+            ("ada-two", "ada-two-task-9", 10),
+            ("ada-two", "no number", 11),
+            ("ada-two", "ada-two-task-99999999999999999999", 12),
+            ("eve", "eve-task-1", 0),
+        ] {
+            crew.resume_names(agent, instance);
+            assert_eq!(crew.registry.next_id(agent), next, "{instance}");
+        }
     }
 }

@@ -1,11 +1,15 @@
-use std::{sync::Arc, time::Duration};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::{RunError, completion, delegate::Instance};
+use super::{
+    RunError, completion,
+    delegate::Instance,
+    journal::{EffectMemory, Record},
+};
 use crate::{
-    capability::{Power, Powers},
+    capability::{Power, Powers, Usd},
     chat::{Chat, Content, EditError, Message, Replacement, Role, Snapshot, ToolSpec},
     error::Fault,
     event::{Event, RunCx},
@@ -250,6 +254,8 @@ pub(super) fn bounded_state(state: Vec<u8>) -> Result<Vec<u8>, Fault> {
 /// The effects of one run, with the memory that the host keeps for them.
 pub(super) struct Effects<'a> {
     running: Vec<Running<'a>>,
+    /// What models told effects in this phase before the run was interrupted, by the effect's place.
+    told: VecDeque<(usize, Completion)>,
 }
 
 /// What effects act on.
@@ -266,13 +272,48 @@ struct Running<'a> {
     state: Vec<u8>,
     wake: Option<Wake>,
     hidden: Vec<String>,
+    /// Whether its memory is another one than was written down.
+    changed: bool,
 }
 
 impl<'a> Effects<'a> {
     pub fn new(effects: &'a [Arc<dyn Effect>]) -> Self {
-        let start =
-            |effect: &'a Arc<dyn Effect>| Running { effect: &**effect, state: vec![], wake: None, hidden: vec![] };
-        Self { running: effects.iter().map(start).collect() }
+        let start = |effect: &'a Arc<dyn Effect>| {
+            let (state, wake, hidden) = (vec![], None, vec![]);
+            Running { effect: &**effect, state, wake, hidden, changed: false }
+        };
+        Self { running: effects.iter().map(start).collect(), told: VecDeque::new() }
+    }
+
+    /// Gives them back what they remembered when their run was interrupted; `told` is what models had told them in the
+    /// phase in which they were. Those that the agent has no more are left out.
+    pub fn restore(&mut self, memories: Vec<EffectMemory>, told: VecDeque<(usize, Completion)>) {
+        self.told = told;
+        for memory in memories {
+            let is_same = |running: &Running<'_>| running.effect.name() == memory.name;
+            let there = match self.running.get(memory.at).is_some_and(is_same) {
+                true => self.running.get_mut(memory.at),
+                false => self.running.iter_mut().find(|running| is_same(running)),
+            };
+            if let Some(running) = there {
+                (running.state, running.wake, running.hidden) = (memory.state, memory.wake, memory.hidden);
+            }
+        }
+    }
+
+    /// The memory of those whose memory has changed since this was last asked.
+    pub fn memories(&mut self) -> Vec<EffectMemory> {
+        self.told.clear();
+        let memory = |(at, running): (usize, &mut Running<'_>)| {
+            std::mem::take(&mut running.changed).then(|| EffectMemory {
+                name: running.effect.name().to_owned(),
+                at,
+                state: running.state.clone(),
+                wake: running.wake,
+                hidden: running.hidden.clone(),
+            })
+        };
+        self.running.iter_mut().enumerate().filter_map(memory).collect()
     }
 
     /// Tools that no model may see or call now.
@@ -283,12 +324,13 @@ impl<'a> Effects<'a> {
     /// Calls every effect that is due, in order, and makes its changes. Usage of models that effects asked is added to
     /// `usage`.
     pub async fn eval(&mut self, agent: EffectsOf<'_>, moment: &mut Moment, usage: &mut Usage) -> Result<(), RunError> {
-        for running in &mut self.running {
+        for (at, running) in self.running.iter_mut().enumerate() {
             if !running.effect.phases().contains(&moment.phase) || running.wake.is_some_and(|wake| !wake.is_due(moment))
             {
                 continue;
             }
-            match running.step(agent, moment, usage).await {
+            let told = &mut self.told;
+            match running.step(agent, moment, usage, (at, told)).await {
                 Ok(edits) => running.apply(agent, moment, edits).await?,
                 Err(fault) => running.failed(&agent.me.cx, fault).await?,
             }
@@ -299,15 +341,22 @@ impl<'a> Effects<'a> {
 
 impl Running<'_> {
     /// One step, with as many questions to a model as it asks.
-    async fn step(&mut self, agent: EffectsOf<'_>, moment: &mut Moment, usage: &mut Usage) -> Result<Vec<Edit>, Fault> {
+    async fn step(
+        &mut self,
+        agent: EffectsOf<'_>,
+        moment: &mut Moment,
+        usage: &mut Usage,
+        (at, told): (usize, &mut VecDeque<(usize, Completion)>),
+    ) -> Result<Vec<Edit>, Fault> {
         let chat = agent.chat.snapshot();
         for asked in 0..=limits::ASKS_IN_A_ROW {
             let state = self.state.clone();
             let step = self.effect.eval(&agent.me.cx, moment, &chat, agent.tools, state).await;
             moment.reply = None;
             let step = step?;
-            self.state = bounded_state(step.state)?;
-            self.wake = step.wake;
+            let state = bounded_state(step.state)?;
+            self.changed |= self.state != state || self.wake != step.wake;
+            (self.state, self.wake) = (state, step.wake);
             match step.action {
                 Action::Edits(edits) if edits.len() > limits::EDITS_PER_STEP => {
                     let message =
@@ -316,7 +365,16 @@ impl Running<'_> {
                 }
                 Action::Edits(edits) => return Ok(edits),
                 Action::AskModel(_) if asked == limits::ASKS_IN_A_ROW => break,
-                Action::AskModel(ask) => moment.reply = Some(self.ask(agent, *ask, usage).await),
+                Action::AskModel(_) if told.front().is_some_and(|(of, _)| *of == at) => {
+                    moment.reply = told.pop_front().map(|(_, completion)| Ok(completion));
+                }
+                Action::AskModel(ask) => {
+                    let reply = self.ask(agent, *ask, usage).await;
+                    moment.reply = Some(reply.map(|(completion, cost)| {
+                        agent.me.write(|| Record::Asked { effect: at, completion: completion.clone(), cost });
+                        completion
+                    }));
+                }
             }
         }
         Err(Fault::Exhausted {
@@ -324,7 +382,7 @@ impl Running<'_> {
         })
     }
 
-    async fn ask(&self, agent: EffectsOf<'_>, ask: Ask, usage: &mut Usage) -> Result<Completion, Fault> {
+    async fn ask(&self, agent: EffectsOf<'_>, ask: Ask, usage: &mut Usage) -> Result<(Completion, Usd), Fault> {
         if !self.effect.powers().contains(&Power::AskModel) {
             return Err(Fault::Denied { message: "the power `ask-model` was not granted".into() });
         }
@@ -341,8 +399,8 @@ impl Running<'_> {
 
     /// Makes the changes, in order; one that is not allowed or not valid is reported, the others are made.
     async fn apply(&mut self, agent: EffectsOf<'_>, moment: &Moment, edits: Vec<Edit>) -> Result<(), RunError> {
-        if moment.phase == Phase::BeforeModel {
-            self.hidden.clear();
+        if moment.phase == Phase::BeforeModel && !self.hidden.is_empty() {
+            (self.hidden, self.changed) = (Vec::new(), true);
         }
         let effect = self.effect.name();
         for edit in edits {
@@ -381,7 +439,7 @@ impl Running<'_> {
                 }
                 chat.replace(replacement).map_err(invalid)?;
             }
-            Edit::HideTools(names) => self.hidden = names,
+            Edit::HideTools(names) => (self.hidden, self.changed) = (names, true),
             Edit::Stop { code, message } => return Ok(Made::Stop { code, message }),
             Edit::Unknown(kind) => return Err(format!("this host knows no edit `{kind}`")),
         }

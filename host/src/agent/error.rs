@@ -1,3 +1,4 @@
+use super::journal::Lost;
 use crate::{
     capability::Exhausted,
     chat::EditError,
@@ -57,6 +58,9 @@ pub enum RunError {
         #[source]
         fault: Fault,
     },
+    /// What happens cannot be written down any more: nothing goes on that could not be resumed.
+    #[error("the session cannot be written down any more")]
+    Unrecorded(#[source] Lost),
     /// Somebody cancelled it.
     #[error("the run was cancelled")]
     Cancelled,
@@ -88,7 +92,7 @@ impl RunError {
                 Fault::Exhausted { message: self.to_string() }
             }
             Self::Cut => Fault::TooLarge { message: self.to_string() },
-            Self::Empty | Self::Cancelled | Self::Crashed(_) => Fault::other(self.to_string()),
+            Self::Empty | Self::Cancelled | Self::Crashed(_) | Self::Unrecorded(_) => Fault::other(self.to_string()),
             Self::Input(error) => Fault::invalid(error.to_string()),
             Self::Effect { fault, .. } | Self::Middleware { fault, .. } => Fault::other(format!("{self}: {fault}")),
             Self::Refused(_) => Fault::Denied { message: self.to_string() },

@@ -2,82 +2,167 @@
 
 use super::{
     RunError,
-    completion::in_time,
+    completion::{Replied, Told, in_time},
     effect::{EffectsOf, Moment, Phase},
+    journal::Record,
     runner::{Ending, Run},
 };
 use crate::{
-    chat::{Message, Role},
+    chat::{Message, OpenCalls, Role},
     limits,
     model::{CompletionRequest, StopReason},
-    tool::ToolCx,
+    tool::{Begin, ToolBox, ToolCx},
 };
 
+/// Where in its turn a run is.
+#[derive(Default)]
+pub(super) enum At {
+    /// A turn is to begin.
+    #[default]
+    Turn,
+    /// The model is to be asked.
+    Model,
+    /// The model has replied.
+    Reply(Reply),
+}
+
+/// A reply that stands in the conversation, if it says anything.
+pub(super) struct Reply {
+    pub stop: StopReason,
+    /// One that says nothing: it does not come into the conversation, and is no matter for effects.
+    pub silent: Option<Message>,
+    pub open: OpenCalls,
+    /// The tools that the model could call.
+    pub tools: ToolBox,
+    /// Whether the effects have looked at it.
+    pub looked: bool,
+}
+
 impl Run<'_> {
-    /// One attempt at an answer: adds the input and goes round. Turns, effects and time go on from the attempt before.
+    /// One attempt at an answer: adds the input and goes round. Turns, effects and time go on from the attempt before; one
+    /// that was interrupted goes on where it was.
     pub(super) async fn attempt(&mut self, input: Vec<Message>) -> Result<Message, RunError> {
         self.ending = Ending::Answered;
         self.add(input)?;
-        while self.has_turns() {
-            if self.chat.snapshot().bytes() > limits::CHAT_BYTES {
-                return Err(RunError::ChatFull);
+        let mut at = std::mem::take(&mut self.at);
+        loop {
+            at = match at {
+                At::Turn if !self.has_turns() => {
+                    return Err(RunError::MaxIterations(self.agent.options.max_iterations));
+                }
+                At::Turn => {
+                    self.begin_turn().await?;
+                    At::Model
+                }
+                At::Model => At::Reply(self.ask_model().await?),
+                At::Reply(reply) => match self.act_on(reply).await? {
+                    Some(answer) => return Ok(answer),
+                    None => At::Turn,
+                },
             }
-            in_time(&self.me.purse, self.me.place.enter()).await?;
-            let iteration = self.iterations;
-            self.iterations += 1;
-            self.warn_of_the_end(iteration);
-            self.eval_effects(Phase::BeforeModel, iteration).await?;
-            self.end_with_a_user();
-            self.tell_messages().await;
-            let tools = self.tools.without(&self.effects.hidden_tools());
-            let completion = self.complete(&tools, iteration).await?;
+        }
+    }
 
-            let stop = completion.stop.clone();
-            let (run, chat) = (self.me.cx.clone(), self.chat.snapshot());
-            let seen = ToolCx { run, chat, tools: self.tools.specs() };
-            let reply = completion.into_message(&self.me.cx.agent);
-            // It does not come into the chat, and is no matter for effects.
-            let silent = reply.says_nothing().then(|| reply.clone());
-            let open = self.chat.reply(reply);
-            if silent.is_none()
-                && let Err(error) = self.eval_effects(Phase::AfterModel, iteration).await
-            {
-                open.abandon(&error.to_string());
-                return Err(error);
+    /// Everything that happens before the model is asked.
+    async fn begin_turn(&mut self) -> Result<(), RunError> {
+        if self.chat.snapshot().bytes() > limits::CHAT_BYTES {
+            return Err(RunError::ChatFull);
+        }
+        self.me.check_log()?;
+        in_time(&self.me.purse, self.me.place.enter()).await?;
+        let iteration = self.iterations;
+        self.iterations += 1;
+        self.warn_of_the_end(iteration);
+        self.eval_effects(Phase::BeforeModel, iteration).await?;
+        self.end_with_a_user();
+        if self.me.log.is_some() {
+            let (changes, effects, elapsed) =
+                (self.chat.take_changes(), self.effects.memories(), self.started.elapsed());
+            self.me.write(|| Record::Turn { iteration, changes, effects, elapsed });
+        }
+        self.tell_messages().await;
+        Ok(())
+    }
+
+    async fn ask_model(&mut self) -> Result<Reply, RunError> {
+        // One that goes on in the middle of its turn has no place yet.
+        in_time(&self.me.purse, self.me.place.enter()).await?;
+        let iteration = self.iterations.saturating_sub(1);
+        let tools = self.tools.without(&self.effects.hidden_tools());
+        let Replied { completion, cost, took } = self.complete(&tools, iteration).await?;
+        let told = Told::of(&completion, took);
+        let stop = completion.stop.clone();
+        let message = completion.into_message(&self.me.cx.agent);
+        let silent = message.says_nothing().then(|| message.clone());
+        let open = self.chat.reply(message);
+        if self.me.log.is_some() {
+            let Told { model, stop, usage, .. } = told.clone();
+            let (changes, silent) = (self.chat.take_changes(), silent.clone());
+            self.me.write(|| Record::Replied { iteration, model, stop, usage, cost, took, changes, silent });
+        }
+        self.tell_reply(told, iteration).await;
+        Ok(Reply { stop, silent, open, tools, looked: false })
+    }
+
+    /// Has the effects look at a reply, and runs its calls. None: another turn follows.
+    async fn act_on(&mut self, reply: Reply) -> Result<Option<Message>, RunError> {
+        let Reply { stop, silent, open, tools, looked } = reply;
+        let (run, chat) = (self.me.cx.clone(), self.chat.snapshot());
+        let seen = ToolCx { run, chat, tools: self.tools.specs(), begin: Begin::default() };
+        if silent.is_none()
+            && !looked
+            && let Err(error) = self.look_at_reply().await
+        {
+            open.abandon(&error.to_string());
+            return Err(error);
+        }
+        self.tell_messages().await;
+        match stop {
+            StopReason::MaxTokens => {
+                open.abandon("the reply that made it was cut off");
+                Err(self.why_cut())
             }
-            self.tell_messages().await;
-            match stop {
-                StopReason::MaxTokens => {
-                    open.abandon("the reply that made it was cut off");
-                    return Err(RunError::Cut);
+            StopReason::Refusal => {
+                open.abandon("the model declined to answer");
+                Err(RunError::Refused(silent.unwrap_or_else(|| self.last_reply()).text_content()))
+            }
+            _ if open.calls().is_empty() => {
+                let sent = self.messages();
+                if sent.is_empty() {
+                    return Ok(Some(silent.unwrap_or_else(|| self.last_reply())));
                 }
-                StopReason::Refusal => {
-                    open.abandon("the model declined to answer");
-                    return Err(RunError::Refused(silent.unwrap_or_else(|| self.last_reply()).text_content()));
-                }
-                _ if open.calls().is_empty() => {
-                    let sent = self.messages();
-                    if sent.is_empty() {
-                        return Ok(silent.unwrap_or_else(|| self.last_reply()));
+                self.add(sent)?;
+                Ok(None)
+            }
+            _ => {
+                let control = self.run_calls(&tools, &seen, open).await?;
+                let sent = self.messages();
+                match control {
+                    Some(control) if sent.is_empty() => {
+                        self.ending = control.into();
+                        // Not the reply: it is the report that leaves the agent, and that middleware looks at.
+                        Ok(Some(Message::text(Role::Assistant, &*self.me.cx.agent, self.ending.report())))
                     }
-                    self.add(sent)?;
-                }
-                _ => {
-                    let control = self.run_calls(&tools, &seen, open).await?;
-                    let sent = self.messages();
-                    match control {
-                        Some(control) if sent.is_empty() => {
-                            self.ending = control.into();
-                            // Not the reply: it is the report that leaves the agent, and that middleware looks at.
-                            return Ok(Message::text(Role::Assistant, &*self.me.cx.agent, self.ending.report()));
-                        }
-                        // Whoever sent a message did so before it knew that the task had ended: the agent reads it first.
-                        _ => self.add(sent)?,
+                    // Whoever sent a message did so before it knew that the task had ended: the agent reads it first.
+                    _ => {
+                        self.add(sent)?;
+                        Ok(None)
                     }
                 }
             }
         }
-        Err(RunError::MaxIterations(self.agent.options.max_iterations))
+    }
+
+    async fn look_at_reply(&mut self) -> Result<(), RunError> {
+        if self.agent.effects.is_empty() {
+            return Ok(());
+        }
+        self.eval_effects(Phase::AfterModel, self.iterations.saturating_sub(1)).await?;
+        if self.me.log.is_some() {
+            let (changes, effects) = (self.chat.take_changes(), self.effects.memories());
+            self.me.write(|| Record::Looked { changes, effects });
+        }
+        Ok(())
     }
 
     /// What it was sent, as long as there is a turn to read it in.

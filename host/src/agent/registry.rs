@@ -135,7 +135,13 @@ impl Registry {
 
     /// The next number for an instance of this name, from 1 on; 0 if there is no such agent.
     pub fn next_id(&self, name: &str) -> u32 {
-        self.look(name, |there| there.named.fetch_add(1, Ordering::Relaxed) + 1).unwrap_or(0)
+        self.look(name, |there| there.named.fetch_add(1, Ordering::Relaxed).saturating_add(1)).unwrap_or(0)
+    }
+
+    /// Numbers for instances of this name go on after `last` at least, which were given before. Does nothing if there is
+    /// no such agent.
+    pub fn resume_ids(&self, name: &str, last: u32) {
+        self.look(name, |there| there.named.fetch_max(last, Ordering::Relaxed));
     }
 
     fn look<T>(&self, name: &str, at: impl FnOnce(&Registered) -> T) -> Option<T> {
@@ -173,5 +179,11 @@ mod tests {
         assert_eq!([registry.next_id("ada"), registry.next_id("ada"), registry.next_id("bob")], [1, 2, 1]);
         registry.register(Entry::new("ada", "again"), || agent("ada"));
         assert_eq!((registry.next_id("ada"), registry.next_id("eve")), (3, 0));
+        // As they were before.
+        for (name, last, next) in [("bob", 7, 8), ("bob", 3, 9), ("ada", u32::MAX - 1, u32::MAX), ("eve", 5, 0)] {
+            registry.resume_ids(name, last);
+            assert_eq!(registry.next_id(name), next, "{name} {last}");
+        }
+        assert_eq!(registry.next_id("ada"), u32::MAX, "there are no more numbers, and that is no crash");
     }
 }

@@ -1,4 +1,10 @@
-use std::{any::Any, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{
+    any::Any,
+    collections::{HashMap, VecDeque},
+    panic::AssertUnwindSafe,
+    sync::Arc,
+    time::Duration,
+};
 
 use futures_util::{FutureExt, future::BoxFuture};
 use tokio::time::Instant;
@@ -9,9 +15,11 @@ use super::{
     crew::Badge,
     delegate::{self, Assignment, Instance},
     effect::{Effects, bounded_state},
+    journal::{CallPast, Ended, ErrandId, Journal, Log, Passed, Record, RunPast, Where},
     middleware::{AfterDecision, BeforeDecision, Outcome},
     place::Place,
     prompt,
+    react::{At, Reply},
     tasks::Tasks,
 };
 use crate::{
@@ -84,6 +92,12 @@ pub(super) struct Start {
     pub tasks: Tasks,
     /// None for one that a person started.
     pub assignment: Option<Arc<Assignment>>,
+    /// Where what happens is written down, if it is.
+    pub log: Option<Log>,
+    /// Whom it works for.
+    pub errand: Option<ErrandId>,
+    /// What it was when it was interrupted; none for one that begins.
+    pub past: Option<Box<RunPast>>,
 }
 
 /// One run of an agent, all its attempts together: what it works on and what it has spent.
@@ -99,6 +113,12 @@ pub(super) struct Run<'a> {
     pub last_usage: Option<Usage>,
     pub model_time: Duration,
     pub ending: Ending,
+    /// Where it goes on.
+    pub at: At,
+    /// What is known of the calls of the last reply from before it was interrupted.
+    pub calls: HashMap<String, CallPast>,
+    /// The middleware that had let it pass before it was interrupted, outermost first.
+    passed: VecDeque<Passed>,
     /// The newest message that was told of.
     told: Option<u64>,
     /// Whether its beginning was told and its end was not.
@@ -129,21 +149,75 @@ impl Agent {
         input: Vec<Message>,
         purse: &Arc<Purse>,
     ) -> Result<Answer, RunError> {
-        let badge = self.crew.as_ref().map(|crew| crew.enter(&cx.agent)).unwrap_or_default();
-        let (place, tasks) = (Place::free(), Tasks::default());
-        let start = Start { cx: cx.clone(), purse: Arc::clone(purse), badge, place, tasks, assignment: None };
-        self.run_as(Box::new(start), chat, input).await
+        let _turn = chat.turn().await;
+        let log = self.journal().map(|journal| Log::main(journal, chat));
+        self.run_as(self.start(cx, purse, log, None, Vec::new()), chat, input).await
     }
 
-    pub(super) async fn run_as(&self, start: Box<Start>, chat: &Chat, input: Vec<Message>) -> Result<Answer, RunError> {
+    /// Goes on with the run that a person started in the session of the [crew](Crew::resuming) and that has not ended, in
+    /// `chat`, its conversation. What was done is not done again; `more` is what it is told before its next turn. None if
+    /// all runs have ended: then [`Agent::run`] goes on with the conversation.
+    ///
+    /// What it has spent counts for the budget, and the time that it was at work.
+    ///
+    /// # Errors
+    ///
+    /// As [`Agent::run`].
+    pub async fn resume(&self, cx: &RunCx, chat: &Chat, more: Vec<Message>) -> Option<Result<Answer, RunError>> {
+        let journal = self.journal()?;
+        let (run, mut past) = journal.unfinished()?;
+        let _turn = chat.turn().await;
+        let began = Instant::now().checked_sub(past.elapsed).unwrap_or_else(Instant::now);
+        let purse = Purse::restored(&self.budget, began, past.spent);
+        let log = Log::of(journal, run);
+        for message in &more {
+            log.write(&Record::Sent { message: message.clone() });
+        }
+        let waiting = std::mem::take(&mut past.inbox).into_iter().chain(more).collect();
+        let start = self.start(cx, &purse, Some(log), Some(Box::new(past)), waiting);
+        Some(self.run_as(start, chat, Vec::new()).await)
+    }
+
+    /// The start of a run of a person.
+    fn start(
+        &self,
+        cx: &RunCx,
+        purse: &Arc<Purse>,
+        log: Option<Log>,
+        past: Option<Box<RunPast>>,
+        waiting: Vec<Message>,
+    ) -> Box<Start> {
+        let badge = self.crew.as_ref().map(|crew| crew.enter(&cx.agent, log.as_ref(), waiting)).unwrap_or_default();
+        let (cx, purse, place, tasks) = (cx.clone(), Arc::clone(purse), Place::free(), Tasks::default());
+        Box::new(Start { cx, purse, badge, place, tasks, assignment: None, log, errand: None, past })
+    }
+
+    fn journal(&self) -> Option<&Arc<Journal>> {
+        self.crew.as_ref().and_then(|crew| crew.journal.as_ref())
+    }
+
+    pub(super) async fn run_as(
+        &self,
+        mut start: Box<Start>,
+        chat: &Chat,
+        input: Vec<Message>,
+    ) -> Result<Answer, RunError> {
+        let (past, errand) = (start.past.take(), start.errand.take());
         let me = Arc::new(Instance::new(self, *start));
         let tools = delegate::equip(self, &me).await;
         let prompt = prompt::system_prompt(self, &me, &tools);
+        if past.is_none() {
+            me.write(|| self.beginning(&me, errand, &input, &prompt));
+        }
         match &self.crew {
             Some(crew) => chat.share_system_prompt(crew.share_prompt(&self.name, prompt)),
             None => chat.set_system_prompt(&self.name, prompt),
         }
         let mut run = Run::new(self, Arc::clone(&me), chat, tools);
+        let input = match past {
+            Some(past) => run.restore(*past, input).await,
+            None => input,
+        };
         run.tell_start(&input).await;
         let reply = tokio::select! {
             biased;
@@ -157,10 +231,25 @@ impl Agent {
             // It came too late to be read; whoever reads on finds it.
             let _ = chat.append(message);
         }
+        let reply = run.write_end(reply).await;
         run.tell_messages().await;
         run.tell_end(reply.as_ref().err()).await;
         let (ending, iterations, usage) = (std::mem::take(&mut run.ending), run.iterations, run.usage);
         Ok(Answer { message: reply?, ending, iterations, usage, account: me.purse.spent() })
+    }
+
+    fn beginning(&self, me: &Instance, errand: Option<ErrandId>, input: &[Message], prompt: &str) -> Record {
+        Record::Began {
+            agent: self.name.clone(),
+            instance: me.cx.agent.clone(),
+            model: self.completer.info().model.clone(),
+            depth: me.cx.depth,
+            // Whoever delegated a task gives it again.
+            input: if errand.is_none() { input.to_vec() } else { Vec::new() },
+            errand,
+            continues: me.log.as_ref().and_then(|log| log.continues),
+            prompt: prompt.into(),
+        }
     }
 }
 
@@ -178,9 +267,48 @@ impl<'a> Run<'a> {
             last_usage: None,
             model_time: Duration::ZERO,
             ending: Ending::Answered,
+            at: At::Turn,
+            calls: HashMap::new(),
+            passed: VecDeque::new(),
             told: chat.snapshot().last().map(|entry| entry.id),
             begun: false,
         }
+    }
+
+    /// Goes back to where it was when it was interrupted. What it is to be given then.
+    async fn restore(&mut self, past: RunPast, input: Vec<Message>) -> Vec<Message> {
+        (self.iterations, self.usage, self.last_usage) = (past.iterations, past.usage, past.last_usage);
+        self.started = Instant::now().checked_sub(past.elapsed).unwrap_or_else(Instant::now);
+        self.model_time = past.model_time;
+        self.effects.restore(past.effects, past.asked);
+        (self.calls, self.passed) = (past.calls, past.passed);
+        let open = self.chat.reopen();
+        self.me.restore_delegations(past.parked, past.delegated, &self.calls, open.calls());
+        self.at = match past.at {
+            Where::Turn => {
+                open.abandon("the run was interrupted");
+                At::Turn
+            }
+            Where::Model => At::Model,
+            Where::Reply { stop, silent, looked } => {
+                let tools = self.tools.without(&past.hidden);
+                At::Reply(Reply { stop, silent, open, tools, looked })
+            }
+        };
+        past.input.unwrap_or(input)
+    }
+
+    /// Writes down how it ended, and waits until that is kept where somebody waits for its answer outside.
+    async fn write_end(&mut self, reply: Result<Message, RunError>) -> Result<Message, RunError> {
+        let mark = self.me.write(|| {
+            let outcome = Ended::of(&reply, &self.ending);
+            let (iterations, usage, account) = (self.iterations, self.usage, self.me.purse.spent());
+            Record::Ended { changes: self.chat.take_changes(), outcome, iterations, usage, account }
+        });
+        if self.me.assignment.is_none() {
+            self.me.kept(mark).await?;
+        }
+        reply
     }
 
     /// Until there is an answer and nobody has sent a message since that there is a turn left for.
@@ -199,13 +327,17 @@ impl<'a> Run<'a> {
             if input.is_empty() {
                 return Ok(message);
             }
+            self.me.write(|| Record::WentOn { input: input.clone(), changes: self.chat.take_changes() });
         }
     }
 
     /// The run as the middleware at `level` sees it; beyond the last one is the loop.
     fn through_middleware(&mut self, level: usize, input: Vec<Message>) -> BoxFuture<'_, Result<Message, RunError>> {
         let agent = self.agent;
-        let Some(middleware) = agent.middleware.get(level) else { return Box::pin(self.attempt(input)) };
+        let Some(middleware) = agent.middleware.get(level) else {
+            self.passed.clear();
+            return Box::pin(self.attempt(input));
+        };
         Box::pin(async move {
             let cx = self.me.cx.clone();
             let name = middleware.name();
@@ -215,24 +347,34 @@ impl<'a> Run<'a> {
                 let event = Event::MiddlewareActed { agent: cx.agent.clone(), middleware: name.into(), action };
                 cx.events.emit(event).await;
             };
-            let (mut input, mut state) = match middleware.before(&cx, &input).await.map_err(failed)? {
-                BeforeDecision::Proceed { input: None, state } => (input, bounded_state(state).map_err(failed)?),
-                BeforeDecision::Proceed { input: Some(replaced), state } => {
-                    let state = bounded_state(state).map_err(failed)?;
-                    acted("replace-input").await;
-                    (replaced, state)
-                }
-                BeforeDecision::Answer(message) => {
-                    acted("answer").await;
-                    return Ok(message);
-                }
-                BeforeDecision::Reject(fault) => {
-                    acted("reject-input").await;
-                    return Err(rejected(fault));
+            let was_here = self.passed.pop_front().filter(|passed| passed.middleware == name);
+            let mut input = input;
+            let (mut state, mut attempt) = match was_here {
+                Some(passed) => (passed.state, passed.attempt),
+                None => {
+                    let (replaced, state) = match middleware.before(&cx, &input).await.map_err(failed)? {
+                        BeforeDecision::Proceed { input, state } => (input, bounded_state(state).map_err(failed)?),
+                        BeforeDecision::Answer(message) => {
+                            acted("answer").await;
+                            return Ok(message);
+                        }
+                        BeforeDecision::Reject(fault) => {
+                            acted("reject-input").await;
+                            return Err(rejected(fault));
+                        }
+                    };
+                    self.me.write(|| {
+                        let (middleware, state, input) = (name.to_owned(), state.clone(), replaced.clone());
+                        Record::Passed { level, middleware, state, input }
+                    });
+                    if let Some(replaced) = replaced {
+                        acted("replace-input").await;
+                        input = replaced;
+                    }
+                    (state, 0)
                 }
             };
             let limit = middleware.time_limit();
-            let mut attempt = 0;
             loop {
                 let (before, started) = (self.usage, Instant::now());
                 let inner = self.through_middleware(level + 1, input);
@@ -267,11 +409,15 @@ impl<'a> Run<'a> {
                         }
                         self.me.purse.check().map_err(RunError::Budget)?;
                         acted("retry").await;
-                        let pause = tokio::time::sleep(delay.min(limits::MIDDLEWARE_DELAY));
-                        in_time(&self.me.purse, pause).await?;
+                        attempt += 1;
                         let feedback = feedback.map(|text| Message::note(name, text));
                         input = feedback.filter(|message| !message.says_nothing()).into_iter().collect();
-                        attempt += 1;
+                        self.me.write(|| {
+                            let (state, input, changes) = (state.clone(), input.clone(), self.chat.take_changes());
+                            Record::Retried { level, attempt, state, input, changes }
+                        });
+                        let pause = tokio::time::sleep(delay.min(limits::MIDDLEWARE_DELAY));
+                        in_time(&self.me.purse, pause).await?;
                     }
                 }
             }

@@ -95,7 +95,8 @@ mod tests {
     async fn call(desk: &Desk, arguments: &str) -> (bool, String) {
         let mut tools = ToolBox::new();
         tools.register(std::sync::Arc::new(ask_user(desk.clone()))).unwrap();
-        let cx = ToolCx { run: RunCx::new("a"), chat: Snapshot::default(), tools: [].into() };
+        let cx =
+            ToolCx { run: RunCx::new("a"), chat: Snapshot::default(), tools: [].into(), begin: Default::default() };
         let call = ToolCall { id: "c".into(), name: "ask_user".into(), arguments: arguments.into(), meta: vec![] };
         let result = tools.dispatch(&cx, &call).await.result;
         (result.is_error, result.text())

@@ -43,6 +43,15 @@ impl Tool for ConfirmedTool {
         self.tool.is_counted()
     }
 
+    fn is_repeatable(&self) -> bool {
+        self.tool.is_repeatable()
+    }
+
+    /// Nothing has happened while the question is open.
+    fn begins_itself(&self) -> bool {
+        true
+    }
+
     fn hides_arguments(&self) -> bool {
         self.tool.hides_arguments()
     }
@@ -68,6 +77,7 @@ impl Tool for ConfirmedTool {
             };
             return Err(Fault::Denied { message });
         }
+        cx.begin(&*self.tool).await?;
         // The time that the person took is not the tool's.
         let limit = self.tool.time_limit();
         match tokio::time::timeout(limit, self.tool.call(cx, call)).await {
@@ -89,7 +99,7 @@ mod tests {
         approval::{Policy, QuestionKind, Trusted},
         chat::Snapshot,
         event::RunCx,
-        tool::{self, ToolBox},
+        tool::{self, Begin, ToolBox},
     };
 
     #[derive(Deserialize, JsonSchema)]
@@ -116,7 +126,11 @@ mod tests {
     }
 
     async fn call(tools: &ToolBox, hang: bool) -> (bool, String) {
-        let cx = ToolCx { run: RunCx::new("a"), chat: Snapshot::default(), tools: [].into() };
+        call_told(tools, hang, Begin::default()).await
+    }
+
+    async fn call_told(tools: &ToolBox, hang: bool, begin: Begin) -> (bool, String) {
+        let cx = ToolCx { run: RunCx::new("a"), chat: Snapshot::default(), tools: [].into(), begin };
         let arguments = format!(r#"{{"hang":{hang}}}"#);
         let call = ToolCall { id: "c".into(), name: "wipe".into(), arguments, meta: vec![] };
         let result = tools.dispatch(&cx, &call).await.result;
@@ -145,6 +159,32 @@ mod tests {
         }
         // Nobody is asked any more.
         assert_eq!(call(&tools, false).await, (false, "wiped".into()));
+    }
+
+    #[tokio::test]
+    async fn a_call_begins_when_it_is_allowed() {
+        let desk = Desk::new(Policy::Never, Trusted::default());
+        let (tools, ran) = tools(&desk);
+        let mut inbox = desk.attend().unwrap();
+        for (verdict, fails, begins, runs) in
+            [(Verdict::No, false, 0, 0), (Verdict::Yes, true, 1, 0), (Verdict::Yes, false, 1, 1)]
+        {
+            let told = Arc::new(AtomicUsize::new(0));
+            let count = Arc::clone(&told);
+            let begin = Begin::new(move || {
+                count.fetch_add(1, Ordering::Relaxed);
+                Box::pin(async move { if fails { Err(Fault::other("the disk is full")) } else { Ok(()) } })
+            });
+            let person = async {
+                let asked = inbox.next().await.unwrap();
+                assert_eq!(told.load(Ordering::Relaxed), 0, "nothing has begun while the question is open");
+                inbox.decide(asked.id, verdict).unwrap();
+            };
+            let ((is_error, text), ()) = tokio::join!(call_told(&tools, false, begin), person);
+            assert_eq!((told.load(Ordering::Relaxed), ran.load(Ordering::Relaxed)), (begins, runs), "{text}");
+            assert_eq!(is_error, runs == 0);
+            assert!(!fails || text == "the disk is full", "{text}");
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -45,6 +45,20 @@ impl Budget {
     }
 }
 
+/// The amounts of a budget, of which one can be 0: what a share was bounded by when it was carved.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bounds {
+    /// Tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Money.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usd: Option<Usd>,
+    /// Calls of tools.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_calls: Option<u64>,
+}
+
 /// The smaller of two bounds, of which none is none.
 pub(super) fn smaller<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
     match (one, other) {

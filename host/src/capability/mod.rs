@@ -14,10 +14,10 @@ use std::{collections::BTreeSet, fmt, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-pub use budget::Budget;
+pub use budget::{Bounds, Budget};
 pub use exhausted::Exhausted;
 pub use money::{NotUsd, Price, Usd};
-pub use purse::{Account, Overshoot, Purse, Share, Spent};
+pub use purse::{Account, Carved, Overshoot, Purse, Share, Spent};
 
 /// How a folder may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -17,7 +17,8 @@ const PRICED_TOKENS: u64 = 1_000_000;
 /// decimals is a whole number per token. Sums end at $18,446,744 instead of overflowing.
 ///
 /// Written by people and models as a number or text of dollars from 0 to [`limits::MONEY_DOLLARS`], with at most twelve
-/// digits after the point. Its JSON is a number of dollars, exact below $1,000 and to 15 digits above.
+/// digits after the point. Its JSON is a number of dollars, exact below $1,000 and to 15 digits above; more than can be
+/// written is the most that can be.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Usd(u64);
 
@@ -101,7 +102,8 @@ impl FromStr for Usd {
 
 impl Serialize for Usd {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_f64(self.0 as f64 / DOLLAR as f64)
+        // A vendor reports what it likes: whatever is written can be read again.
+        serializer.serialize_f64(self.0.min(limits::MONEY_DOLLARS * DOLLAR) as f64 / DOLLAR as f64)
     }
 }
 
@@ -257,6 +259,19 @@ mod tests {
             assert_eq!(serde_json::from_str::<Usd>(json).unwrap().pico(), pico, "{json}");
         }
         assert_eq!(serde_json::to_string(&Usd::from_pico(12_300_000_000)).unwrap(), "0.0123");
+    }
+
+    #[test]
+    fn whatever_is_written_can_be_read() {
+        for (pico, read) in [
+            (1_234_567_891_234, 1_234_567_891_234),
+            (limits::MONEY_DOLLARS * DOLLAR, limits::MONEY_DOLLARS * DOLLAR),
+            (limits::MONEY_DOLLARS * DOLLAR + 1, limits::MONEY_DOLLARS * DOLLAR),
+            (u64::MAX, limits::MONEY_DOLLARS * DOLLAR),
+        ] {
+            let json = serde_json::to_string(&Usd(pico)).unwrap();
+            assert_eq!(serde_json::from_str::<Usd>(&json).unwrap(), Usd(read), "{json}");
+        }
     }
 
     const SONNET: &str = r#"{"input": 3, "output": 15, "cache_read": 0.30, "cache_write": 3.75}"#;

@@ -4,12 +4,13 @@ use std::{
     fmt,
     ops::AddAssign,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use super::{Budget, Exhausted, Price, Usd, budget::smaller};
+use super::{Bounds, Budget, Exhausted, Price, Usd, budget::smaller};
 use crate::{chat::Usage, limits};
 
 /// Amounts of what is divided: tokens, pico-dollars, tool calls, in this order.
@@ -39,6 +40,12 @@ struct State {
     /// Promised to children that are not settled. Counted only for what is bounded.
     set_aside: Amounts,
     settled: bool,
+}
+
+impl State {
+    fn after(Account { own, of_children }: Account) -> Self {
+        Self { own, of_children, ..Self::default() }
+    }
 }
 
 /// What was spent.
@@ -103,11 +110,31 @@ impl fmt::Display for Overshoot {
     }
 }
 
+/// A share that was carved before, out of a purse that is [restored](Purse::restored).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Carved {
+    /// What it was bounded by, as [`Share::bounds`] said.
+    pub bounds: Bounds,
+    /// The time that it was given.
+    pub time: Option<Duration>,
+    /// When it was carved: as long ago as its run was at work.
+    pub start: Instant,
+    /// What was spent of it.
+    pub spent: Account,
+}
+
 impl Purse {
     /// A purse of its own, for a run that began at `start`.
     pub fn new(budget: &Budget, start: Instant) -> Arc<Self> {
+        Self::restored(budget, start, Account::default())
+    }
+
+    /// A purse of its own, for a run that began at `start`, as long ago as it was at work, and that has spent this since.
+    /// What it had given to children that were not settled has to be [carved again](Self::carve_exactly).
+    pub fn restored(budget: &Budget, start: Instant, spent: Account) -> Arc<Self> {
         let deadline = budget.time.and_then(|time| start.checked_add(time));
-        Arc::new(Self { bounds: amounts(budget), start, deadline, parent: None, state: Mutex::default() })
+        let state = Mutex::new(State::after(spent));
+        Arc::new(Self { bounds: amounts(budget), start, deadline, parent: None, state })
     }
 
     /// What is left: nothing of what is bounded once the purse is settled, and less while children have their shares.
@@ -219,10 +246,23 @@ impl Purse {
     /// A share can be 0: [`check`](Self::check) of the child says so. Children that together name all that is left leave
     /// this run nothing until they are settled.
     pub fn carve(self: &Arc<Self>, shares: &[Budget]) -> Vec<Share> {
-        let now = Instant::now();
+        let start = Instant::now();
+        let carved = |share: &Budget| {
+            let Budget { tokens, usd, tool_calls, time } = *share;
+            Carved { bounds: Bounds { tokens, usd, tool_calls }, time, start, spent: Account::default() }
+        };
+        self.carve_exactly(&shares.iter().map(carved).collect::<Vec<_>>())
+    }
+
+    /// Carves shares as they were carved before, with what was spent of them since. What was carved later has to be
+    /// carved again later.
+    ///
+    /// Each gets what it was bounded by, and no more than what is left; all is as it was then if nobody has overshot. What
+    /// it has spent counts as spent by this run once it is settled, as ever.
+    pub fn carve_exactly(self: &Arc<Self>, shares: &[Carved]) -> Vec<Share> {
         let mut state = self.state();
         let left = self.lefts(&state);
-        let mut bounds: Vec<_> = shares.iter().map(amounts).collect();
+        let mut bounds: Vec<_> = shares.iter().map(|share| of_bounds(&share.bounds)).collect();
         for at in [TOKENS, MONEY, CALLS] {
             let Some(mut rest) = left[at] else { continue };
             let mut unnamed = 0;
@@ -240,18 +280,24 @@ impl Purse {
                 state.set_aside[at] += *bound[at].get_or_insert(equal);
             }
         }
-        let child = |(share, bounds): (&Budget, [Option<u64>; 3])| {
-            let named = share.time.and_then(|time| now.checked_add(time));
+        let child = |(share, bounds): (&Carved, [Option<u64>; 3])| {
+            let named = share.time.and_then(|time| share.start.checked_add(time));
             Share(Arc::new(Self {
                 bounds,
-                start: now,
+                start: share.start,
                 deadline: smaller(self.deadline, named),
                 parent: Some(self.clone()),
                 // Whoever is given a share of a run that is over cannot spend it, but what it says it spent is counted.
-                state: Mutex::new(State { settled: state.settled, ..State::default() }),
+                state: Mutex::new(State { settled: state.settled, ..State::after(share.spent) }),
             }))
         };
-        shares.iter().zip(bounds).map(child).collect()
+        let carved = shares.iter().zip(bounds).map(child).collect();
+        if state.settled {
+            drop(state);
+            // They will not be settled any more.
+            shares.iter().for_each(|share| self.take_back([0; 3], share.spent.total()));
+        }
+        carved
     }
 
     /// Gives what is not spent back to the parent, once.
@@ -348,6 +394,10 @@ fn amounts(budget: &Budget) -> [Option<u64>; 3] {
     [budget.tokens, budget.usd.map(Usd::pico), budget.tool_calls]
 }
 
+fn of_bounds(bounds: &Bounds) -> [Option<u64>; 3] {
+    [bounds.tokens, bounds.usd.map(Usd::pico), bounds.tool_calls]
+}
+
 /// The purse of a child, settled when this goes away.
 #[derive(Debug)]
 #[must_use = "it is settled when it goes away"]
@@ -357,6 +407,12 @@ impl Share {
     /// The purse, for the child's run.
     pub fn purse(&self) -> &Arc<Purse> {
         &self.0
+    }
+
+    /// What it is bounded by, whatever of it is spent.
+    pub fn bounds(&self) -> Bounds {
+        let [tokens, usd, tool_calls] = self.0.bounds;
+        Bounds { tokens, usd: usd.map(Usd::from_pico), tool_calls }
     }
 
     /// Gives back what is left, and says what was spent.

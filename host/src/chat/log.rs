@@ -21,6 +21,8 @@ pub struct Chat {
 pub(super) struct Shared {
     log: Mutex<Log>,
     pub changed: Notify,
+    /// Held by the run whose turn it is.
+    turn: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
@@ -43,6 +45,16 @@ impl Chat {
     /// An empty conversation.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Whether both are the same conversation.
+    pub fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
+    /// Waits until no other run works in this conversation: two at once would answer each other's messages.
+    pub(crate) async fn turn(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.shared.turn.lock().await
     }
 
     /// The conversation as it is now.
@@ -238,7 +250,7 @@ impl Chat {
 
 impl From<Log> for Chat {
     fn from(log: Log) -> Self {
-        Self { shared: Arc::new(Shared { log: Mutex::new(log), changed: Notify::default() }) }
+        Self { shared: Arc::new(Shared { log: Mutex::new(log), ..Shared::default() }) }
     }
 }
 

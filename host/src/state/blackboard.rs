@@ -3,7 +3,10 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
-use super::{named, shared::Shared};
+use super::{
+    named,
+    shared::{Hook, NotRestored, Shared},
+};
 use crate::{
     error::{Fault, acts_on_terminal},
     limits,
@@ -104,6 +107,34 @@ impl Blackboard {
         Self::default()
     }
 
+    /// Tells `hook`, instead of an earlier one, of each change from now on, in their order. It is told in the midst of them:
+    /// it must not wait, and must not use the blackboard.
+    pub fn on_change(&self, hook: Arc<dyn Fn(&BlackboardChange) + Send + Sync>) {
+        self.board.set(|board| board.hook = Hook::new(hook));
+    }
+
+    /// Makes the blackboard what these changes, in their order, had made of an empty one: what was on it is gone. Nobody is
+    /// told of them again; revisions go on from the last one.
+    ///
+    /// # Errors
+    ///
+    /// [`NotRestored`] if no blackboard can come to be so; nothing has changed then.
+    pub fn restore(&self, changes: impl IntoIterator<Item = BlackboardChange>) -> Result<(), NotRestored> {
+        let mut restored = Board::default();
+        for change in changes {
+            let BlackboardChange { key, revision, value } = change;
+            restored.make(&key, revision, value).map_err(|cause| {
+                let place = format!("revision {revision} of the blackboard, `{}`", named(&key).escape_debug());
+                NotRestored { place, cause }
+            })?;
+        }
+        self.board.set(|board| {
+            restored.hook = std::mem::take(&mut board.hook);
+            *board = restored;
+        });
+        Ok(())
+    }
+
     /// The value under a key.
     pub fn get(&self, key: &str) -> Option<Entry> {
         self.board.read(|board| board.entries.get(key).cloned())
@@ -178,9 +209,26 @@ struct Board {
     /// Of all keys and values.
     bytes: usize,
     revision: u64,
+    hook: Hook<BlackboardChange>,
 }
 
 impl Board {
+    /// Makes a change that was made before; else says why it cannot have been.
+    fn make(&mut self, key: &str, revision: u64, value: Option<String>) -> Result<(), String> {
+        let next = self.revision + 1;
+        if revision != next {
+            return Err(format!("the next one is {next}"));
+        }
+        match value.map(RawValue::from_string) {
+            Some(Ok(value)) => {
+                let value = checked(key, &*value).map_err(|error| error.to_string())?;
+                self.put(key, value).map(drop).map_err(|error| error.to_string())
+            }
+            Some(Err(error)) => Err(format!("its value is not JSON: {error}")),
+            None => self.remove(key).map(drop).ok_or_else(|| "there is nothing to be deleted".into()),
+        }
+    }
+
     fn put(&mut self, key: &str, value: Arc<RawValue>) -> Result<u64, BlackboardError> {
         let old = self.entries.get(key);
         if old.is_none() && self.entries.len() >= limits::BLACKBOARD_KEYS {
@@ -192,6 +240,11 @@ impl Board {
         }
         self.bytes = bytes;
         self.revision += 1;
+        self.hook.tell(|| BlackboardChange {
+            key: key.into(),
+            revision: self.revision,
+            value: Some(value.get().to_owned()),
+        });
         self.entries.insert(key.into(), Entry { revision: self.revision, value });
         Ok(self.revision)
     }
@@ -200,6 +253,7 @@ impl Board {
         let gone = self.entries.remove(key)?;
         self.bytes -= bytes_of(key, &gone);
         self.revision += 1;
+        self.hook.tell(|| BlackboardChange { key: key.into(), revision: self.revision, value: None });
         Some(gone)
     }
 }
@@ -225,7 +279,10 @@ fn checked<T: Serialize + ?Sized>(key: &str, value: &T) -> Result<Arc<RawValue>,
 
 #[cfg(test)]
 mod tests {
-    use std::{collections::HashSet, sync::Barrier};
+    use std::{
+        collections::HashSet,
+        sync::{Barrier, Mutex},
+    };
 
     use futures_util::{FutureExt, poll};
     use serde_json::{Value, json};
@@ -367,5 +424,89 @@ mod tests {
         assert!(second.await.is_none());
         let revision = board.set("k", &2).unwrap();
         assert_eq!(board.changed("k", 1).await.unwrap().revision, revision);
+    }
+
+    /// All that a blackboard tells of its changes.
+    fn told(board: &Blackboard) -> Arc<Mutex<Vec<BlackboardChange>>> {
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let hook = Arc::clone(&told);
+        board.on_change(Arc::new(move |change: &BlackboardChange| hook.lock().unwrap().push(change.clone())));
+        told
+    }
+
+    #[test]
+    fn a_blackboard_is_restored_from_its_changes_wherever_they_end() {
+        let board = Blackboard::new();
+        let told = told(&board);
+        let shown = |board: &Blackboard| {
+            let snapshot = board.snapshot().into_iter();
+            snapshot.map(|(key, entry)| (key, entry.revision, entry.value.get().to_owned())).collect::<Vec<_>>()
+        };
+        let mut states = vec![shown(&board)];
+        let changes: [&dyn Fn() -> bool; 8] = [
+            &|| board.set("a", &json!({"z": 1.0, "é": [null]})).is_ok(),
+            &|| board.set("", &1).is_ok(),
+            &|| board.compare_and_swap("a", Some(1), "two").is_ok(),
+            &|| board.compare_and_swap("a", Some(1), "three").is_ok(),
+            &|| board.set("b", "two").is_ok(),
+            &|| board.set("b", "two").is_ok(),
+            &|| board.delete("a"),
+            &|| board.delete("a"),
+        ];
+        for change in changes {
+            let before = told.lock().unwrap().len();
+            let changed = change();
+            assert_eq!(told.lock().unwrap().len() - before, usize::from(changed), "told once, if it was changed");
+            if changed {
+                states.push(shown(&board));
+            }
+        }
+        let told = told.lock().unwrap().clone();
+        for (end, state) in states.into_iter().enumerate() {
+            let restored = Blackboard::new();
+            restored.set("what was there before", &0).unwrap();
+            let hook = self::told(&restored);
+            let text = serde_json::to_string(&told[..end]).unwrap();
+            restored.restore(serde_json::from_str::<Vec<BlackboardChange>>(&text).unwrap()).unwrap();
+            assert_eq!(shown(&restored), state, "after {end}");
+            assert!(hook.lock().unwrap().is_empty(), "what is written down is not told again");
+            assert_eq!(restored.set("next", &0), Ok(end as u64 + 1), "revisions go on");
+            assert_eq!(hook.lock().unwrap().len(), 1);
+        }
+    }
+
+    #[test]
+    fn what_makes_no_blackboard_is_refused_by_its_revision() {
+        let change = |revision, key: &str, value: Option<&str>| BlackboardChange {
+            key: key.into(),
+            revision,
+            value: value.map(Into::into),
+        };
+        let large = format!("\"{}\"", "x".repeat(limits::BLACKBOARD_VALUE_BYTES));
+        let full = (0..=limits::BLACKBOARD_KEYS).map(|n| change(n as u64 + 1, &n.to_string(), Some("0")));
+        for (changes, refused) in [
+            (
+                vec![change(2, "k", Some("1"))],
+                "revision 2 of the blackboard, `k` cannot be restored: the next one is 1",
+            ),
+            (vec![change(u64::MAX, "k", Some("1"))], "the next one is 1"),
+            (vec![change(1, "k", Some("1")), change(1, "k", Some("1"))], "the next one is 2"),
+            (vec![change(1, "k", Some("1,"))], "its value is not JSON: trailing characters"),
+            (vec![change(1, "k", Some(&"[".repeat(200)))], "its value is not JSON"),
+            (vec![change(1, "k", Some(r#""\ud800""#))], "the value for `k` cannot be kept"),
+            (vec![change(1, "k", Some(&large))], "at most 31000 are kept"),
+            (vec![change(1, "a\nb", Some("1"))], "`a\\nb` is no key"),
+            (vec![change(1, "k", None)], "there is nothing to be deleted"),
+            (
+                full.collect(),
+                "revision 1025 of the blackboard, `1024` cannot be restored: the blackboard has 1024 keys",
+            ),
+        ] {
+            let board = Blackboard::new();
+            board.set("there", &1).unwrap();
+            let error = board.restore(changes).unwrap_err().to_string();
+            assert!(error.contains(refused), "{error}");
+            assert_eq!(board.keys(), ["there"], "nothing has changed: {error}");
+        }
     }
 }

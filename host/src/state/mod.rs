@@ -13,6 +13,7 @@ mod tools;
 pub use blackboard::{Blackboard, BlackboardChange, BlackboardError, Entry};
 pub use notes::{NoteError, NoteList, NoteSummary, Notes};
 pub use reflections::Reflections;
+pub use shared::NotRestored;
 pub use tasks::{
     Actor, Assignment, Blocker, Dependency, Metadata, NewTask, StatusReport, Task, TaskBoard, TaskError, TaskFilter,
     TaskStatus, TaskUpdate,

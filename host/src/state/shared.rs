@@ -1,4 +1,7 @@
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use tokio::sync::watch;
 
@@ -20,6 +23,12 @@ impl<T> Shared<T> {
         let done = change(&mut self.lock())?;
         self.revision.send_modify(|revision| *revision += 1);
         Ok(done)
+    }
+
+    /// Changes it, and wakes whoever waits.
+    pub(super) fn set(&self, change: impl FnOnce(&mut T)) {
+        change(&mut self.lock());
+        self.revision.send_modify(|revision| *revision += 1);
     }
 
     /// Looks now and after each change, until there is something to see.
@@ -49,6 +58,45 @@ impl<T> Shared<T> {
     fn lock(&self) -> MutexGuard<'_, T> {
         self.value.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Who is told of changes; nobody by default. It is told under the lock, so that the order of what it is told is the order
+/// of the changes.
+pub(super) struct Hook<T>(Option<Arc<dyn Fn(&T) + Send + Sync>>);
+
+impl<T> Hook<T> {
+    pub(super) fn new(hook: Arc<dyn Fn(&T) + Send + Sync>) -> Self {
+        Self(Some(hook))
+    }
+
+    /// Tells of a change, which is made only if somebody is told.
+    pub(super) fn tell(&self, change: impl FnOnce() -> T) {
+        if let Some(hook) = &self.0 {
+            hook(&change());
+        }
+    }
+}
+
+impl<T> Default for Hook<T> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<T> fmt::Debug for Hook<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Hook(told)" } else { "Hook(untold)" })
+    }
+}
+
+/// What was written down of a board does not make one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{place} cannot be restored: {cause}; what is written down of it was changed or is incomplete")]
+pub struct NotRestored {
+    /// Which task, or which change of a blackboard.
+    pub place: String,
+    /// What is wrong with it.
+    pub cause: String,
 }
 
 #[cfg(test)]

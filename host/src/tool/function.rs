@@ -72,6 +72,7 @@ pub struct FnTool<A, F> {
     result_chars: usize,
     hides_arguments: bool,
     is_counted: bool,
+    is_repeatable: bool,
     call: F,
     arguments: PhantomData<fn(A)>,
 }
@@ -86,6 +87,7 @@ impl<A, F> FnTool<A, F> {
             result_chars,
             hides_arguments: false,
             is_counted: true,
+            is_repeatable: false,
             call,
             arguments: PhantomData,
         }
@@ -115,6 +117,12 @@ impl<A, F> FnTool<A, F> {
         self
     }
 
+    /// A call that was interrupted may be made again, whatever its hints say.
+    pub fn repeatable(mut self) -> Self {
+        self.is_repeatable = true;
+        self
+    }
+
     /// What it does to the world.
     pub fn with_hints(mut self, hints: ToolHints) -> Self {
         Arc::make_mut(&mut self.spec).hints = hints;
@@ -140,6 +148,10 @@ where
 
     fn is_counted(&self) -> bool {
         self.is_counted
+    }
+
+    fn is_repeatable(&self) -> bool {
+        self.is_repeatable || self.spec.hints.idempotent || self.spec.hints.read_only
     }
 
     fn hides_arguments(&self) -> bool {
@@ -210,7 +222,8 @@ mod tests {
         assert_eq!(schema["properties"]["times"]["description"], "How often.");
         assert_eq!(schema["required"], serde_json::json!(["times"]));
         assert_eq!(schema["properties"]["times"]["format"], Value::Null);
-        let cx = ToolCx { run: RunCx::new("a"), chat: Snapshot::default(), tools: [].into() };
+        let cx =
+            ToolCx { run: RunCx::new("a"), chat: Snapshot::default(), tools: [].into(), begin: Default::default() };
         for (arguments, text) in [
             (r#"{"times":2,"word":"ab"}"#, Ok(ToolOutput::from("abab"))),
             (r#"{"times":2}"#, Err("there is no word".into())),

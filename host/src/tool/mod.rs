@@ -1,5 +1,6 @@
 //! Tools: what a model can call, whoever made it.
 
+mod call;
 mod function;
 mod output;
 mod toolbox;
@@ -8,6 +9,7 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 
+pub use call::{Begin, CurrentCall, current_call};
 pub use function::{FnTool, function, spec};
 pub use output::{Completed, CompletionStatus, Control, HandOver, ToolOutput};
 pub use toolbox::{Dispatched, ToolBox, ToolClash};
@@ -45,6 +47,18 @@ pub trait Tool: Send + Sync {
         false
     }
 
+    /// Whether a call that was interrupted may simply be made again.
+    fn is_repeatable(&self) -> bool {
+        let hints = &self.spec().hints;
+        hints.idempotent || hints.read_only
+    }
+
+    /// Whether its calls say themselves when they begin to do what cannot be done twice, see [`ToolCx::begin`]: there is
+    /// something to wait for before that.
+    fn begins_itself(&self) -> bool {
+        false
+    }
+
     /// Characters of a result that a model is shown; the rest is cut.
     fn result_chars(&self) -> usize {
         limits::TOOL_RESULT_CHARS
@@ -67,4 +81,6 @@ pub struct ToolCx {
     pub chat: Snapshot,
     /// All the agent's tools.
     pub tools: Arc<[Arc<ToolSpec>]>,
+    /// Who is told that the call begins.
+    pub begin: Begin,
 }

@@ -9,7 +9,7 @@ use std::{
 use futures_util::FutureExt;
 use indexmap::IndexSet;
 
-use super::{Control, Tool, ToolCx, ToolOutput};
+use super::{Control, CurrentCall, Tool, ToolCx, ToolOutput};
 use crate::{
     chat::{Content, Media, Opaque, ToolCall, ToolResult, ToolSpec},
     error::{Fault, cut},
@@ -162,6 +162,11 @@ impl ToolBox {
         self.get(name).is_none_or(|tool| tool.is_counted())
     }
 
+    /// Whether a call of this tool that was interrupted may simply be made again.
+    pub fn can_repeat(&self, name: &str) -> bool {
+        self.get(name).is_none_or(|tool| tool.is_repeatable())
+    }
+
     /// The tools in order.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
         self.table.tools.iter().map(|Named(tool)| tool)
@@ -196,7 +201,7 @@ impl ToolBox {
             events.emit(Event::ToolStarted { agent, call, tool, origin, arguments }).await;
         }
         let outcome = match self.find(call) {
-            Ok((tool, call)) => run_contained(tool, cx, &call).await,
+            Ok((tool, call)) => run(tool, cx, &call).await,
             Err(fault) => Err(fault),
         };
         self.finish(cx, call, outcome, started).await
@@ -274,6 +279,16 @@ impl<'de> serde::Deserialize<'de> for JsonObject {
         }
         deserializer.deserialize_map(Visitor)
     }
+}
+
+/// Begins a call and runs it.
+async fn run(tool: &Arc<dyn Tool>, cx: &ToolCx, call: &ToolCall) -> Result<ToolOutput, Fault> {
+    let current = CurrentCall { agent: Arc::clone(&cx.run.agent), call: call.id.clone() };
+    let begun = async {
+        cx.begin(&**tool).await?;
+        run_contained(tool, cx, call).await
+    };
+    current.of(begun).await
 }
 
 /// Runs a tool so that neither a panic nor a call without end leaves it.
@@ -396,7 +411,8 @@ mod tests {
     }
 
     async fn call(name: &str, arguments: &str) -> (bool, String) {
-        let cx = ToolCx { run: RunCx::new("a"), chat: Snapshot::default(), tools: [].into() };
+        let cx =
+            ToolCx { run: RunCx::new("a"), chat: Snapshot::default(), tools: [].into(), begin: Default::default() };
         let call = ToolCall { id: "c".into(), name: name.into(), arguments: arguments.into(), meta: vec![] };
         let result = toolbox().dispatch(&cx, &call).await.result;
         assert_eq!(result.call_id, "c");

@@ -128,7 +128,7 @@ async fn a_tool_sees_of_the_chat_what_it_was_granted() {
 async fn looks(plugin: &Arc<Plugin>) -> bool {
     let tool = PluginTool::all(plugin).next().unwrap();
     let chat = Snapshot::from_messages(vec![Message::user("hello")]).unwrap();
-    let cx = ToolCx { run: cx(EventSink::none()), chat, tools: [].into() };
+    let cx = ToolCx { run: cx(EventSink::none()), chat, tools: [].into(), begin: Default::default() };
     let call = ToolCall { id: "c".into(), name: "t".into(), arguments: super::ATTACK.into(), meta: vec![] };
     tool.call(&cx, &call).await.is_ok()
 }

@@ -61,7 +61,7 @@ async fn calls_at_once(engine: &Arc<PluginEngine>, mut guest: Guest) -> usize {
 /// Straight to the plugin: a toolbox would tell of the call before it begins.
 pub async fn call_directly(plugin: &Arc<Plugin>, run: RunCx) -> bool {
     let tool = PluginTool::all(plugin).next().unwrap();
-    let cx = ToolCx { run, chat: Snapshot::default(), tools: [].into() };
+    let cx = ToolCx { run, chat: Snapshot::default(), tools: [].into(), begin: Default::default() };
     let call = ToolCall { id: "c".into(), name: "t".into(), arguments: ATTACK.into(), meta: vec![] };
     tool.call(&cx, &call).await.is_ok()
 }

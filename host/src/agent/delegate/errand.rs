@@ -3,7 +3,10 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::Instant,
+};
 use tokio_util::sync::CancellationToken;
 
 use super::entry::{Entry, cut};
@@ -11,12 +14,13 @@ use crate::{
     agent::{
         Answer, Crew, RunError,
         completion::in_time,
+        journal::{BoardTask, ErrandId, Log, Record, RunPast},
         place::Place,
         registry::Spawned,
         runner::{Ending, Start},
         tasks::Tasks,
     },
-    capability::Share,
+    capability::{Bounds, Budget, Carved, Share},
     chat::{Chat, Message},
     event::{Event, RunCx},
     limits,
@@ -51,6 +55,8 @@ pub enum Asker {
 #[derive(Debug)]
 pub struct Asked {
     pub by: Arc<str>,
+    /// The call that asks.
+    pub call: String,
     pub question: String,
     pub answer: oneshot::Sender<String>,
 }
@@ -72,6 +78,10 @@ pub(super) struct Errand {
     pub stop: CancellationToken,
     /// Of the agent that delegates.
     pub tasks: Tasks,
+    /// Where what happens is written down, of the run that delegates, and which of its tasks this is.
+    pub log: Option<(Log, ErrandId)>,
+    /// The runs that have worked on it before the one that delegates was interrupted, in order.
+    pub before: Vec<u64>,
 }
 
 /// What a model orders.
@@ -105,10 +115,14 @@ impl Errand {
             self.reflect(&completed, &mut entry).await;
             entry = entry.completed(completed);
         }
+        let account = self.share.settle();
+        if let Some((log, ErrandId { call, task, .. })) = self.log {
+            let (entry, board) = (entry.clone(), claim.board(status));
+            log.write(&Record::Returned { call, task, entry, account, board });
+        }
         if let Err(error) = claim.settle(status) {
             entry.warn(format!("the task board was not updated: {error}"));
         }
-        let _ = self.share.settle();
         entry
     }
 
@@ -133,28 +147,51 @@ impl Errand {
         let (mut name, mut context, mut hand_overs) = (self.order.agent.clone(), context.clone(), self.hand_overs);
         cut(&mut context, limits::DELEGATION_CONTEXT_CHARS);
         let (mut from, mut instance) = (self.cx.agent.clone(), Arc::clone(&self.instance));
+        let mut stage = 0;
         loop {
+            let before = self.before(stage);
+            if let Some((_, before)) = &before {
+                (name, instance) = (before.agent.to_string(), before.instance.clone());
+            }
+            let has_ended = before.as_ref().is_some_and(|(_, before)| before.ended.is_some());
             input.push(Message::user(task.clone()));
             let (by, asker) = (self.cx.agent.clone(), self.asker.clone());
             let assignment = Assignment { by, context, hand_overs, asker, question_time: self.question_time };
-            let answer = self.one((claim, &from), (&name, &instance), Arc::new(assignment), input).await?;
+            let answer = self.one((claim, &from), (&name, &instance), Arc::new(assignment), input, before).await?;
             let HandOver { agent, reason, context: told } = match answer.ending {
                 Ending::HandedOver(to) => to,
                 _ => return Ok(answer),
             };
             let mut why = reason.clone();
             cut(&mut why, limits::DELEGATION_ANSWER_CHARS);
-            let event = Event::HandedOver { agent: instance.clone(), to: agent.as_str().into(), reason: why };
-            self.cx.events.emit(event).await;
+            if !has_ended {
+                let event = Event::HandedOver { agent: instance.clone(), to: agent.as_str().into(), reason: why };
+                self.cx.events.emit(event).await;
+            }
             // The tool that hands over has looked: there is such an agent, and it may still be handed over.
             hand_overs = hand_overs.saturating_sub(1);
             entry.handed_over_to = Some(agent.as_str().into());
             let handed = format!("{name} hands this task over to you.\nReason: {reason}\n\n{told}");
             input = vec![Message::note(&*name, in_tags("handoff_context", &handed))];
-            from = std::mem::replace(&mut instance, instance_name(&self.crew, &agent, task));
+            from = std::mem::replace(
+                &mut instance,
+                match self.before.get(stage + 1) {
+                    // It has its name.
+                    Some(_) => Arc::default(),
+                    None => instance_name(&self.crew, &agent, task),
+                },
+            );
             (name, context) = (agent, told);
             cut(&mut context, limits::DELEGATION_CONTEXT_CHARS);
+            stage += 1;
         }
+    }
+
+    /// The run that was the `stage`th to work on the task before the one that delegates was interrupted.
+    fn before(&self, stage: usize) -> Option<(u64, RunPast)> {
+        let run = *self.before.get(stage)?;
+        let (log, _) = self.log.as_ref()?;
+        log.journal.run(run).map(|past| (run, past))
     }
 
     /// One agent, from its making to its end.
@@ -164,11 +201,19 @@ impl Errand {
         (name, instance): (&str, &Arc<str>),
         assignment: Arc<Assignment>,
         input: Vec<Message>,
+        before: Option<(u64, RunPast)>,
     ) -> Result<Answer, Failure> {
+        if let Some((_, RunPast { ended: Some((ended, account)), .. })) = before {
+            claim.hold(instance);
+            return ended.into_answer(account).map_err(|(error, cancelled)| match cancelled {
+                true => Failure::Canceled,
+                false => Failure::Before(instance.clone(), error),
+            });
+        }
         let crew = &self.crew;
         let unknown = || Failure::Other(self.unknown(name));
         let Spawned { mut agent, places } = crew.registry.make(name).ok_or_else(unknown)?;
-        if !crew.begin() {
+        if before.is_none() && !crew.begin() {
             let most = limits::AGENTS_PER_CREW;
             return Err(Failure::Other(format!("{most} agents have worked in this crew already, and no more may")));
         }
@@ -179,18 +224,37 @@ impl Errand {
         agent.crew = Some(Arc::clone(crew));
         let purse = self.share.purse();
         // All of the share, as far as the agent's own budget lets it.
-        let own = purse.carve(&[agent.budget.meet(&purse.left())]).pop().expect("one share was asked for");
+        let Budget { tokens, usd, tool_calls, time } = agent.budget.meet(&purse.left());
+        let (elapsed, spent) = before.as_ref().map(|(_, past)| (past.elapsed, past.spent)).unwrap_or_default();
+        let start = Instant::now().checked_sub(elapsed).unwrap_or_else(Instant::now);
+        let carved = Carved { bounds: Bounds { tokens, usd, tool_calls }, time, start, spent };
+        let own = purse.carve_exactly(&[carved]).pop().expect("one share was asked for");
+        let log = self.log.as_ref().map(|(log, _)| match &before {
+            Some((run, _)) => Log::of(&log.journal, *run),
+            None => Log::below(&log.journal),
+        });
+        let chat = match &before {
+            Some((_, past)) => past.chat().map_err(|error| Failure::Other(format!("what it did is lost: {error}")))?,
+            None if log.is_some() => Chat::recorded(),
+            None => Chat::new(),
+        };
+        let (waiting, past) = match before {
+            Some((_, mut past)) => (std::mem::take(&mut past.inbox), Some(Box::new(past))),
+            None => (Vec::new(), None),
+        };
         let start = Box::new(Start {
             cx: RunCx { agent: instance.clone(), depth: self.cx.depth + 1, ..self.cx.clone() },
             purse: Arc::clone(own.purse()),
-            badge: crew.enter(instance),
+            badge: crew.enter(instance, log.as_ref(), waiting),
             place,
             tasks: self.tasks.below(),
             assignment: Some(assignment),
+            log,
+            errand: self.log.as_ref().map(|(_, errand)| errand.clone()),
+            past,
         });
         // Boxed: a child's loop can delegate in turn, and the future of a run would hold itself.
-        let run: futures_util::future::BoxFuture<'_, _> =
-            Box::pin(async { agent.run_as(start, &Chat::new(), input).await });
+        let run: futures_util::future::BoxFuture<'_, _> = Box::pin(async { agent.run_as(start, &chat, input).await });
         let answer = run.await;
         let _ = own.settle();
         match answer {
@@ -226,12 +290,19 @@ impl Entry {
             Ok(Answer { ending: Ending::Completed(completed), .. }) => return Some(completed),
             Ok(answer) => self.result = Some(answer.message.text_content()),
             Err(Failure::Run(instance, error)) if error.is_exhausted() => {
-                let summary = format!("{instance} stopped before its task was done: {error}");
-                return Some(Completed { summary, ..Completed::bare(CompletionStatus::Failed) });
+                return Some(Completed::exhausted(&instance, &error.to_string()));
             }
+            Err(Failure::Before(instance, (error, true))) => return Some(Completed::exhausted(&instance, &error)),
             Err(failure) => self.error = Some(failure.to_string()),
         }
         None
+    }
+}
+
+impl Completed {
+    fn exhausted(instance: &str, error: &str) -> Self {
+        let summary = format!("{instance} stopped before its task was done: {error}");
+        Self { summary, ..Self::bare(CompletionStatus::Failed) }
     }
 }
 
@@ -242,6 +313,8 @@ enum Failure {
     /// On the board, or by whoever canceled the agent.
     Canceled,
     Run(Arc<str>, RunError),
+    /// A run that had failed before the one that delegated was interrupted: why, and whether it was exhausted.
+    Before(Arc<str>, (String, bool)),
     Other(String),
 }
 
@@ -251,7 +324,7 @@ impl std::fmt::Display for Failure {
             Self::Stopped => f.write_str("stopped: another task of the same call failed"),
             Self::Canceled => f.write_str("task canceled"),
             Self::Run(_, error) => f.write_str(&error.in_full()),
-            Self::Other(text) => f.write_str(text),
+            Self::Before(_, (text, _)) | Self::Other(text) => f.write_str(text),
         }
     }
 }
@@ -269,6 +342,23 @@ impl Claim {
         board.claim_for(id, instance, from).map_err(|error| error.to_string())?;
         *self.holder.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(instance));
         Ok(())
+    }
+
+    /// This agent had the task when the run that delegates was interrupted.
+    fn hold(&self, instance: &Arc<str>) {
+        let has_it = |(board, id): &(TaskBoard, String)| {
+            board.get(id).is_ok_and(|task| task.assignee.as_deref() == Some(instance))
+        };
+        if self.of.as_ref().is_some_and(has_it) {
+            *self.holder.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(instance));
+        }
+    }
+
+    /// What becomes of the task if it ends so.
+    fn board(&self, status: TaskStatus) -> Option<BoardTask> {
+        let holder = self.holder.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let ((_, id), holder) = self.of.clone().zip(holder)?;
+        Some(BoardTask { id, holder, status })
     }
 
     /// Once the task is canceled on the board.

@@ -1,25 +1,34 @@
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicU32, Ordering},
     },
 };
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, time::Instant};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
     entry::{Entry, PendingQuestion},
     errand::{Asked, Asker, Assignment, Errand, Order, instance_name},
+    tools::orders_of,
 };
 use crate::{
-    agent::{Agent, Crew, Options, crew::Badge, place::Place, runner::Start, tasks::Tasks},
-    capability::{Budget, Price, Purse},
-    chat::Usage,
+    agent::{
+        Agent, Crew, Options, RunError,
+        crew::Badge,
+        journal::{CallPast, Delegated, DelegatedPast, ErrandPast, Log, Mark, Parking, Record},
+        place::Place,
+        runner::Start,
+        tasks::Tasks,
+    },
+    capability::{Account, Budget, Carved, Purse, Share, Usd},
+    chat::{ToolCall, Usage},
     event::RunCx,
     limits,
+    tool::current_call,
 };
 
 /// One run of an agent as its own tools see it.
@@ -35,9 +44,22 @@ pub struct Instance {
     /// None for one that a person started.
     pub assignment: Option<Arc<Assignment>>,
     pub tasks: Tasks,
+    /// Where what happens is written down, if it is.
+    pub log: Option<Log>,
     /// Children that wait for an answer, by the id of their delegation; none when the run is over.
     parked: Mutex<Option<HashMap<String, Parked>>>,
     parkings: AtomicU32,
+    /// What it had delegated when it was interrupted; none for one that never was.
+    before: OnceLock<Box<Before>>,
+}
+
+/// What a run had delegated when it was interrupted.
+#[derive(Default)]
+struct Before {
+    /// By the call.
+    delegated: HashMap<String, DelegatedPast>,
+    /// The delegations of those that waited for an answer.
+    parked: BTreeMap<String, Parking>,
 }
 
 /// A task that is being worked on. It is stopped when this goes away.
@@ -48,11 +70,28 @@ struct Child {
     questions: Option<mpsc::Receiver<Asked>>,
     /// Stops all tasks of its call, if they are to fail together.
     stop: Option<CancellationToken>,
+    /// The call, and which of its tasks this is.
+    of: (String, usize),
+    /// The answer to a question that it asked before it was interrupted, and asks again if it did not hear it.
+    owed: Option<Owed>,
 }
 
+struct Owed {
+    question: String,
+    answer: String,
+}
+
+/// A child that waits for an answer.
 struct Parked {
     child: Child,
-    asked: Asked,
+    question: Question,
+}
+
+enum Question {
+    /// It has asked.
+    Open(Asked),
+    /// It had asked this before it was interrupted, and asks again.
+    Before(String),
 }
 
 /// What happens next to a child.
@@ -63,12 +102,19 @@ enum Next {
 
 impl Child {
     async fn next(mut self) -> Next {
-        let asked = open_question(self.questions.as_mut());
-        tokio::select! {
-            biased;
-            Some(asked) = asked => Next::Asked(self, asked),
-            entry = &mut self.work => {
-                Next::Done(entry.unwrap_or_else(|_| Entry::failed(&self.agent, "the agent crashed")))
+        loop {
+            let asked = open_question(self.questions.as_mut());
+            tokio::select! {
+                biased;
+                Some(asked) = asked => match self.owed.take() {
+                    Some(owed) if owed.question == asked.call => {
+                        let _ = asked.answer.send(owed.answer);
+                    }
+                    _ => return Next::Asked(self, asked),
+                },
+                entry = &mut self.work => {
+                    return Next::Done(entry.unwrap_or_else(|_| Entry::failed(&self.agent, "the agent crashed")));
+                }
             }
         }
     }
@@ -89,14 +135,33 @@ impl Instance {
     pub fn new(agent: &Agent, start: Start) -> Self {
         let (parked, parkings) = (Mutex::new(Some(HashMap::new())), AtomicU32::new(0));
         let (crew, options) = (agent.crew.clone(), agent.options.clone());
-        let Start { cx, purse, badge, place, tasks, assignment } = start;
+        let Start { cx, purse, badge, place, tasks, assignment, log, .. } = start;
         let agent = agent.name.clone();
-        Self { agent, options, cx, crew, purse, badge, place, tasks, assignment, parked, parkings }
+        let before = OnceLock::new();
+        Self { agent, options, cx, crew, purse, badge, place, tasks, assignment, log, parked, parkings, before }
+    }
+
+    /// Writes down what happens, if that is done.
+    pub fn write(&self, record: impl FnOnce() -> Record) -> Option<Mark> {
+        self.log.as_ref().map(|log| log.write(&record()))
+    }
+
+    /// Waits until all up to this mark would survive a loss of power.
+    pub async fn kept(&self, mark: Option<Mark>) -> Result<(), RunError> {
+        match self.log.as_ref().zip(mark) {
+            Some((log, mark)) => log.journal.recorder().kept(mark).await.map_err(RunError::Unrecorded),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether what happens is still written down, where it should be.
+    pub fn check_log(&self) -> Result<(), RunError> {
+        let lost = self.log.as_ref().and_then(|log| log.journal.recorder().lost());
+        lost.map_or(Ok(()), |lost| Err(RunError::Unrecorded(lost)))
     }
 
     /// Pays for a completion.
-    pub fn pay(&self, usage: &Usage, price: Option<&Price>) {
-        let cost = price.map(|price| price.of(usage)).unwrap_or_default();
+    pub fn pay(&self, usage: &Usage, cost: Usd) {
         self.purse.charge(usage, cost);
         if let Some(crew) = &self.crew {
             crew.record(&self.cx.agent, *usage, cost);
@@ -109,39 +174,125 @@ impl Instance {
     }
 
     /// Has others work on these, all at once. An entry each, in the order of the orders: once all have ended or asked.
+    /// What a call had begun before the run was interrupted goes on.
     pub(super) async fn delegate(
-        &self,
+        self: &Arc<Self>,
         crew: &Arc<Crew>,
         orders: Vec<(Order, Budget, bool)>,
         fail_fast: bool,
     ) -> Vec<Entry> {
-        let budgets: Vec<_> = orders.iter().map(|(_, budget, _)| *budget).collect();
-        let shares = self.purse.carve(&budgets);
-        let stop = CancellationToken::new();
-        let children = orders.into_iter().zip(shares).map(|((order, _, asks), share)| {
-            let (sender, questions) = asks.then(|| mpsc::channel(1)).unzip();
-            let agent = order.agent.clone();
-            let errand = Box::new(Errand {
-                // Here and not where it runs: so that names follow the order of the tasks.
-                instance: instance_name(crew, &order.agent, &order.task),
-                crew: Arc::clone(crew),
-                cx: self.cx.clone(),
-                hand_overs: match self.options.max_handoffs {
-                    0 => limits::HAND_OVERS,
-                    most => most,
-                },
-                order,
-                share,
-                asker: sender.map_or(Asker::Context, Asker::Parent),
-                question_time: self.options.question_timeout,
-                stop: stop.clone(),
-                tasks: self.tasks.clone(),
-            });
-            let stop = fail_fast.then(|| stop.clone());
-            Child { agent, work: self.tasks.spawn(errand.run()), questions, stop }
-        });
-        let children = children.collect();
+        let call = current_call().map(|call| call.call).unwrap_or_default();
+        let children = self.children(crew, &call, orders, fail_fast, |_| true);
         self.place.wait_for(self.gather(children)).await
+    }
+
+    /// Sets those tasks of a call going that are `wanted`.
+    fn children(
+        self: &Arc<Self>,
+        crew: &Arc<Crew>,
+        call: &str,
+        orders: Vec<(Order, Budget, bool)>,
+        fail_fast: bool,
+        wanted: impl Fn(usize) -> bool,
+    ) -> Vec<Child> {
+        let given = self.before.get().and_then(|before| before.delegated.get(call)).map(|given| given.tasks.as_slice());
+        let stop = CancellationToken::new();
+        let orders: Vec<_> = orders.into_iter().enumerate().filter(|(task, _)| wanted(*task)).collect();
+        let known = |task: usize| {
+            let log = self.log.as_ref().filter(|_| given.is_some())?;
+            log.journal.errand(&log.errand(call, task))
+        };
+        let mut pasts: Vec<_> = orders.iter().map(|(task, _)| known(*task).unwrap_or_default()).collect();
+        // What has returned needs no share any more.
+        let unreturned = orders.iter().zip(&pasts).filter(|(_, past)| past.returned.is_none()).map(|(order, _)| order);
+        let mut shares = match given {
+            None => self.purse.carve(&unreturned.map(|(_, (_, budget, _))| *budget).collect::<Vec<_>>()),
+            Some(given) => {
+                let carved = |(task, (_, budget, _)): &(usize, (Order, Budget, bool))| {
+                    let bounds = given.get(*task).map(|task| task.bounds).unwrap_or_default();
+                    let spent = pasts_spent(&pasts, &orders, *task);
+                    Carved { bounds, time: budget.time, start: Instant::now(), spent }
+                };
+                self.purse.carve_exactly(&unreturned.map(carved).collect::<Vec<_>>())
+            }
+        }
+        .into_iter();
+        let instances: Vec<_> = match given {
+            // Here and not where they run: so that names follow the order of the tasks.
+            None => orders.iter().map(|(_, (order, ..))| instance_name(crew, &order.agent, &order.task)).collect(),
+            Some(given) => orders.iter().map(|(task, _)| given[*task].instance.clone()).collect(),
+        };
+        if given.is_none() && self.log.is_some() {
+            let bounds = shares.as_slice().iter().map(Share::bounds);
+            let given = |(((_, (order, ..)), instance), bounds): ((&(usize, (Order, _, _)), &Arc<str>), _)| Delegated {
+                agent: order.agent.as_str().into(),
+                instance: instance.clone(),
+                bounds,
+            };
+            let tasks = orders.iter().zip(&instances).zip(bounds).map(given).collect();
+            self.write(|| Record::Delegated { call: call.into(), tasks });
+        }
+        let children = orders.into_iter().zip(instances).zip(pasts.drain(..));
+        let child =
+            |(((task, (order, _, asks)), instance), past): (((usize, (Order, Budget, bool)), _), ErrandPast)| {
+                let (agent, of) = (order.agent.clone(), (call.to_owned(), task));
+                let stop_all = fail_fast.then(|| stop.clone());
+                if let Some((entry, board)) = past.returned {
+                    crew.settle(board);
+                    let work = self.tasks.spawn(async { entry });
+                    return Child { agent, work, questions: None, stop: stop_all, of, owed: None };
+                }
+                let (sender, questions) = asks.then(|| mpsc::channel(1)).unzip();
+                let errand = Box::new(Errand {
+                    instance,
+                    crew: Arc::clone(crew),
+                    cx: self.cx.clone(),
+                    hand_overs: match self.options.max_handoffs {
+                        0 => limits::HAND_OVERS,
+                        most => most,
+                    },
+                    order,
+                    share: shares.next().expect("one was carved for each that has not returned"),
+                    asker: sender.map_or(Asker::Context, Asker::Parent),
+                    question_time: self.options.question_timeout,
+                    stop: stop.clone(),
+                    tasks: self.tasks.clone(),
+                    log: self.log.as_ref().map(|log| (log.clone(), log.errand(call, task))),
+                    before: past.runs,
+                });
+                Child { agent, work: self.tasks.spawn(errand.run()), questions, stop: stop_all, of, owed: None }
+            };
+        children.map(child).collect()
+    }
+
+    /// Takes up what it had delegated when it was interrupted. `calls` is what is known of the calls of its last reply:
+    /// those without a result are made again, and see to their children themselves.
+    pub fn restore_delegations(
+        self: &Arc<Self>,
+        parked: BTreeMap<String, Parking>,
+        delegated: HashMap<String, DelegatedPast>,
+        calls: &HashMap<String, CallPast>,
+        open: &[ToolCall],
+    ) {
+        let number = |id: &String| id.strip_prefix("d-").and_then(|number| number.parse().ok());
+        self.parkings.store(parked.keys().filter_map(number).max().unwrap_or(0), Ordering::Relaxed);
+        let is_open = |call: &str| {
+            open.iter().any(|open| open.id == call) && calls.get(call).is_none_or(|call| call.ended.is_none())
+        };
+        let waits = |(_, parking): &(&String, &Parking)| {
+            !is_open(&parking.call) && parking.answered_by.as_deref().is_none_or(is_open)
+        };
+        let waiting: Vec<_> = parked.iter().filter(waits).map(|(id, parking)| (id.clone(), parking.clone())).collect();
+        let _ = self.before.set(Box::new(Before { delegated, parked }));
+        let Some(crew) = self.delegates_to().filter(|_| !waiting.is_empty()) else { return };
+        for (id, Parking { call, task, question, .. }) in waiting {
+            let given = self.before.get().and_then(|before| before.delegated.get(&call));
+            let Some((orders, fail_fast)) = given.and_then(|given| orders_of(self, &given.arguments)) else { continue };
+            let child = self.children(crew, &call, orders, fail_fast, |at| at == task).pop();
+            if let (Some(child), Some(parked)) = (child, self.parked().as_mut()) {
+                parked.insert(id, Parked { child, question: Question::Before(question) });
+            }
+        }
     }
 
     /// The question of a parked child is answered; what happens to it then. The others go on waiting.
@@ -159,9 +310,17 @@ impl Instance {
                 ));
             }
             let mut children = Vec::with_capacity(answers.len());
-            for (id, answer) in answers {
-                let Some(Parked { child, asked }) = parked.remove(&id) else { continue };
-                let in_time = asked.answer.send(answer).is_ok();
+            let by = current_call().map(|call| call.call).unwrap_or_default();
+            for (delegation, answer) in answers {
+                let Some(Parked { mut child, question }) = parked.remove(&delegation) else { continue };
+                self.write(|| Record::Answered { delegation, by: by.clone(), answer: answer.clone() });
+                let in_time = match question {
+                    Question::Open(asked) => asked.answer.send(answer).is_ok(),
+                    Question::Before(question) => {
+                        child.owed = Some(Owed { question, answer });
+                        true
+                    }
+                };
                 children.push((child, in_time));
             }
             children
@@ -196,14 +355,22 @@ impl Instance {
     }
 
     fn park(&self, child: Child, asked: Asked) -> Entry {
-        let n = self.parkings.fetch_add(1, Ordering::Relaxed) + 1;
-        let id = format!("d-{n}");
+        let (call, task) = child.of.clone();
+        let is_this = |(_, parking): &(&String, &Parking)| {
+            parking.call == call && parking.task == task && parking.question == asked.call
+        };
+        let before = self.before.get().and_then(|before| before.parked.iter().find(is_this));
+        let id = match before {
+            Some((id, _)) => id.clone(),
+            None => format!("d-{}", self.parkings.fetch_add(1, Ordering::Relaxed) + 1),
+        };
         let question =
-            PendingQuestion { id: format!("q-{n}"), agent: asked.by.clone(), content: asked.question.clone() };
+            PendingQuestion { id: id.replacen('d', "q", 1), agent: asked.by.clone(), content: asked.question.clone() };
+        self.write(|| Record::Parked { call, task, delegation: id.clone(), question: asked.call.clone() });
         let entry =
             Entry { delegation_id: Some(id.clone()), pending_question: Some(question), ..Entry::of(&child.agent) };
         if let Some(parked) = self.parked().as_mut() {
-            parked.insert(id, Parked { child, asked });
+            parked.insert(id, Parked { child, question: Question::Open(asked) });
         }
         entry
     }
@@ -219,4 +386,10 @@ impl Instance {
         // Nothing panics half-way through a change.
         self.parked.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What was spent on a task before, by those who worked on it and have ended.
+fn pasts_spent(pasts: &[ErrandPast], orders: &[(usize, (Order, Budget, bool))], task: usize) -> Account {
+    let at = orders.iter().position(|(there, _)| *there == task);
+    at.and_then(|at| pasts.get(at)).map(|past| past.spent).unwrap_or_default()
 }

@@ -16,7 +16,9 @@ use crate::{
     error::Fault,
     event::Event,
     limits,
-    tool::{self, Completed, CompletionStatus, Control, FnTool, HandOver, Tool, ToolBox, ToolCx, ToolOutput},
+    tool::{
+        self, Completed, CompletionStatus, Control, FnTool, HandOver, Tool, ToolBox, ToolCx, ToolOutput, current_call,
+    },
 };
 
 /// The agent's own tools and those that its run has because of where it stands.
@@ -68,6 +70,7 @@ fn list_agents(me: Arc<Instance>) -> impl Tool {
         let others: Vec<_> = list.into_iter().filter(|entry| !same(&entry.name, &me.agent)).collect();
         async move { ToolOutput::json(&others) }
     })
+    .repeatable()
 }
 
 /// Tasks for other agents.
@@ -124,6 +127,7 @@ fn delegate(me: Arc<Instance>) -> impl Tool {
             told(me.delegate(crew, orders, args.fail_fast).await)
         }
     })
+    .repeatable()
     .with_time_limit(limits::DELEGATION_TIME)
     .with_result_chars(RESULT_CHARS)
 }
@@ -150,6 +154,12 @@ fn orders(me: &Instance, tasks: Vec<Task>) -> Result<Vec<(Order, Budget, bool)>,
         Ok((Order { agent, task, context, task_id }, budget.unwrap_or_default(), asks))
     };
     tasks.into_iter().enumerate().map(order).collect()
+}
+
+/// What a call of `delegate` with these arguments orders, and whether its tasks fail together.
+pub(super) fn orders_of(me: &Instance, arguments: &str) -> Option<(Vec<(Order, Budget, bool)>, bool)> {
+    let args: Delegate = serde_json::from_str(arguments).ok()?;
+    Some((orders(me, args.tasks).ok()?, args.fail_fast))
 }
 
 fn told(mut entries: Vec<Entry>) -> Result<ToolOutput, Fault> {
@@ -197,6 +207,7 @@ fn answer_questions(me: Arc<Instance>) -> impl Tool {
             told(me.answer(answers).await.map_err(Fault::invalid)?)
         }
     })
+    .repeatable()
     .with_time_limit(limits::DELEGATION_TIME)
     .with_result_chars(RESULT_CHARS)
 }
@@ -241,6 +252,7 @@ fn task_complete(quiet: bool) -> impl Tool {
         Ok(ToolOutput::Control(vec![text], Control::Complete(completed)))
     })
     .uncounted()
+    .repeatable()
     .with_hidden_arguments(quiet)
 }
 
@@ -270,6 +282,7 @@ fn request_input(me: Arc<Instance>, quiet: bool) -> impl Tool {
         let me = Arc::clone(&me);
         async move { ask(&me, args.question, quiet).await }
     })
+    .repeatable()
     .with_hidden_arguments(quiet)
     .with_time_limit(limits::DELEGATION_TIME)
 }
@@ -293,7 +306,8 @@ async fn ask(me: &Instance, question: String, quiet: bool) -> Result<String, Fau
     let gone = || Fault::other("the agent that gave you your task does not listen any more");
     let (answer, answered) = oneshot::channel();
     let asked = async {
-        parent.send(Asked { by: me.cx.agent.clone(), question, answer }).await.map_err(|_| gone())?;
+        let (by, call) = (me.cx.agent.clone(), current_call().map(|call| call.call).unwrap_or_default());
+        parent.send(Asked { by, call, question, answer }).await.map_err(|_| gone())?;
         answered.await.map_err(|_| gone())
     };
     let Some(limit) = assignment.question_time else { return me.place.wait_for(asked).await };
@@ -355,6 +369,7 @@ fn hand_off(me: Arc<Instance>, quiet: bool) -> impl Tool {
         }
     })
     .uncounted()
+    .repeatable()
     .with_hidden_arguments(quiet)
 }
 

@@ -4,11 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     agent::{Wake, delegate::Entry},
-    capability::{Account, Usd},
+    capability::{Account, Bounds, Usd},
     chat::{Change, Message, StopReason, ToolResult, Usage, as_base64},
     model::Completion,
-    state::{BlackboardChange, Task},
-    tool::{Completed, Control, HandOver},
+    state::{BlackboardChange, Task, TaskStatus},
+    tool::{Completed, Control, CurrentCall, HandOver, current_call},
 };
 
 /// Writes down what happens, in the order in which it is told.
@@ -53,6 +53,9 @@ pub enum Record {
         /// An earlier run whose conversation it goes on with.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         continues: Option<u64>,
+        /// What it was given; nothing for one that works for another, whose call says it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        input: Vec<Message>,
         prompt: Arc<str>,
     },
     /// The model is about to be asked, in turn `iteration`, counted from 0. The effects have looked.
@@ -104,32 +107,48 @@ pub enum Record {
     },
     /// A message was sent to an agent at work.
     Sent { message: Message },
-    /// A middleware has let the run pass, and this is what it wants to remember.
+    /// A middleware has let the run pass, and this is what it wants to remember. `input` is what it put in place of the
+    /// input.
     Passed {
         level: usize,
-        #[serde(with = "as_base64")]
+        middleware: String,
+        #[serde(default, skip_serializing_if = "Vec::is_empty", with = "as_base64")]
         state: Vec<u8>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        input: Option<Vec<Message>>,
     },
     /// A middleware has asked for another attempt, the `attempt`th beyond the first.
     Retried {
         level: usize,
         attempt: u32,
-        #[serde(with = "as_base64")]
+        #[serde(default, skip_serializing_if = "Vec::is_empty", with = "as_base64")]
         state: Vec<u8>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
         input: Vec<Message>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        changes: Vec<Change>,
     },
-    /// Messages were sent to an agent that was about to end: it goes on, through all its middleware.
-    WentOn,
-    /// A task was given to another agent, which may spend this.
-    Delegated { call: String, task: usize, instance: Arc<str>, bounds: Bounds },
-    /// A task was handed over to another agent.
-    HandedOver { call: String, task: usize, instance: Arc<str> },
+    /// Messages were sent to an agent that was about to end: it goes on with them, through all its middleware.
+    WentOn {
+        input: Vec<Message>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        changes: Vec<Change>,
+    },
+    /// Tasks were given to other agents, all those of one call.
+    Delegated { call: String, tasks: Vec<Delegated> },
     /// An agent that was delegated to waits for an answer. `question` names its call.
     Parked { call: String, task: usize, delegation: String, question: String },
     /// A question has its answer; `by` names the call that gave it.
     Answered { delegation: String, by: String, answer: String },
-    /// A task that was delegated has ended.
-    Returned { call: String, task: usize, entry: Entry, account: Account },
+    /// A task that was delegated has ended, and what that means for the task of the board that it stands for.
+    Returned {
+        call: String,
+        task: usize,
+        entry: Entry,
+        account: Account,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        board: Option<BoardTask>,
+    },
     /// A run has ended.
     Ended {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -143,14 +162,14 @@ pub enum Record {
     Task {
         task: Task,
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        by: Option<String>,
+        by: Option<CallId>,
     },
     /// A blackboard has changed.
     Blackboard {
         namespace: String,
         change: BlackboardChange,
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        by: Option<String>,
+        by: Option<CallId>,
     },
     /// Somebody, or what stands for somebody, has decided.
     Decided { agent: Arc<str>, question: String, outcome: String, by: String },
@@ -179,6 +198,44 @@ pub struct ErrandId {
     pub task: usize,
 }
 
+/// A call of a tool: of which agent, and which one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallId {
+    /// The agent's instance name.
+    pub agent: Arc<str>,
+    /// The call's id in its conversation.
+    pub call: String,
+}
+
+impl CallId {
+    /// The call in which this code runs.
+    pub(in crate::agent) fn current() -> Option<Self> {
+        current_call().map(|CurrentCall { agent, call }| Self { agent, call })
+    }
+}
+
+/// One task of a call of `delegate`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Delegated {
+    /// The agent that is to work on it first.
+    pub agent: Arc<str>,
+    /// Its instance name.
+    pub instance: Arc<str>,
+    /// What may be spent on it.
+    pub bounds: Bounds,
+}
+
+/// What becomes of a task of the board when the agent that has it has ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BoardTask {
+    /// The task.
+    pub id: String,
+    /// The instance name of the agent that has it.
+    pub holder: Arc<str>,
+    /// How it ended.
+    pub status: TaskStatus,
+}
+
 /// What an effect remembers, and what it has hidden.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct EffectMemory {
@@ -197,20 +254,6 @@ pub struct EffectMemory {
     pub hidden: Vec<String>,
 }
 
-/// What a share of a budget is bounded by.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Bounds {
-    /// Tokens.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tokens: Option<u64>,
-    /// Money.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub usd: Option<Usd>,
-    /// Calls of tools.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tool_calls: Option<u64>,
-}
-
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -226,7 +269,7 @@ pub enum Ended {
     Failed { error: String, exhausted: bool, cancelled: bool },
 }
 
-mod millis {
+pub(crate) mod millis {
     use std::time::Duration;
 
     use serde::{Deserialize, Deserializer, Serializer};

@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use proptest::{collection::vec, option, prelude::*, sample::Index};
 
@@ -339,5 +339,210 @@ proptest! {
         prop_assert_eq!(overshoot.tokens, bound.tokens.map_or(0, |bound| charged_tokens.saturating_sub(bound)));
         prop_assert_eq!(overshoot.usd.pico(), bound.usd.map_or(0, |bound| charged_pico.saturating_sub(bound.pico())));
         prop_assert_eq!(root.left().tokens, bound.tokens.map(|bound| bound.saturating_sub(charged_tokens)));
+    }
+}
+
+fn account(own: u64, of_children: u64) -> Account {
+    let spent = |tokens| Spent { usage: usage(tokens), ..Spent::default() };
+    Account { own: spent(own), of_children: spent(of_children) }
+}
+
+/// A share of so many tokens, as it was carved just now.
+fn carved(tokens: u64, spent: Account) -> Carved {
+    Carved { bounds: Bounds { tokens: Some(tokens), ..Bounds::default() }, time: None, start: Instant::now(), spent }
+}
+
+#[tokio::test(start_paused = true)]
+async fn time_that_was_used_stays_used() {
+    let minute = Duration::from_secs(60);
+    let budget = Budget { time: Some(minute), ..Budget::default() };
+    let start = Instant::now();
+    tokio::time::advance(minute * 2 / 3).await;
+    let purse = Purse::restored(&budget, start, Account::default());
+    assert_eq!(purse.deadline(), Some(start + minute));
+    // Named: longer than what is left, and shorter; not named.
+    let shares = [Some(minute * 2), Some(minute / 2), None];
+    let shares = purse.carve_exactly(&shares.map(|time| Carved { time, start, ..carved(1, Account::default()) }));
+    let left: Vec<_> = shares.iter().map(|share| share.purse().left().time.unwrap().as_secs()).collect();
+    assert_eq!(left, [20, 0, 20]);
+    assert_eq!(shares[1].purse().check(), Err(Exhausted::Time { bound: minute / 2 }));
+    assert_eq!(shares[0].purse().check(), Ok(()));
+}
+
+#[test]
+fn a_share_is_restored_within_what_is_left() {
+    for (bound, spent, shares, get, left) in [
+        // As it was.
+        (
+            Some(1_000),
+            account(100, 50),
+            vec![carved(300, account(200, 10)), carved(0, account(0, 0))],
+            vec![90, 0],
+            550,
+        ),
+        // There is less than there was.
+        (Some(500), account(300, 0), vec![carved(300, account(50, 0)), carved(5, account(0, 0))], vec![150, 0], 0),
+        (Some(500), account(300, 0), vec![carved(300, account(250, 0))], vec![0], 0),
+        (Some(500), account(600, 0), vec![carved(300, account(0, 0))], vec![0], 0),
+        // There was no bound, and now there is one.
+        (
+            Some(500),
+            account(100, 0),
+            vec![Carved { bounds: Bounds::default(), ..carved(0, account(0, 0)) }],
+            vec![200],
+            200,
+        ),
+        (None, account(100, 0), vec![carved(300, account(50, 0))], vec![250], u64::MAX),
+        (Some(u64::MAX), account(0, 0), vec![carved(u64::MAX, account(7, 0)); 2], vec![u64::MAX - 7, 0], 0),
+    ] {
+        let purse = Purse::restored(&Budget { tokens: bound, ..Budget::default() }, Instant::now(), spent);
+        let again = purse.carve_exactly(&shares);
+        let left_of = |purse: &Arc<Purse>| purse.left().tokens.unwrap_or(u64::MAX);
+        assert_eq!(again.iter().map(|share| left_of(share.purse())).collect::<Vec<_>>(), get, "{bound:?} {shares:?}");
+        assert_eq!(left_of(&purse), left, "{bound:?} {shares:?}");
+        let settled: Vec<_> = again.into_iter().map(Share::settle).collect();
+        assert_eq!(settled, shares.iter().map(|share| share.spent).collect::<Vec<_>>(), "it says all that it spent");
+        let total = shares.iter().fold(spent.total(), |mut total, share| {
+            total += share.spent.total();
+            total
+        });
+        assert_eq!(purse.spent().total(), total, "{bound:?} {shares:?}");
+    }
+}
+
+#[test]
+fn a_share_of_a_run_that_is_over_is_counted_once() {
+    let root = purse(tokens(1_000));
+    let share = root.carve(&[tokens(500)]).pop().unwrap();
+    let over = Arc::clone(share.purse());
+    drop(share);
+    let late = over.carve_exactly(&[carved(100, account(30, 10))]).pop().unwrap();
+    assert_eq!((late.bounds().tokens, late.purse().check()), (Some(0), Err(Exhausted::Settled)));
+    drop(late);
+    assert_eq!((root.spent(), root.left().tokens), (account(0, 40), Some(960)));
+}
+
+/// A tree of purses whose children are settled before their parents, as those of runs are.
+struct Runs {
+    live: BTreeMap<usize, Run>,
+    named: usize,
+    charged: Spent,
+}
+
+struct Run {
+    purse: Arc<Purse>,
+    /// Its parent, and the share of it; none for the first one.
+    of: Option<(usize, Share)>,
+}
+
+impl Runs {
+    fn new(purse: Arc<Purse>) -> Self {
+        let charged = purse.spent().total();
+        Self { live: BTreeMap::from([(0, Run { purse, of: None })]), named: 0, charged }
+    }
+
+    fn take(&mut self, step: &Step, freely: bool) {
+        let at = |at: &Index| *self.live.keys().nth(at.index(self.live.len())).unwrap();
+        match step {
+            Step::Carve(parent, shares) => {
+                let parent = at(parent);
+                for share in self.live[&parent].purse.carve(shares) {
+                    self.add(parent, share);
+                }
+            }
+            Step::Charge(run, tokens, pico) => {
+                let purse = &self.live[&at(run)].purse;
+                let left = if freely { Budget::default() } else { purse.left() };
+                let tokens = left.tokens.map_or(*tokens, |left| left.min(*tokens));
+                let usd = left.usd.map_or(Usd::from_pico(*pico), |left| left.min(Usd::from_pico(*pico)));
+                purse.charge(&usage(tokens), usd);
+                self.charged += Spent { usage: usage(tokens), usd, tool_calls: 0 };
+            }
+            Step::Call(run) => {
+                let taken = self.live[&at(run)].purse.take_call().is_ok();
+                self.charged.tool_calls += u64::from(taken);
+            }
+            Step::Settle(run) => {
+                let run = at(run);
+                if run != 0 {
+                    self.settle(run);
+                }
+            }
+        }
+    }
+
+    fn add(&mut self, parent: usize, share: Share) {
+        self.named += 1;
+        let run = Run { purse: Arc::clone(share.purse()), of: Some((parent, share)) };
+        self.live.insert(self.named, run);
+    }
+
+    fn settle(&mut self, run: usize) {
+        let is_child = |(_, other): &(&usize, &Run)| other.of.as_ref().is_some_and(|(parent, _)| *parent == run);
+        let children: Vec<_> = self.live.iter().filter(is_child).map(|(name, _)| *name).collect();
+        children.into_iter().for_each(|child| self.settle(child));
+        self.live.remove(&run);
+    }
+
+    /// The same from what is written down of it.
+    fn restored(&self, budget: &Budget) -> Self {
+        let written =
+            |account: Account| -> Account { serde_json::from_str(&serde_json::to_string(&account).unwrap()).unwrap() };
+        let start = Instant::now();
+        let mut runs = Self::new(Purse::restored(budget, start, written(self.live[&0].purse.spent())));
+        runs.charged = self.charged;
+        for (name, run) in &self.live {
+            let Some((parent, share)) = &run.of else { continue };
+            let bounds = serde_json::from_str(&serde_json::to_string(&share.bounds()).unwrap()).unwrap();
+            let carved = Carved { bounds, time: None, start, spent: written(run.purse.spent()) };
+            let share = runs.live[parent].purse.carve_exactly(&[carved]).pop().unwrap();
+            runs.named = name - 1;
+            runs.add(*parent, share);
+        }
+        runs.named = self.named;
+        runs
+    }
+
+    fn figures(&self) -> Vec<(usize, Budget, Account)> {
+        self.live.iter().map(|(name, run)| (*name, run.purse.left(), run.purse.spent())).collect()
+    }
+}
+
+proptest! {
+    #[test]
+    fn cut_anywhere_it_goes_on_as_if_nothing_had_been(
+        bound in budget(2_000, 0.8), steps in steps(), cut in any::<Index>(),
+    ) {
+        let (before, after) = steps.split_at(cut.index(steps.len() + 1));
+        let mut runs = Runs::new(purse(bound));
+        before.iter().for_each(|step| runs.take(step, false));
+        let mut again = runs.restored(&bound);
+        prop_assert_eq!(runs.figures(), again.figures());
+        for step in after {
+            runs.take(step, false);
+            again.take(step, false);
+            prop_assert_eq!(runs.figures(), again.figures(), "after {:?}", step);
+        }
+        let children: Vec<_> = again.live.keys().copied().filter(|run| *run != 0).collect();
+        children.into_iter().for_each(|run| again.settle(run));
+        prop_assert_eq!(again.live[&0].purse.spent().total(), again.charged);
+    }
+
+    #[test]
+    fn whatever_was_overshot_the_sums_are_exact_when_it_goes_on(
+        bound in budget(2_000, 0.8), steps in steps(), cut in any::<Index>(),
+    ) {
+        let (before, after) = steps.split_at(cut.index(steps.len() + 1));
+        let mut runs = Runs::new(purse(bound));
+        before.iter().for_each(|step| runs.take(step, true));
+        let mut again = runs.restored(&bound);
+        for ((name, left, spent), (_, left_again, spent_again)) in runs.figures().into_iter().zip(again.figures()) {
+            prop_assert_eq!(spent, spent_again, "{}", name);
+            prop_assert_eq!(left_again.meet(&left), left_again, "{}", name);
+        }
+        after.iter().for_each(|step| again.take(step, true));
+        let children: Vec<_> = again.live.keys().copied().filter(|run| *run != 0).collect();
+        children.into_iter().for_each(|run| again.settle(run));
+        prop_assert_eq!(again.live[&0].purse.spent().total(), again.charged);
     }
 }

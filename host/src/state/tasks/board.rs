@@ -7,13 +7,20 @@ use super::{
     Actor, Assignment, Blocker, Dependency, Metadata, NewTask, StatusReport, Task, TaskError, TaskFilter, TaskStatus,
     TaskUpdate,
 };
-use crate::{limits, state::named};
+use crate::{
+    limits,
+    state::{
+        named,
+        shared::{Hook, NotRestored},
+    },
+};
 
 /// The rules of a board. Nothing here waits, and what returns an error has changed nothing.
 #[derive(Debug, Default)]
 pub(super) struct Board {
     /// In the order of creation. None is ever removed, so that what is named in `blocked_by` is there.
     slots: IndexMap<String, Slot>,
+    pub(super) hook: Hook<Task>,
 }
 
 #[derive(Debug)]
@@ -46,8 +53,8 @@ impl Board {
         };
         merge(&mut task.metadata, new.metadata);
         check(&task)?;
-        let slot = Slot { task: task.clone(), unassigned_since: Instant::now(), cancellations: 0 };
-        self.slots.insert(task.id.clone(), slot);
+        self.add(task.clone());
+        self.hook.tell(|| task.clone());
         Ok(task)
     }
 
@@ -128,9 +135,14 @@ impl Board {
         Ok(self.report(task, previous, by))
     }
 
-    /// Puts a changed task in the place of the old one.
+    fn add(&mut self, task: Task) {
+        let slot = Slot { task, unassigned_since: Instant::now(), cancellations: 0 };
+        self.slots.insert(slot.task.id.clone(), slot);
+    }
+
+    /// Puts a task in the place of the old one, if it is another.
     fn put(&mut self, task: Task) {
-        let Some(slot) = self.slots.get_mut(&task.id) else { return };
+        let Some(slot) = self.slots.get_mut(&task.id).filter(|slot| slot.task != task) else { return };
         if slot.task.assignee.is_some() && task.assignee.is_none() {
             slot.unassigned_since = Instant::now();
         }
@@ -138,6 +150,7 @@ impl Board {
             slot.cancellations += 1;
         }
         slot.task = task;
+        self.hook.tell(|| slot.task.clone());
     }
 
     fn report(&self, task: Task, previous: TaskStatus, by: Option<String>) -> StatusReport {
@@ -154,6 +167,58 @@ impl Board {
         };
         let Task { id, status, assignee, .. } = task;
         StatusReport { id, status, previous, assignee, by, unblocked: ids(unblocked), stuck: ids(stuck) }
+    }
+
+    /// What changes of tasks make of an empty board. They are not trusted.
+    pub(super) fn restored(changes: impl IntoIterator<Item = Task>) -> Result<Self, NotRestored> {
+        let wrong = |id: &str, cause: String| NotRestored { place: format!("task `{}`", named(id)), cause };
+        let mut board = Self::default();
+        for task in changes {
+            let next = format!("task-{}", board.slots.len() + 1);
+            if !board.slots.contains_key(&task.id) && task.id != next {
+                return Err(wrong(&task.id, format!("the next one is `{next}`")));
+            }
+            if !board.slots.contains_key(&task.id) && board.slots.len() >= limits::TASKS {
+                return Err(wrong(&task.id, TaskError::Full.to_string()));
+            }
+            check(&task).map_err(|error| wrong(&task.id, error.to_string()))?;
+            let is_assigned = task.assignee.is_some();
+            match task.status {
+                TaskStatus::Pending if is_assigned => {
+                    return Err(wrong(&task.id, "it is pending with an assignee".into()));
+                }
+                TaskStatus::InProgress | TaskStatus::Completed | TaskStatus::Failed if !is_assigned => {
+                    return Err(wrong(&task.id, format!("it is {} without an assignee", task.status.as_str())));
+                }
+                _ => board.add(task),
+            }
+        }
+        // A task can wait for one that was made later.
+        for slot in board.slots.values() {
+            board
+                .dependencies(slot.task.blocked_by.clone())
+                .map_err(|error| wrong(&slot.task.id, error.to_string()))?;
+        }
+        for task in board.never_free() {
+            board.check_cycle(task).map_err(|error| wrong(&task.id, error.to_string()))?;
+        }
+        Ok(board)
+    }
+
+    /// The tasks that wait in a circle, and those that wait for them.
+    fn never_free(&self) -> Vec<&Task> {
+        let mut waiting: Vec<_> = self.slots.values().map(|slot| &slot.task).collect();
+        let mut free = HashSet::new();
+        loop {
+            let before = waiting.len();
+            waiting.retain(|task| {
+                let is_free = task.blocked_by.iter().all(|on| free.contains(on.as_str()));
+                !(is_free && free.insert(task.id.as_str()))
+            });
+            if waiting.len() == before {
+                return waiting;
+            }
+        }
     }
 
     /// The tasks that are named in `blocked_by`.

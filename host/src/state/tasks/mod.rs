@@ -13,7 +13,7 @@ pub use task::{
 };
 use tokio::time::{Instant, timeout_at};
 
-use super::shared::Shared;
+use super::shared::{Hook, NotRestored, Shared};
 use crate::limits;
 
 /// What is to be done, who does it, and what waits for what. Clones are the same board.
@@ -37,6 +37,27 @@ impl TaskBoard {
     /// A board without tasks.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Tells `hook`, instead of an earlier one, of each task that is made or changed from now on, as it is then, in the
+    /// order of the changes. It is told in the midst of them: it must not wait, and must not use the board.
+    pub fn on_change(&self, hook: Arc<dyn Fn(&Task) + Send + Sync>) {
+        self.board.set(|board| board.hook = Hook::new(hook));
+    }
+
+    /// Makes the board what these changes, in their order, had made of an empty one: what was on it is gone. Nobody is told
+    /// of them again. Who worked on a task still does, and can claim it again.
+    ///
+    /// # Errors
+    ///
+    /// [`NotRestored`] if no board can come to be so; nothing has changed then.
+    pub fn restore(&self, changes: impl IntoIterator<Item = Task>) -> Result<(), NotRestored> {
+        let mut restored = Board::restored(changes)?;
+        self.board.set(|board| {
+            restored.hook = std::mem::take(&mut board.hook);
+            *board = restored;
+        });
+        Ok(())
     }
 
     /// Adds a task, pending and without an assignee.

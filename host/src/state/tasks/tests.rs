@@ -1,4 +1,8 @@
-use std::{collections::HashSet, sync::Barrier, time::Duration};
+use std::{
+    collections::HashSet,
+    sync::{Barrier, Mutex},
+    time::Duration,
+};
 
 use futures_util::{FutureExt, poll};
 use serde_json::json;
@@ -372,4 +376,138 @@ async fn each_change_of_the_board_can_be_waited_for() {
         change();
         assert!(seen.insert(changed.await));
     }
+}
+
+/// A board, and all that it tells of its changes.
+fn told(board: &TaskBoard) -> Arc<Mutex<Vec<Task>>> {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let hook = Arc::clone(&told);
+    board.on_change(Arc::new(move |task: &Task| hook.lock().unwrap().push(task.clone())));
+    told
+}
+
+#[test]
+fn each_change_is_told_once_and_in_order() {
+    let (board, facts) =
+        (TaskBoard::new(), TaskUpdate { metadata: metadata(json!({"k": 1})), ..TaskUpdate::default() });
+    let told = told(&board);
+    let changes: [(&str, &dyn Fn()); 11] = [
+        ("task-1 pending", &|| drop(board.create(new("t", &[]), Agent("lead")))),
+        ("", &|| drop(board.create(new("", &[]), Host))),
+        ("task-2 pending", &|| drop(board.create(new("t", &["task-1"]), Host))),
+        ("", &|| drop(board.claim("task-2", "ann"))),
+        ("task-1 in_progress", &|| drop(board.claim("task-1", "ann").unwrap())),
+        ("", &|| drop(board.claim("task-1", "ann").unwrap())),
+        ("", &|| drop(board.update("task-1", TaskUpdate::default(), Host).unwrap())),
+        ("task-1 in_progress", &|| drop(board.update("task-1", facts.clone(), Host).unwrap())),
+        ("", &|| drop(board.update("task-1", facts.clone(), Agent("eve")))),
+        ("task-1 completed", &|| drop(board.set_status("task-1", Completed, Agent("ann")).unwrap())),
+        ("task-2 canceled", &|| drop(board.cancel("task-2", Host).unwrap())),
+    ];
+    for (n, (expected, change)) in changes.into_iter().enumerate() {
+        change();
+        let told: Vec<_> = std::mem::take(&mut *told.lock().unwrap());
+        let words: Vec<_> = told.iter().map(|task| format!("{} {}", task.id, task.status.as_str())).collect();
+        assert_eq!(words.join(", "), expected, "{n}");
+        assert!(told.iter().all(|task| board.get(&task.id).as_ref() == Ok(task)));
+    }
+}
+
+#[test]
+fn a_board_is_restored_from_its_changes_wherever_they_end() {
+    let board = TaskBoard::new();
+    let told = told(&board);
+    let all = |board: &TaskBoard| board.list(&TaskFilter::default());
+    let mut states = vec![all(&board)];
+    let waits = |ids: &[&str]| TaskUpdate {
+        blocked_by: Some(ids.iter().map(|id| (*id).into()).collect()),
+        ..TaskUpdate::default()
+    };
+    let changes: [&dyn Fn(); 8] = [
+        &|| drop(board.create(new("one", &[]), Agent("lead")).unwrap()),
+        &|| drop(board.create(new("two", &["task-1"]), Agent("lead")).unwrap()),
+        &|| drop(board.update("task-2", waits(&[]), Host).unwrap()),
+        &|| drop(board.update("task-1", waits(&["task-2"]), Host).unwrap()),
+        &|| drop(board.claim("task-2", "ann").unwrap()),
+        &|| drop(board.set_status("task-2", Failed, Agent("ann")).unwrap()),
+        &|| drop(board.cancel("task-1", Agent("lead")).unwrap()),
+        &|| drop(board.set_status("task-1", Pending, Agent("lead")).unwrap()),
+    ];
+    for change in changes {
+        change();
+        states.push(all(&board));
+    }
+    let told = told.lock().unwrap().clone();
+    assert_eq!(told.len(), states.len() - 1);
+    for (end, state) in states.into_iter().enumerate() {
+        let restored = TaskBoard::new();
+        restored.create(new("what was there before", &[]), Host).unwrap();
+        let hook = self::told(&restored);
+        let text = serde_json::to_string(&told[..end]).unwrap();
+        restored.restore(serde_json::from_str::<Vec<Task>>(&text).unwrap()).unwrap();
+        assert_eq!(all(&restored), state, "after {end}");
+        assert!(hook.lock().unwrap().is_empty(), "what is written down is not told again");
+        restored.create(new("three", &[]), Host).unwrap();
+        assert_eq!(hook.lock().unwrap().len(), 1);
+        if let Some(task) = state.iter().find(|task| task.status == InProgress) {
+            assert_eq!(restored.claim(&task.id, "ann").unwrap().task, *task);
+            assert!(matches!(restored.claim(&task.id, "bob"), Err(TaskError::Taken { .. })));
+        }
+    }
+}
+
+#[test]
+fn what_makes_no_board_is_refused_by_its_task() {
+    let task = |n: usize, blocked_by: &[&str]| Task {
+        id: format!("task-{n}"),
+        title: "t".into(),
+        description: String::new(),
+        status: Pending,
+        assignee: None,
+        blocked_by: blocked_by.iter().map(|id| (*id).into()).collect(),
+        metadata: Metadata::new(),
+        created_by: None,
+    };
+    let at = |status, assignee: Option<&str>| Task { status, assignee: assignee.map(Into::into), ..task(1, &[]) };
+    let many: Vec<_> = (0..=limits::TASK_DEPENDENCIES).map(|_| "task-1").collect();
+    for (changes, refused) in [
+        (vec![task(2, &[])], "task `task-2` cannot be restored: the next one is `task-1`"),
+        (vec![task(1, &[]), Task { id: "x".repeat(1_000), ..task(1, &[]) }], "the next one is `task-2`"),
+        (vec![Task { title: " ".into(), ..task(1, &[]) }], "task `task-1` cannot be restored: a title has 1 to 200"),
+        (vec![Task { description: "x".repeat(limits::TASK_DESCRIPTION_BYTES + 1), ..task(1, &[]) }], "16385 bytes"),
+        (vec![at(Pending, Some("ann"))], "task `task-1` cannot be restored: it is pending with an assignee"),
+        (vec![at(InProgress, None)], "it is in_progress without an assignee"),
+        (vec![at(Completed, None)], "it is completed without an assignee"),
+        (vec![task(1, &["task-2"])], "task `task-1` cannot be restored: there is no task `task-2`"),
+        (vec![task(1, &many)], "a task can wait for 64 others, not for 65"),
+        (vec![task(1, &["task-1"])], "wait for each other for ever: task-1 → task-1"),
+        (
+            vec![task(1, &["task-3"]), task(2, &["task-1"]), task(3, &[]), task(3, &["task-2"])],
+            "task `task-1` cannot be restored: these would wait for each other for ever: task-1 → task-3 → task-2 → task-1",
+        ),
+        ((1..=limits::TASKS + 1).map(|n| task(n, &[])).collect(), "task `task-1025` cannot be restored: the board has"),
+    ] {
+        let board = board(&[&[]]);
+        let error = board.restore(changes).unwrap_err().to_string();
+        assert!(error.contains(refused) && error.chars().count() < 400, "{error}");
+        assert_eq!(board.list(&TaskFilter::default()).len(), 1, "nothing has changed: {error}");
+    }
+    let board = TaskBoard::new();
+    board.restore([at(Canceled, None), at(Canceled, Some("ann")), task(2, &["task-1", "task-1"])]).unwrap();
+    assert_eq!(board.list(&TaskFilter::default()).len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restored_task_is_waited_for_anew() {
+    let before = board(&[&[]]);
+    let tasks = before.list(&TaskFilter::default());
+    tokio::time::advance(limits::TASK_UNCLAIMED * 2).await;
+    let board = TaskBoard::new();
+    let mut waiting = Box::pin(board.changed(board.revision()));
+    assert!(poll!(&mut waiting).is_pending());
+    board.restore(tasks).unwrap();
+    waiting.await;
+    let started = Instant::now();
+    assert!(matches!(board.watch("task-1").await, Err(TaskError::Unclaimed { .. })));
+    assert_eq!(started.elapsed(), limits::TASK_UNCLAIMED);
 }

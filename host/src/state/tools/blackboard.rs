@@ -109,7 +109,7 @@ pub fn blackboard_tools(board: &Blackboard, ns: &str) -> Result<ToolBox, Blackbo
     );
     Ok(ToolBox::new()
         .with(get.with_hints(READS))
-        .with(set.with_hints(CHANGES))
+        .with(set.with_hints(CHANGES).repeatable())
         .with(list.with_hints(READS))
         .with(watch.with_hints(READS).with_time_limit(wait_limit())))
 }

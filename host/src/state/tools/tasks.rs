@@ -176,7 +176,8 @@ where
 {
     let board = board.clone();
     let call = move |cx: ToolCx, args: A| ready(call(&board, &cx.run.agent, args));
-    function(&format!("shared_tasks_{name}"), description, call)
+    // What a call has changed is known: see `TaskBoard::on_change`.
+    function(&format!("shared_tasks_{name}"), description, call).repeatable()
 }
 
 /// What a model may not say of a new task is told apart from what it may.

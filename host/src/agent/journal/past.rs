@@ -1,0 +1,460 @@
+use std::{
+    collections::{BTreeMap, HashMap, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
+
+use super::{BoardTask, CallId, Delegated, EffectMemory, Ended, ErrandId, Record};
+use crate::{
+    agent::{Answer, Ending, RunError, delegate::Entry},
+    capability::{Account, Spent, Usd},
+    chat::{Change, Chat, EditError, Message, StopReason, ToolResult, Usage},
+    model::{Completion, Ledger},
+    state::{BlackboardChange, Task},
+    tool::Control,
+};
+
+/// What has happened so far, as the records of it make it.
+#[derive(Debug, Default)]
+pub struct Past {
+    pub(super) runs: BTreeMap<u64, RunPast>,
+    pub(super) errands: HashMap<ErrandId, ErrandPast>,
+    /// The newest run that a person started.
+    main: Option<u64>,
+    tasks: Vec<Task>,
+    blackboards: BTreeMap<String, Vec<BlackboardChange>>,
+    ledger: Ledger,
+}
+
+/// Records that are those of no run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("record {record} of run {run} cannot be: {reason}")]
+pub struct PastError {
+    /// Which one, counted from 0.
+    pub record: usize,
+    /// The run.
+    pub run: u64,
+    /// Why.
+    pub reason: String,
+}
+
+/// A run as it was when it was interrupted, or ended.
+#[derive(Debug)]
+pub(in crate::agent) struct RunPast {
+    pub agent: Arc<str>,
+    pub instance: Arc<str>,
+    /// For whom it works.
+    errand: Option<ErrandId>,
+    /// Until it ended.
+    changes: Vec<Change>,
+    /// None: it stands in the conversation already.
+    pub input: Option<Vec<Message>>,
+    pub iterations: u32,
+    pub usage: Usage,
+    pub last_usage: Option<Usage>,
+    pub model_time: Duration,
+    pub elapsed: Duration,
+    pub spent: Account,
+    pub effects: Vec<EffectMemory>,
+    /// Tools that the model was not shown in this turn.
+    pub hidden: Vec<String>,
+    pub at: Where,
+    /// The calls of the last reply, by their id.
+    pub calls: HashMap<String, CallPast>,
+    /// What models have told effects in this phase, by the effect's place.
+    pub asked: VecDeque<(usize, Completion)>,
+    /// The middleware that has let it pass, outermost first.
+    pub passed: VecDeque<Passed>,
+    pub inbox: Vec<Message>,
+    /// Tasks that it has given to others, by the call.
+    pub delegated: HashMap<String, DelegatedPast>,
+    /// Agents that wait for its answer or have waited, by the delegation.
+    pub parked: BTreeMap<String, Parking>,
+    pub ended: Option<(Ended, Account)>,
+}
+
+/// Where in its turn a run is.
+#[derive(Debug, Clone, Default)]
+pub(in crate::agent) enum Where {
+    /// A turn is to begin.
+    #[default]
+    Turn,
+    /// The model is to be asked.
+    Model,
+    /// The model has replied.
+    Reply { stop: StopReason, silent: Option<Message>, looked: bool },
+}
+
+#[derive(Debug, Default)]
+pub(in crate::agent) struct CallPast {
+    /// It may have been made.
+    pub began: bool,
+    /// It has changed what agents share.
+    pub changed: bool,
+    pub ended: Option<(ToolResult, Option<Control>)>,
+}
+
+#[derive(Debug)]
+pub(in crate::agent) struct Passed {
+    pub middleware: String,
+    pub state: Vec<u8>,
+    pub attempt: u32,
+}
+
+#[derive(Debug)]
+pub(in crate::agent) struct DelegatedPast {
+    /// The arguments of the call.
+    pub arguments: String,
+    pub tasks: Vec<Delegated>,
+}
+
+#[derive(Debug, Clone)]
+pub(in crate::agent) struct Parking {
+    pub call: String,
+    pub task: usize,
+    pub question: String,
+    /// Which call gave the answer.
+    pub answered_by: Option<String>,
+}
+
+/// A task that was delegated: who has worked on it, in order, and what came of it.
+#[derive(Debug, Default)]
+pub(in crate::agent) struct ErrandPast {
+    pub runs: Vec<u64>,
+    /// By those of them that have ended.
+    pub spent: Account,
+    pub returned: Option<(Entry, Option<BoardTask>)>,
+}
+
+impl Past {
+    /// What these records make, in their order, each with its run.
+    ///
+    /// # Errors
+    ///
+    /// [`PastError`] if they cannot be: whoever wrote them down may be anyone.
+    pub fn of(records: impl IntoIterator<Item = (u64, Record)>) -> Result<Self, PastError> {
+        let mut past = Self::default();
+        for (at, (run, record)) in records.into_iter().enumerate() {
+            past.add(run, record).map_err(|reason| PastError { record: at, run, reason })?;
+        }
+        Ok(past)
+    }
+
+    /// The conversation of the person, recorded from here on.
+    ///
+    /// # Errors
+    ///
+    /// [`EditError`] if what was written down makes none.
+    pub fn chat(&self) -> Result<Chat, EditError> {
+        Chat::restore(self.main().map(|run| run.changes.clone()).unwrap_or_default())
+    }
+
+    /// Whether a run that a person started has not ended.
+    pub fn is_unfinished(&self) -> bool {
+        self.main().is_some_and(|run| run.ended.is_none())
+    }
+
+    /// How the newest run that a person started has ended; none if it has not.
+    pub fn ended(&self) -> Option<&Ended> {
+        self.main()?.ended.as_ref().map(|(ended, _)| ended)
+    }
+
+    /// The agent that a person spoke to last.
+    pub fn agent(&self) -> Option<&Arc<str>> {
+        self.main().map(|run| &run.agent)
+    }
+
+    /// The changes of the task board.
+    pub fn tasks(&self) -> &[Task] {
+        &self.tasks
+    }
+
+    /// The changes of each blackboard, by its namespace.
+    pub fn blackboards(&self) -> &BTreeMap<String, Vec<BlackboardChange>> {
+        &self.blackboards
+    }
+
+    /// What each agent has used and cost.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// The agents that have worked for others, with their instance names.
+    pub(in crate::agent) fn delegates(&self) -> impl Iterator<Item = (&Arc<str>, &Arc<str>)> {
+        let runs = self.errands.values().flat_map(|errand| &errand.runs).filter_map(|run| self.runs.get(run));
+        runs.map(|run| (&run.agent, &run.instance))
+    }
+
+    /// The agents that were to work for others, with the instance names that they were given.
+    pub(in crate::agent) fn named(&self) -> impl Iterator<Item = (&Arc<str>, &Arc<str>)> {
+        let given = self.runs.values().flat_map(|run| run.delegated.values()).flat_map(|given| &given.tasks);
+        given.map(|task| (&task.agent, &task.instance))
+    }
+
+    pub(super) fn main_run(&self) -> Option<u64> {
+        self.main
+    }
+
+    fn main(&self) -> Option<&RunPast> {
+        self.runs.get(&self.main?)
+    }
+
+    fn add(&mut self, run: u64, record: Record) -> Result<(), String> {
+        match record {
+            Record::Began { agent, instance, errand, continues, input, .. } => {
+                let before = continues.map(|before| self.run(before).map(|run| std::mem::take(&mut run.changes)));
+                let changes = before.transpose()?.unwrap_or_default();
+                let input = errand.is_none().then_some(input);
+                let there = RunPast::new(agent, instance, errand.clone(), changes, input);
+                if self.runs.keys().next_back().is_some_and(|last| *last >= run) {
+                    return Err("another run has its number".into());
+                }
+                match errand {
+                    None => self.main = Some(run),
+                    Some(errand) => self.errands.entry(errand).or_default().runs.push(run),
+                }
+                self.runs.insert(run, there);
+                return Ok(());
+            }
+            Record::Task { task, by } => {
+                self.changed_by(by);
+                self.tasks.push(task);
+                return Ok(());
+            }
+            Record::Blackboard { namespace, change, by } => {
+                self.changed_by(by);
+                self.blackboards.entry(namespace).or_default().push(change);
+                return Ok(());
+            }
+            Record::Decided { .. } | Record::Given { .. } => return Ok(()),
+            _ => {}
+        }
+        if let Record::Returned { call, task, entry, account, board } = record {
+            let id = ErrandId { run, call, task };
+            self.run(run)?.spent.of_children += account.total();
+            self.errands.entry(id).or_default().returned = Some((entry, board));
+            return Ok(());
+        }
+        let paid = match &record {
+            Record::Replied { usage, cost, .. } | Record::Wasted { usage, cost } => Some((*usage, *cost)),
+            Record::Asked { completion, cost, .. } => Some((completion.usage, *cost)),
+            _ => None,
+        };
+        if let Some((usage, cost)) = paid {
+            let there = self.run(run)?;
+            there.pay(usage, cost);
+            let instance = Arc::clone(&there.instance);
+            self.ledger.record(&instance, usage, cost);
+        }
+        if let Record::Ended { account, .. } = &record
+            && let Some(errand) = self.run(run)?.errand.clone()
+        {
+            self.errands.entry(errand).or_default().spent.of_children += account.total();
+        }
+        self.run(run)?.add(record)
+    }
+
+    fn run(&mut self, run: u64) -> Result<&mut RunPast, String> {
+        self.runs.get_mut(&run).ok_or_else(|| "no such run has begun".into())
+    }
+
+    /// A call has changed what agents share, and may have no result.
+    fn changed_by(&mut self, by: Option<CallId>) {
+        if let Some(CallId { agent, call }) = by
+            && let Some(run) = self.runs.values_mut().rev().find(|run| run.instance == agent)
+        {
+            run.calls.entry(call).or_default().changed = true;
+        }
+    }
+}
+
+impl Ended {
+    /// How a run ended that came to this.
+    pub(in crate::agent) fn of(reply: &Result<Message, RunError>, ending: &Ending) -> Self {
+        let message = match reply {
+            Ok(message) => message.clone(),
+            Err(error) => {
+                let (exhausted, cancelled) = (error.is_exhausted(), matches!(error, RunError::Cancelled));
+                return Self::Failed { error: error.in_full(), exhausted, cancelled };
+            }
+        };
+        match ending {
+            Ending::Answered => Self::Answered { message },
+            Ending::Completed(completed) => Self::Completed { message, completed: completed.clone() },
+            Ending::HandedOver(to) => Self::HandedOver { message, to: to.clone() },
+        }
+    }
+}
+
+impl Ended {
+    /// What it came to, as far as whoever delegated asks. Otherwise why, whether it was exhausted, and whether it was
+    /// cancelled.
+    pub(in crate::agent) fn into_answer(self, account: Account) -> Result<Answer, ((String, bool), bool)> {
+        let (message, ending) = match self {
+            Self::Answered { message } => (message, Ending::Answered),
+            Self::Completed { message, completed } => (message, Ending::Completed(completed)),
+            Self::HandedOver { message, to } => (message, Ending::HandedOver(to)),
+            Self::Failed { error, exhausted, cancelled } => return Err(((error, exhausted), cancelled)),
+        };
+        Ok(Answer { message, ending, iterations: 0, usage: Usage::default(), account })
+    }
+}
+
+impl RunPast {
+    fn new(
+        agent: Arc<str>,
+        instance: Arc<str>,
+        errand: Option<ErrandId>,
+        changes: Vec<Change>,
+        input: Option<Vec<Message>>,
+    ) -> Self {
+        Self {
+            agent,
+            instance,
+            errand,
+            changes,
+            input,
+            iterations: 0,
+            usage: Usage::default(),
+            last_usage: None,
+            model_time: Duration::ZERO,
+            elapsed: Duration::ZERO,
+            spent: Account::default(),
+            effects: Vec::new(),
+            hidden: Vec::new(),
+            at: Where::Turn,
+            calls: HashMap::new(),
+            asked: VecDeque::new(),
+            passed: VecDeque::new(),
+            inbox: Vec::new(),
+            delegated: HashMap::new(),
+            parked: BTreeMap::new(),
+            ended: None,
+        }
+    }
+
+    /// Its conversation.
+    pub fn chat(&self) -> Result<Chat, EditError> {
+        Chat::restore(self.changes.clone())
+    }
+
+    fn add(&mut self, record: Record) -> Result<(), String> {
+        match record {
+            Record::Turn { iteration, changes, effects, elapsed } => {
+                self.input = Some(Vec::new());
+                (self.iterations, self.elapsed, self.at) = (iteration.saturating_add(1), elapsed, Where::Model);
+                self.change(changes);
+                self.remember(effects);
+                self.hidden = self.effects.iter().flat_map(|effect| effect.hidden.iter().cloned()).collect();
+                self.calls.clear();
+            }
+            Record::Asked { effect, completion, .. } => self.asked.push_back((effect, completion)),
+            Record::Replied { stop, usage, took, changes, silent, .. } => {
+                self.last_usage = Some(usage);
+                self.model_time = self.model_time.saturating_add(took);
+                self.at = Where::Reply { stop, silent, looked: false };
+                self.change(changes);
+            }
+            Record::Looked { changes, effects } => {
+                if let Where::Reply { looked, .. } = &mut self.at {
+                    *looked = true;
+                }
+                self.change(changes);
+                self.remember(effects);
+            }
+            Record::CallBegan { call, .. } => self.calls.entry(call).or_default().began = true,
+            Record::CallEnded { result, control, counted } => {
+                self.spent.own.tool_calls += u64::from(counted);
+                let call = self.calls.entry(result.call_id.clone()).or_default();
+                call.ended = Some((result, control));
+            }
+            Record::Sent { message } => self.inbox.push(message),
+            Record::Passed { middleware, state, input, level } => {
+                self.passed.truncate(level);
+                self.passed.push_back(Passed { middleware, state, attempt: 0 });
+                self.input = input.or(self.input.take());
+            }
+            Record::Retried { level, attempt, state, input, changes } => {
+                self.change(changes);
+                self.passed.truncate(level + 1);
+                let passed = self.passed.get_mut(level).ok_or("a middleware repeats that was never passed")?;
+                (passed.attempt, passed.state) = (attempt, state);
+                (self.input, self.at) = (Some(input), Where::Turn);
+            }
+            Record::WentOn { input, changes } => {
+                self.change(changes);
+                self.passed.clear();
+                self.read(&input);
+                (self.input, self.at) = (Some(input), Where::Turn);
+            }
+            Record::Delegated { call, tasks } => {
+                let arguments = self.arguments(&call).ok_or("tasks are delegated by a call that is not there")?;
+                self.delegated.insert(call, DelegatedPast { arguments, tasks });
+            }
+            Record::Parked { call, task, delegation, question } => {
+                self.parked.insert(delegation, Parking { call, task, question, answered_by: None });
+            }
+            Record::Answered { delegation, by, .. } => {
+                let parking = self.parked.get_mut(&delegation).ok_or("an answer to a question that nobody asked")?;
+                parking.answered_by = Some(by);
+            }
+            Record::Ended { changes, outcome, account, .. } => {
+                self.change(changes);
+                self.ended = Some((outcome, account));
+            }
+            Record::Wasted { .. } => {}
+            // The past sees to these itself.
+            Record::Began { .. }
+            | Record::Returned { .. }
+            | Record::Task { .. }
+            | Record::Blackboard { .. }
+            | Record::Decided { .. }
+            | Record::Given { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn change(&mut self, changes: Vec<Change>) {
+        let added = changes.iter().filter_map(|change| match change {
+            Change::Added(written) => Some(Message::clone(&written.message)),
+            Change::Waits(message) => Some(Message::clone(message)),
+            _ => None,
+        });
+        self.read(&added.collect::<Vec<_>>());
+        self.changes.extend(changes);
+        self.asked.clear();
+    }
+
+    /// These messages wait in the inbox no more.
+    fn read(&mut self, messages: &[Message]) {
+        for message in messages {
+            if let Some(at) = self.inbox.iter().position(|waiting| waiting == message) {
+                self.inbox.remove(at);
+            }
+        }
+    }
+
+    fn remember(&mut self, effects: Vec<EffectMemory>) {
+        for memory in effects {
+            match self.effects.iter_mut().find(|there| there.at == memory.at) {
+                Some(there) => *there = memory,
+                None => self.effects.push(memory),
+            }
+        }
+    }
+
+    fn pay(&mut self, usage: Usage, usd: Usd) {
+        self.usage += usage;
+        self.spent.own += Spent { usage, usd, tool_calls: 0 };
+    }
+
+    /// The arguments of one of its calls.
+    fn arguments(&self, call: &str) -> Option<String> {
+        let added = self.changes.iter().rev().filter_map(|change| match change {
+            Change::Added(written) => Some(&written.message),
+            _ => None,
+        });
+        let mut calls = added.flat_map(|message| message.tool_calls());
+        calls.find(|there| there.id == call).map(|there| there.arguments.clone())
+    }
+}

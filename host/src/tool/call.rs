@@ -1,0 +1,136 @@
+use std::{fmt, future::Future, sync::Arc};
+
+use futures_util::future::BoxFuture;
+
+use super::{Tool, ToolCx};
+use crate::error::Fault;
+
+/// A call that is under way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CurrentCall {
+    /// The instance name of the agent that made it.
+    pub agent: Arc<str>,
+    /// Its id.
+    pub call: String,
+}
+
+tokio::task_local! {
+    static CURRENT: CurrentCall;
+}
+
+/// The call in which this code runs; none outside of calls, and in tasks that a call has started.
+pub fn current_call() -> Option<CurrentCall> {
+    CURRENT.try_with(CurrentCall::clone).ok()
+}
+
+impl CurrentCall {
+    /// Runs what belongs to this call.
+    pub(super) fn of<F: Future>(self, future: F) -> impl Future<Output = F::Output> {
+        CURRENT.scope(self, future)
+    }
+}
+
+/// Told right before a call does what cannot be done twice; by default nobody is.
+#[derive(Clone, Default)]
+pub struct Begin(Option<Arc<Told>>);
+
+type Told = dyn Fn() -> BoxFuture<'static, Result<(), Fault>> + Send + Sync;
+
+impl Begin {
+    /// The call waits for the future that this makes. If that fails, the call is not made, and its result is the fault.
+    pub fn new(told: impl Fn() -> BoxFuture<'static, Result<(), Fault>> + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(told)))
+    }
+}
+
+impl fmt::Debug for Begin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Begin(told)" } else { "Begin(untold)" })
+    }
+}
+
+impl ToolCx {
+    /// To be awaited right before a tool is called: tells that the call begins. Of a tool that is
+    /// [repeatable](Tool::is_repeatable) nothing need be told, and one that [begins itself](Tool::begins_itself) tells
+    /// it later.
+    ///
+    /// # Errors
+    ///
+    /// A [`Fault`]: the tool must not be called.
+    pub async fn begin(&self, tool: &dyn Tool) -> Result<(), Fault> {
+        match &self.begin.0 {
+            Some(told) if !tool.is_repeatable() && !tool.begins_itself() => told().await,
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use schemars::JsonSchema;
+    use serde::Deserialize;
+
+    use super::*;
+    use crate::{
+        chat::{Snapshot, ToolCall, ToolHints},
+        event::RunCx,
+        tool::{FnTool, ToolBox, ToolOutput, function},
+    };
+
+    #[derive(Deserialize, JsonSchema)]
+    struct NoArgs {}
+
+    /// A tool that counts its calls, and answers which call it is in.
+    fn tool(
+        ran: &Arc<AtomicU32>,
+    ) -> FnTool<NoArgs, impl Fn(ToolCx, NoArgs) -> BoxFuture<'static, Result<ToolOutput, Fault>> + use<>> {
+        let ran = Arc::clone(ran);
+        function("t", "", move |_, NoArgs {}| -> BoxFuture<'static, Result<ToolOutput, Fault>> {
+            ran.fetch_add(1, Ordering::Relaxed);
+            Box::pin(async {
+                let CurrentCall { agent, call } = current_call().ok_or_else(|| Fault::other("no call"))?;
+                let elsewhere = tokio::spawn(async { current_call() }).await;
+                assert_eq!(elsewhere.unwrap(), None, "a task of its own is no call");
+                Ok(format!("{agent} {call}").into())
+            })
+        })
+    }
+
+    async fn call(tools: &ToolBox, begin: Begin) -> String {
+        let cx = ToolCx { run: RunCx::new("ada"), chat: Snapshot::default(), tools: [].into(), begin };
+        let call = ToolCall { id: "c7".into(), name: "t".into(), arguments: String::new(), meta: vec![] };
+        tools.dispatch(&cx, &call).await.result.text()
+    }
+
+    #[tokio::test]
+    async fn only_what_cannot_be_done_twice_is_told_before_it_is_done() {
+        let hints = |read_only, idempotent| ToolHints { read_only, idempotent, ..ToolHints::default() };
+        for (hints, repeatable, is_told) in [
+            (hints(false, false), false, true),
+            (hints(true, false), false, false),
+            (hints(false, true), false, false),
+            (hints(false, false), true, false),
+        ] {
+            for fails in [false, true] {
+                let (ran, told) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+                let tool = tool(&ran).with_hints(hints);
+                let tools = ToolBox::new().with(if repeatable { tool.repeatable() } else { tool });
+                let (count, before) = (Arc::clone(&told), Arc::clone(&ran));
+                let begin = Begin::new(move || {
+                    count.fetch_add(1, Ordering::Relaxed);
+                    assert_eq!(before.load(Ordering::Relaxed), 0, "it has not run yet");
+                    assert_eq!(current_call().unwrap().call, "c7");
+                    Box::pin(async move { if fails { Err(Fault::other("the disk is full")) } else { Ok(()) } })
+                });
+                let runs = !(is_told && fails);
+                let text = if runs { "ada c7" } else { "the disk is full" };
+                assert_eq!(call(&tools, begin).await, text, "{hints:?}");
+                assert_eq!(told.load(Ordering::Relaxed), u32::from(is_told), "{hints:?}");
+                assert_eq!(ran.load(Ordering::Relaxed), u32::from(runs), "{hints:?}");
+            }
+        }
+        assert_eq!(current_call(), None);
+    }
+}

@@ -1,0 +1,131 @@
+//! A process can be killed between any two records: each prefix of them is a state from which the run goes on.
+
+use std::{
+    collections::HashMap,
+    future::Future,
+    pin::Pin,
+    sync::{Arc, Mutex},
+};
+
+use shelly_host::{
+    agent::journal::{Lost, Mark, Past, Record, Recorder},
+    chat::Chat,
+};
+
+use super::{
+    Memory, memory,
+    world::{Outside, World},
+};
+
+/// Notes what was done outside when each record was written.
+#[derive(Debug)]
+struct Noting {
+    memory: Arc<Memory>,
+    outside: Outside,
+    done: Mutex<Vec<usize>>,
+}
+
+impl Recorder for Noting {
+    fn write(&self, run: u64, record: &Record) -> Mark {
+        self.done.lock().unwrap().push(self.outside.lock().unwrap().len());
+        self.memory.write(run, record)
+    }
+
+    fn kept(&self, mark: Mark) -> Pin<Box<dyn Future<Output = Result<(), Lost>> + Send + '_>> {
+        self.memory.kept(mark)
+    }
+
+    fn lost(&self) -> Option<Lost> {
+        None
+    }
+}
+
+/// The calls whose result says that they were interrupted.
+fn interrupted(records: &[(u64, Record)]) -> Vec<String> {
+    let is = |(_, record): &(u64, Record)| match record {
+        Record::CallEnded { result, .. } if result.text().contains("The host was interrupted") => {
+            Some(result.call_id.clone())
+        }
+        _ => None,
+    };
+    records.iter().filter_map(is).collect()
+}
+
+/// What is seen in the end, but for what calls that were interrupted said.
+fn without(state: &str) -> String {
+    state.lines().filter(|line| !line.starts_with("Tool ")).collect::<Vec<_>>().join("\n")
+}
+
+/// The lines of which only one has them.
+fn difference(one: &str, other: &str) -> String {
+    let only = |sign: char, in_this: &str, of_that: &str| {
+        in_this
+            .lines()
+            .filter(|line| !of_that.lines().any(|there| there == *line))
+            .map(|line| format!("{sign} {line}\n"))
+            .collect::<String>()
+    };
+    only('-', one, other) + &only('+', other, one)
+}
+
+fn counted(outside: &Outside) -> HashMap<String, usize> {
+    let mut counts = HashMap::new();
+    for sent in outside.lock().unwrap().iter() {
+        *counts.entry(sent.clone()).or_default() += 1;
+    }
+    counts
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_prefix_of_what_was_written_down_goes_on_to_the_same_end() {
+    let outside = Outside::default();
+    let noting = Arc::new(Noting { memory: memory(), outside: outside.clone(), done: Mutex::default() });
+    let (whole, chat) = (World::new(noting.clone(), None, outside.clone()), Chat::recorded());
+    let answer = whole.run(&chat).await.unwrap();
+    let (records, end) = (noting.memory.records(), whole.state(&chat));
+    let all_sent = counted(&outside);
+    assert!(all_sent.values().all(|times| *times == 1), "{all_sent:?}");
+    assert!(records.len() > 150, "{}", records.len());
+
+    let mut ever_interrupted = 0;
+    for cut in 0..=records.len() {
+        let done = noting.done.lock().unwrap();
+        // What was done until the next record: the process may have been killed right before it.
+        let least = cut.checked_sub(1).map_or(0, |last| done[last]);
+        let most = done.get(cut).copied().unwrap_or(outside.lock().unwrap().len());
+        drop(done);
+        for so_far in least..=most {
+            let outside: Outside = Arc::new(Mutex::new(outside.lock().unwrap()[..so_far].to_vec()));
+            let past = Past::of(records[..cut].iter().cloned()).unwrap();
+            let (chat, memory) = (past.chat().unwrap(), memory());
+            let at = format!("after record {cut} ({:?}), {so_far} done", records.get(cut.wrapping_sub(1)));
+            for (run, record) in &records[..cut] {
+                memory.write(*run, record);
+            }
+            let again = World::new(memory.clone(), Some((past, &chat)), outside.clone());
+            let is_over = matches!(records[..cut].last(), Some((1, Record::Ended { .. })));
+            if !is_over {
+                let outcome = again.go_on(&chat).await.unwrap_or_else(|error| panic!("{}: {at}", error.in_full()));
+                assert_eq!(outcome.message, answer.message, "{at}");
+            }
+            assert_eq!(chat.snapshot().check(), Ok(()), "{at}");
+            let interrupted = interrupted(&memory.records());
+            ever_interrupted += interrupted.len();
+            let seen = again.state(&chat);
+            let (seen, end) = match interrupted.is_empty() {
+                true => (seen, end.clone()),
+                false => (without(&seen), without(&end)),
+            };
+            assert!(seen == end, "{}\n{at}", difference(&end, &seen));
+            let sent = counted(&outside);
+            assert!(sent.values().all(|times| *times == 1), "nothing is done twice: {sent:?} {at}");
+            let missing = all_sent.keys().filter(|what| !sent.contains_key(*what)).count();
+            assert!(missing <= interrupted.len(), "only what was interrupted may not have been done: {sent:?} {at}");
+            // What was written down by both together is a whole of its own.
+            let twice = Past::of(memory.records()).unwrap();
+            assert!(!twice.is_unfinished(), "{at}");
+            assert_eq!(twice.chat().unwrap().snapshot().len(), chat.snapshot().len(), "{at}");
+        }
+    }
+    assert!(ever_interrupted > 10);
+}

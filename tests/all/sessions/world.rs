@@ -1,0 +1,255 @@
+//! Agents three deep, with tools, effects, middleware and a board, whose every reply follows from their conversation: so
+//! that a run that was interrupted can be compared with one that was not.
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use shelly_host::{
+    agent::{
+        Action, AfterDecision, Agent, Answer, Ask, BeforeDecision, Crew, Edit, Effect, Entry, Interaction, Middleware,
+        Moment, Outcome, Phase, Registry, RunError, Step,
+        journal::{Past, Recorder},
+    },
+    capability::{Budget, Power, Powers, Price, Usd},
+    chat::{Chat, Message, Role, Snapshot, ToolHints, ToolSpec},
+    error::Fault,
+    event::RunCx,
+    model::CompletionRequest,
+    state::{Blackboard, TaskBoard, blackboard_tools, task_tools},
+    tool,
+};
+
+use crate::script::{Asked, Mind, Reply, act, acts, said, text};
+
+/// What a run does outside: it cannot be undone, and must not be done twice.
+pub type Outside = Arc<Mutex<Vec<String>>>;
+
+pub struct World {
+    pub crew: Arc<Crew>,
+    pub lead: Agent,
+    pub board: TaskBoard,
+    pub blackboard: Blackboard,
+    pub outside: Outside,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Say {
+    what: String,
+}
+
+impl World {
+    /// A world that writes down what happens, and goes on from `past`, whose conversation is `chat`.
+    pub fn new(recorder: Arc<dyn Recorder>, past: Option<(Past, &Chat)>, outside: Outside) -> Self {
+        let (board, blackboard) = (TaskBoard::new(), Blackboard::new());
+        if let Some((past, _)) = &past {
+            board.restore(past.tasks().iter().cloned()).unwrap();
+            blackboard.restore(past.blackboards().get("team").cloned().unwrap_or_default()).unwrap();
+        }
+        let registry = Registry::new();
+        for name in ["mid", "leaf", "deep"] {
+            let agent = agent(name, &outside, &board, &blackboard);
+            registry.register(Entry::new(name, "helps"), move || agent.clone());
+        }
+        let crew = Crew::new(registry).with_board(board.clone());
+        let crew = match past {
+            None => crew.with_recorder(recorder),
+            Some((past, chat)) => crew.resuming(recorder, past, chat),
+        };
+        crew.record_blackboard("team", &blackboard);
+        let crew = Arc::new(crew);
+        let lead = agent("lead", &outside, &board, &blackboard).with_crew(Arc::clone(&crew), 3);
+        Self { crew, lead, board, blackboard, outside }
+    }
+
+    /// From the beginning.
+    pub async fn run(&self, chat: &Chat) -> Result<Answer, RunError> {
+        self.lead.run(&RunCx::new("lead"), chat, vec![Message::user("Do it all.")]).await
+    }
+
+    /// From where it was interrupted; from the beginning if that was before it began.
+    pub async fn go_on(&self, chat: &Chat) -> Result<Answer, RunError> {
+        match self.lead.resume(&RunCx::new("lead"), chat, Vec::new()).await {
+            Some(outcome) => outcome,
+            None => self.run(chat).await,
+        }
+    }
+
+    /// What can be seen of it in the end.
+    pub fn state(&self, chat: &Chat) -> String {
+        let mut state = String::new();
+        for entry in chat.snapshot().iter().filter(|entry| entry.message.role != Role::System) {
+            state.push_str(&format!("{:?} {}\n", entry.message.role, said(&entry.message)));
+        }
+        for task in self.board.list(&Default::default()) {
+            state.push_str(&format!("{} {} {:?}\n", task.id, task.status.as_str(), task.assignee));
+        }
+        for (key, entry) in self.blackboard.snapshot() {
+            state.push_str(&format!("{key} = {}\n", entry.value));
+        }
+        state.push_str(&serde_json::to_string(&self.crew.ledger()).unwrap());
+        state
+    }
+}
+
+fn agent(name: &str, outside: &Outside, board: &TaskBoard, blackboard: &Blackboard) -> Agent {
+    let price = Price { input: usd("1"), output: usd("2"), cache_read: usd("1"), cache_write: usd("1") };
+    let model = Arc::new(Mind::new(think).priced(price));
+    let sent = Arc::clone(outside);
+    let send =
+        tool::function("send", "Sends something that cannot be taken back.", move |cx: tool::ToolCx, say: Say| {
+            sent.lock().unwrap().push(format!("{}: {}", cx.run.agent, say.what));
+            async move { Ok(format!("sent {}", say.what)) }
+        });
+    let look = tool::function("look", "Looks.", |_, say: Say| async move { Ok(format!("saw {}", say.what)) });
+    let mut agent = Agent::new(name, "", model)
+        .with_tool(send)
+        .with_tool(look.with_hints(ToolHints { read_only: true, ..ToolHints::default() }))
+        .with_effect(Counts::default())
+        .with_budget(Budget { tokens: Some(1_000_000), tool_calls: Some(1_000), ..Budget::default() });
+    agent.tools.extend(task_tools(board));
+    agent.tools.extend(blackboard_tools(blackboard, "team").unwrap());
+    // Who has middleware cannot ask: what it may still take out of a question must not be seen.
+    if name != "deep" {
+        agent = agent.with_middleware(TwiceIsBetter);
+    }
+    agent.options.behavioral_hints = false;
+    agent.options.max_delegation_depth = 3;
+    agent.options.max_handoffs = 2;
+    agent.options.interaction = Interaction::Auto;
+    agent
+}
+
+fn usd(text: &str) -> Usd {
+    text.parse().unwrap()
+}
+
+fn order(agent: &str, task: &str) -> Value {
+    json!({"agent": agent, "task": task, "context": "know this"})
+}
+
+/// What each agent does, turn by turn: its turns are the replies that stand in its conversation.
+fn think(asked: &Asked<'_>) -> Reply {
+    let name = asked.agent.split('-').next().unwrap_or_default();
+    let mine = |key: &str| format!("{key}-{}", asked.agent);
+    match (name, asked.turn) {
+        _ if asked.heard == "How is it?" => text("all is well"),
+        ("lead", 0) => acts(&[
+            ("shared_tasks_create", json!({"title": "first", "description": "do"})),
+            ("team_state_set", json!({"key": "plan", "value": {"n": 1}})),
+            ("send", json!({"what": "hello"})),
+            ("look", json!({"what": "sky"})),
+        ]),
+        ("lead", 1) => {
+            let mut first = order("mid", "first thing");
+            first["task_id"] = "task-1".into();
+            act("delegate", json!({"tasks": [first, order("mid", "second thing")]}))
+        }
+        ("lead", 2) => {
+            let mut asks = order("deep", "question everything");
+            asks["mode"] = "interactive".into();
+            act("delegate", json!({"tasks": [asks, order("leaf", "hand something over")]}))
+        }
+        ("lead", 3) => {
+            act("answer_delegation_questions", json!({"answers": [{"delegation_id": "d-1", "answer": "42"}]}))
+        }
+        ("lead", 4) => act("send", json!({"what": "goodbye"})),
+        ("lead", _) => text("All is done."),
+        ("mid", 0) => act("delegate", json!({"tasks": [order("leaf", "part one"), order("leaf", "part two")]})),
+        ("mid", 1) => act("team_state_set", json!({"key": mine("mid"), "value": "done"})),
+        ("mid", _) => act("task_complete", json!({"status": "completed", "summary": "mid is done"})),
+        ("leaf", 0) if asked.request.messages.iter().any(|entry| said(&entry.message).contains("hand something")) => {
+            act("handoff", json!({"target_agent": "deep", "reason": "it knows better", "context": "all of it"}))
+        }
+        ("leaf", 0) => act("delegate", json!({"tasks": [order("deep", "the smallest part")]})),
+        ("leaf", 1) => acts(&[("send", json!({"what": "one"})), ("send", json!({"what": "two"}))]),
+        ("leaf", _) => text("leaf is done"),
+        ("deep", 0)
+            if asked.request.messages.iter().any(|entry| said(&entry.message).contains("question everything")) =>
+        {
+            act("request_input", json!({"question": "How much?"}))
+        }
+        ("deep", 0) => act("shared_tasks_create", json!({"title": mine("made"), "description": "by deep"})),
+        ("deep", 1) => act("send", json!({"what": "deep"})),
+        ("deep", _) => text("deep is done"),
+        _ => Err(Fault::other("nobody")),
+    }
+}
+
+/// Counts its calls, asks the model once and tells of it, and hides a tool in its second turn.
+#[derive(Default)]
+struct Counts(());
+
+#[async_trait]
+impl Effect for Counts {
+    fn name(&self) -> &str {
+        "counts"
+    }
+
+    fn phases(&self) -> &[Phase] {
+        &[Phase::BeforeModel, Phase::AfterModel]
+    }
+
+    fn powers(&self) -> &Powers {
+        static POWERS: std::sync::LazyLock<Powers> =
+            std::sync::LazyLock::new(|| [Power::Note, Power::AskModel, Power::HideTools].into_iter().collect());
+        &POWERS
+    }
+
+    async fn eval(
+        &self,
+        _: &RunCx,
+        moment: &Moment,
+        _: &Snapshot,
+        _: &Arc<[Arc<ToolSpec>]>,
+        state: Vec<u8>,
+    ) -> Result<Step, Fault> {
+        let seen = state.first().copied().unwrap_or(0);
+        let step = |state: u8, edits| Ok(Step { state: vec![state], action: Action::Edits(edits), wake: None });
+        match (seen, &moment.reply) {
+            (3, None) => {
+                let request = CompletionRequest::new(
+                    Snapshot::from_messages(vec![Message::user("How is it?")]).unwrap(),
+                    [].into(),
+                );
+                Ok(Step { state, action: Action::AskModel(Box::new(Ask { model: None, request })), wake: None })
+            }
+            (3, Some(reply)) => {
+                let said =
+                    reply.as_ref().map(|reply| reply.clone().into_message("").text_content()).unwrap_or_default();
+                step(4, vec![Edit::Note(format!("after {seen} looks: {said}"))])
+            }
+            (1, _) => step(2, vec![Edit::HideTools(vec!["look".into()])]),
+            _ => step(seen + 1, vec![]),
+        }
+    }
+}
+
+/// Wants every first answer once more.
+struct TwiceIsBetter;
+
+#[async_trait]
+impl Middleware for TwiceIsBetter {
+    fn name(&self) -> &str {
+        "twice-is-better"
+    }
+
+    async fn before(&self, _: &RunCx, input: &[Message]) -> Result<BeforeDecision, Fault> {
+        let input = input.iter().cloned().chain([Message::note("twice-is-better", "Take care.")]).collect();
+        Ok(BeforeDecision::Proceed { input: Some(input), state: vec![7] })
+    }
+
+    async fn after(&self, _: &RunCx, outcome: &Outcome, state: Vec<u8>) -> Result<AfterDecision, Fault> {
+        match (state.as_slice(), outcome.attempt) {
+            ([7], 0) => Ok(AfterDecision::Retry {
+                feedback: Some("Once more.".into()),
+                delay: Default::default(),
+                state: vec![8],
+            }),
+            ([8], 1) => Ok(AfterDecision::Accept),
+            other => Err(Fault::other(format!("it remembers {other:?}"))),
+        }
+    }
+}
