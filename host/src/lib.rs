@@ -16,6 +16,7 @@
 //! | [`net`], [`provider`] | the way to the network, and models behind it |
 //! | [`state`] | what agents share: blackboards, tasks, notes, and the tools for them |
 //! | [`agent`] | the loop, effects and middleware; agents that delegate to each other |
+//! | [`session`] | what happened, on disk, so that it goes on after a crash |
 //! | [`plugin`] | the sandbox: components as tools, effects, middleware and models |
 //! | [`skill`], [`project`] | procedures in folders; a project's folder `.shelly`, and what agents are told of it |
 //! | [`config`], [`app`] | from a file to an agent that can run |
@@ -76,6 +77,7 @@ pub mod provider;
 
 pub mod agent;
 pub mod plugin;
+pub mod session;
 
 pub mod app;
 pub mod config;

@@ -326,3 +326,53 @@ pub const GIT_FILE_BYTES: u64 = 64 << 10;
 
 /// Names of what there is that are told to whoever names what there is not.
 pub const NAMES_SHOWN: usize = 50;
+
+// ---- sessions on disk
+
+/// Sessions of one project. Listing them stays quick, and nobody can tell more apart.
+pub const SESSIONS: usize = 100_000;
+/// Bytes of all sessions of one project; beyond it no further one is made, and a person is asked to remove some.
+pub const SESSIONS_BYTES: u64 = 8 << 30;
+/// Bytes of one session, attachments and all: what a run without end may fill before it ends.
+pub const SESSION_BYTES: u64 = 2 << 30;
+/// Bytes of one line of a journal: the largest record is a conversation of small messages that was rewritten.
+pub const SESSION_LINE_BYTES: usize = 64 << 20;
+/// Bytes of one record as JSON, attachments and all: a whole conversation, its pictures as base64.
+pub const SESSION_RECORD_BYTES: usize = 2 * CHAT_BYTES;
+/// Bytes that wait for the disk. A disk that is so far behind will not catch up.
+pub const SESSION_PENDING_BYTES: usize = 64 << 20;
+/// Bytes of a line beyond which its long strings become attachments.
+pub const SESSION_INLINE_LINE_BYTES: usize = 16 << 10;
+/// Bytes of a string that becomes an attachment, in a line that is too long.
+pub const SESSION_INLINE_STRING_BYTES: usize = 4 << 10;
+/// Bytes of a system prompt that becomes an attachment in any line: a thousand agents share one.
+pub const SESSION_INLINE_PROMPT_BYTES: usize = 1 << 10;
+/// Bytes of a header; what is longer is not read.
+pub const SESSION_HEADER_BYTES: usize = 256 << 10;
+/// Bytes of the end of a journal that are read to tell how its last run ended.
+pub const SESSION_TAIL_BYTES: usize = 64 << 10;
+/// Characters of a session's title.
+pub const SESSION_TITLE_CHARS: usize = 200;
+/// Characters of a task of an earlier session that an agent is told.
+pub const RECALLED_TASK_CHARS: usize = 2_000;
+/// Characters of an answer of an earlier session that an agent is told.
+pub const RECALLED_ANSWER_CHARS: usize = 8_000;
+/// Characters of all that an agent is told of an earlier session: the newest. About 5,000 tokens.
+pub const RECALLED_CHARS: usize = 20_000;
+/// Bytes of a session's name.
+pub const SESSION_NAME_BYTES: usize = 64;
+/// Bytes of a credential that is looked for in what is written; shorter ones would be found in what is no secret.
+pub const SESSION_SECRET_BYTES: usize = 8;
+/// Characters before and after what was found, in the excerpt that is shown.
+pub const SESSION_EXCERPT_CHARS: usize = 80;
+/// Characters of a text that is searched for.
+pub const SESSION_SEARCH_CHARS: usize = 1_000;
+/// Files in one session that are counted. More attachments do not fit into [`SESSION_BYTES`].
+pub const SESSION_FILES: usize = 2_500_000;
+/// How often it is tried again to take a session for oneself, and the pause between: whoever lists sessions holds each for
+/// a moment.
+pub const SESSION_LOCK_TRIES: u32 = 5;
+/// See [`SESSION_LOCK_TRIES`].
+pub const SESSION_LOCK_PAUSE: Duration = Duration::from_millis(10);
+/// Age of a session that was not made to its end, as a crash leaves it, before it is removed.
+pub const SESSION_LEFTOVER_AGE: Duration = Duration::from_secs(3_600);

@@ -49,7 +49,7 @@ fn code(text: &str) -> String {
 
 /// What each module may name of the others, as the map in the README says. Everyone may name these four.
 const EVERYONE: [&str; 4] = ["chat", "event", "limits", "error"];
-const MAY_NAME: [(&str, &[&str]); 22] = [
+const MAY_NAME: [(&str, &[&str]); 23] = [
     ("chat", &[]),
     ("error", &[]),
     ("limits", &[]),
@@ -67,6 +67,7 @@ const MAY_NAME: [(&str, &[&str]); 22] = [
     ("builtin", &["tool", "approval"]),
     ("agent", &["model", "tool", "skill", "state", "capability"]),
     ("plugin", &["agent", "tool", "model", "capability"]),
+    ("session", &["agent", "files"]),
     ("config", &["agent", "capability", "provider"]),
     (
         "app",

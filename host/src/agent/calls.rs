@@ -64,7 +64,11 @@ impl Run<'_> {
             control = control.take().or(dispatched.control);
             dispatched.result
         });
-        let results = results.chain(too_many).collect();
+        let results: Vec<_> = results.chain(too_many).collect();
+        if self.me.log.is_some() {
+            let ran = results.iter().take(calls.len());
+            self.recorded = ran.map(|result| (result.call_id.clone(), result.message_bytes())).collect();
+        }
         open.answer(results);
         Ok(control)
     }

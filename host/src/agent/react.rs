@@ -76,8 +76,7 @@ impl Run<'_> {
         self.eval_effects(Phase::BeforeModel, iteration).await?;
         self.end_with_a_user();
         if self.me.log.is_some() {
-            let (changes, effects, elapsed) =
-                (self.chat.take_changes(), self.effects.memories(), self.started.elapsed());
+            let (changes, effects, elapsed) = (self.changes(), self.effects.memories(), self.started.elapsed());
             self.me.write(|| Record::Turn { iteration, changes, effects, elapsed });
         }
         self.tell_messages().await;
@@ -97,7 +96,7 @@ impl Run<'_> {
         let open = self.chat.reply(message);
         if self.me.log.is_some() {
             let Told { model, stop, usage, .. } = told.clone();
-            let (changes, silent) = (self.chat.take_changes(), silent.clone());
+            let (changes, silent) = (self.changes(), silent.clone());
             self.me.write(|| Record::Replied { iteration, model, stop, usage, cost, took, changes, silent });
         }
         self.tell_reply(told, iteration).await;
@@ -159,7 +158,7 @@ impl Run<'_> {
         }
         self.eval_effects(Phase::AfterModel, self.iterations.saturating_sub(1)).await?;
         if self.me.log.is_some() {
-            let (changes, effects) = (self.chat.take_changes(), self.effects.memories());
+            let (changes, effects) = (self.changes(), self.effects.memories());
             self.me.write(|| Record::Looked { changes, effects });
         }
         Ok(())

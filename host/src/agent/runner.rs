@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     capability::{Account, Purse},
-    chat::{Chat, Entry, Message, Role},
+    chat::{Change, Chat, Entry, Message, Role, Written},
     error::Fault,
     event::{Event, RunCx},
     limits,
@@ -117,6 +117,8 @@ pub(super) struct Run<'a> {
     pub at: At,
     /// What is known of the calls of the last reply from before it was interrupted.
     pub calls: HashMap<String, CallPast>,
+    /// The results that stand in records of their own since the conversation was last written down: their bytes as messages.
+    pub recorded: HashMap<String, usize>,
     /// The middleware that had let it pass before it was interrupted, outermost first.
     passed: VecDeque<Passed>,
     /// The newest message that was told of.
@@ -269,6 +271,7 @@ impl<'a> Run<'a> {
             ending: Ending::Answered,
             at: At::Turn,
             calls: HashMap::new(),
+            recorded: HashMap::new(),
             passed: VecDeque::new(),
             told: chat.snapshot().last().map(|entry| entry.id),
             begun: false,
@@ -300,15 +303,31 @@ impl<'a> Run<'a> {
 
     /// Writes down how it ended, and waits until that is kept where somebody waits for its answer outside.
     async fn write_end(&mut self, reply: Result<Message, RunError>) -> Result<Message, RunError> {
-        let mark = self.me.write(|| {
+        let me = Arc::clone(&self.me);
+        let mark = me.write(|| {
             let outcome = Ended::of(&reply, &self.ending);
             let (iterations, usage, account) = (self.iterations, self.usage, self.me.purse.spent());
-            Record::Ended { changes: self.chat.take_changes(), outcome, iterations, usage, account }
+            Record::Ended { changes: self.changes(), outcome, iterations, usage, account }
         });
         if self.me.assignment.is_none() {
             self.me.kept(mark).await?;
         }
         reply
+    }
+
+    /// What has changed in the conversation since it was last written down. Results that stand in a record of their own are
+    /// only named.
+    pub(super) fn changes(&mut self) -> Vec<Change> {
+        let answered = |change: &Change| {
+            let Change::Added(Written { id, group: Some(group), message, .. }) = change else { return None };
+            let result = message.tool_results().next()?;
+            let is_same = self.recorded.get(&result.call_id).is_some_and(|bytes| *bytes == message.bytes());
+            is_same.then(|| Change::Answered { id: *id, group: *group, call: result.call_id.clone() })
+        };
+        let changes = self.chat.take_changes().into_iter();
+        let changes = changes.map(|change| answered(&change).unwrap_or(change)).collect();
+        self.recorded.clear();
+        changes
     }
 
     /// Until there is an answer and nobody has sent a message since that there is a turn left for.
@@ -327,7 +346,8 @@ impl<'a> Run<'a> {
             if input.is_empty() {
                 return Ok(message);
             }
-            self.me.write(|| Record::WentOn { input: input.clone(), changes: self.chat.take_changes() });
+            let me = Arc::clone(&self.me);
+            me.write(|| Record::WentOn { input: input.clone(), changes: self.changes() });
         }
     }
 
@@ -412,8 +432,9 @@ impl<'a> Run<'a> {
                         attempt += 1;
                         let feedback = feedback.map(|text| Message::note(name, text));
                         input = feedback.filter(|message| !message.says_nothing()).into_iter().collect();
-                        self.me.write(|| {
-                            let (state, input, changes) = (state.clone(), input.clone(), self.chat.take_changes());
+                        let me = Arc::clone(&self.me);
+                        me.write(|| {
+                            let (state, input, changes) = (state.clone(), input.clone(), self.changes());
                             Record::Retried { level, attempt, state, input, changes }
                         });
                         let pause = tokio::time::sleep(delay.min(limits::MIDDLEWARE_DELAY));

@@ -1,10 +1,12 @@
 //! The composition root: from a config and plugin directories to an agent that can run. The only room that knows every
 //! part: `models.rs` makes models, `project.rs` reads the project's folder, `shared.rs` makes what agents share,
-//! `trust.rs` keeps what a person trusts, `check.rs` looks at all of it without running any.
+//! `session.rs` has what they do
+//! written down, `trust.rs` keeps what a person trusts, `check.rs` looks at all of it without running any.
 
 mod check;
 mod models;
 mod project;
+mod session;
 mod shared;
 mod trust;
 
@@ -16,6 +18,7 @@ use shared::Shared;
 use tokio::sync::OnceCell;
 
 pub use check::Checked;
+pub use session::{Recording, Session, sessions};
 pub use trust::trusted;
 
 use crate::{
@@ -64,6 +67,8 @@ pub struct Prepared {
     pub warnings: Vec<String>,
     /// Where its model comes from, for hints: `providers.local in the config`, `OPENAI_API_KEY is set`.
     pub model_source: String,
+    /// Where what it does is written down, if it is.
+    pub session: Option<Session>,
 }
 
 /// What a person should know before a run.
@@ -99,12 +104,18 @@ impl App {
 
     /// The agent of this name with the model of this name; without names those of the config. A config without agents
     /// has one, [`DEFAULT_AGENT`], with every plugin that needs no grant; one without models uses one that is found. If
-    /// it may delegate, the others of the config are made too; `model` holds for all of them.
+    /// it may delegate, the others of the config are made too; `model` holds for all of them. What they do is written down
+    /// as `recording` says.
     ///
     /// # Errors
     ///
-    /// A [`Report`]: no such agent or model, a plugin that it needs cannot be loaded.
-    pub async fn agent(&self, name: Option<&str>, model: Option<&str>) -> Result<Prepared, Report> {
+    /// A [`Report`]: no such agent or model, a plugin that it needs cannot be loaded, the session cannot be used.
+    pub async fn agent(
+        &self,
+        name: Option<&str>,
+        model: Option<&str>,
+        recording: Recording,
+    ) -> Result<Prepared, Report> {
         let mut notices = Notices { notes: Vec::new(), warnings: self.project.warnings().to_vec() };
         let is_default = self.config.agents.is_empty() && name.is_none_or(|name| name == DEFAULT_AGENT);
         let config = match is_default {
@@ -114,6 +125,7 @@ impl App {
         let (models, shared) = (Models::default(), Shared::new(&self.project, &self.desk));
         let (agent, model_source) = self.make(&config, model, &models, &shared, &mut notices).await?;
         let crew = shared.crew();
+        let mut all = vec![&config];
         if config.options.max_delegation_depth > 0 {
             crew.registry.register(entry(&config), {
                 let agent = agent.clone();
@@ -129,7 +141,10 @@ impl App {
                     }
                 });
                 match made {
-                    Ok((agent, _)) => crew.registry.register(entry(other), move || agent.clone()),
+                    Ok((agent, _)) => {
+                        crew.registry.register(entry(other), move || agent.clone());
+                        all.push(other);
+                    }
                     // The one that was asked for can work without it.
                     Err(report) => {
                         notices.warnings.push(format!("agent `{}` is left out: {report}", other.name.escape_debug()));
@@ -137,10 +152,11 @@ impl App {
                 }
             }
         }
+        let (crew, session) = self.record(recording, (&agent, crew), &all, &shared)?;
         let crew = Arc::new(crew);
         let agent = agent.with_crew(Arc::clone(&crew), config.options.max_delegation_depth);
         let Notices { notes, warnings } = notices;
-        Ok(Prepared { agent, crew, notes, warnings, model_source })
+        Ok(Prepared { agent, crew, notes, warnings, model_source, session })
     }
 
     /// An agent by itself, and where its model comes from.

@@ -7,12 +7,12 @@ use std::{
 
 use super::project::Project;
 use crate::{
-    agent::{Crew, Registry},
+    agent::{Crew, Registry, journal::Past},
     approval::Desk,
     builtin,
     config::{self, Toolbox, ToolboxUse},
     error::{ErrorKind, Report},
-    state::{Blackboard, Notes, TaskBoard, blackboard_tools, note_tools, task_tools},
+    state::{Blackboard, NotRestored, Notes, TaskBoard, blackboard_tools, note_tools, task_tools},
     tool::{Tool, ToolBox},
 };
 
@@ -40,6 +40,26 @@ impl Shared {
     /// The tool with which an agent asks a person, if there is one who answers.
     pub fn ask(&self) -> Option<Arc<dyn Tool>> {
         self.desk.is_attended().then(|| Arc::new(builtin::ask_user(self.desk.clone())) as Arc<dyn Tool>)
+    }
+
+    /// Makes what agents share what it was. What nobody uses any more is named.
+    pub fn restore(&self, past: &Past) -> Result<Vec<String>, NotRestored> {
+        self.board.restore(past.tasks().iter().cloned())?;
+        let blackboards = self.blackboards.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unused = Vec::new();
+        for (namespace, changes) in past.blackboards() {
+            match blackboards.get(namespace) {
+                Some(blackboard) => blackboard.restore(changes.iter().cloned())?,
+                None => unused.push(format!("nobody has the blackboard `{}` any more", namespace.escape_debug())),
+            }
+        }
+        Ok(unused)
+    }
+
+    /// Has the changes of what agents share written down, if what this crew does is.
+    pub fn record(&self, crew: &Crew) {
+        let blackboards = self.blackboards.lock().unwrap_or_else(PoisonError::into_inner);
+        blackboards.iter().for_each(|(namespace, blackboard)| crew.record_blackboard(namespace, blackboard));
     }
 
     /// The tools of a toolbox as an agent uses it.

@@ -10,6 +10,16 @@ use super::{Chat, EditError, Entry, Message, Role, edit::check_pairs, log::Log};
 pub enum Change {
     /// A message came to the end.
     Added(Written),
+    /// The result of a call came to the end, as it was written down when the call ended. Whoever knows it makes it an
+    /// `added` of it.
+    Answered {
+        /// [`Entry::id`].
+        id: u64,
+        /// [`Entry::group`].
+        group: u64,
+        /// The call.
+        call: String,
+    },
     /// A user message waits until the open calls have their results. It is `added` then.
     Waits(Arc<Message>),
     /// Messages were replaced or removed, or one was changed.
@@ -107,6 +117,9 @@ impl Log {
 
     fn redo(&mut self, change: Change) -> Result<(), EditError> {
         match change {
+            Change::Answered { call, .. } => {
+                return Err(EditError::Unpaired(format!("the result of call `{call}` is not there")));
+            }
             Change::Waits(message) => self.waiting.push(Message::clone(&message)),
             Change::Added(written) => {
                 if written.id < self.next_id {

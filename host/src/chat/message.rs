@@ -175,6 +175,13 @@ impl Message {
     }
 }
 
+impl ToolResult {
+    /// Bytes of the message that it makes alone.
+    pub(crate) fn message_bytes(&self) -> usize {
+        self.call_id.len() + self.content.iter().map(|content| content.bytes(Media::bytes)).sum::<usize>()
+    }
+}
+
 impl Media {
     /// Bytes of what it is, or of the address where it is.
     pub fn bytes(&self) -> usize {

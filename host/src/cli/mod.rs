@@ -6,6 +6,7 @@ mod init;
 mod plugin;
 mod render;
 mod run;
+mod session;
 #[cfg(test)]
 mod tests;
 
@@ -44,6 +45,9 @@ enum Command {
     /// Check a config, and see what holds.
     #[command(subcommand)]
     Config(config::Config),
+    /// See what was done before, and go on with it.
+    #[command(subcommand)]
+    Session(session::Session),
     /// List plugins, or look into one.
     #[command(subcommand)]
     Plugin(plugin::Plugin),
@@ -127,6 +131,7 @@ fn execute(command: Command) -> u8 {
         Command::Run(run) => run.execute(),
         Command::Init(init) => init.execute(),
         Command::Config(config) => config.execute(),
+        Command::Session(session) => session.execute(),
         Command::Plugin(plugin) => plugin.execute(),
     }
 }

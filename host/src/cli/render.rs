@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::{
     agent::Answer,
-    app::Prepared,
+    app::{Prepared, Session},
     chat::{Message, Part},
     error::{Report, acts_on_terminal},
     event::{AnsweredBy, Event, LogLevel},
@@ -36,6 +36,8 @@ pub struct RunResult<'a> {
     /// What each agent used.
     pub agents: Ledger,
     pub duration: Duration,
+    /// Where it was written down.
+    pub session: Option<&'a str>,
 }
 
 /// Prints the answer. Returns the exit code.
@@ -52,6 +54,7 @@ pub fn answered(result: RunResult<'_>, output: Output) -> u8 {
         "spent": result.answer.account.total(),
         "agents": result.agents,
         "duration_ms": result.duration.as_micros() as f64 / 1_000.0,
+        "session": result.session,
     });
     let printed = match output {
         Output::Text => print_for_people(&text),
@@ -76,14 +79,14 @@ fn shown_answer(message: &Message) -> String {
 
 /// Prints a failure. Returns the exit code.
 pub fn failed(report: &Report, output: Output) -> u8 {
-    failed_after(report, &Ledger::new(), output)
+    failed_after(report, &Ledger::new(), None, output)
 }
 
-/// Prints the failure of a run that has spent something. Returns the exit code.
-pub fn failed_after(report: &Report, agents: &Ledger, output: Output) -> u8 {
+/// Prints the failure of a run that has spent something, and may have been written down. Returns the exit code.
+pub fn failed_after(report: &Report, agents: &Ledger, session: Option<&str>, output: Output) -> u8 {
     if output != Output::Text {
         let code = report.kind.exit_code();
-        say(&failure(&json!(report), code, agents));
+        say(&failure(&json!(report), code, agents, session));
     }
     let mut text = format!("{RED}error:{PLAIN} {}\n", escaped(&report.message));
     for cause in &report.causes {
@@ -92,17 +95,28 @@ pub fn failed_after(report: &Report, agents: &Ledger, output: Output) -> u8 {
     if let Some(hint) = &report.hint {
         text.push_str(&format!("  {DIM}hint:{PLAIN}  {}\n", indented(&escaped(hint))));
     }
+    if let Some(session) = session {
+        text.push_str(&go_on(session));
+    }
     tell(&text);
     report.kind.exit_code()
 }
 
 /// The line of JSON that a failure is on standard output.
 pub fn failed_as_json(report: &Report) {
-    say(&failure(&json!(report), report.kind.exit_code(), &Ledger::new()));
+    say(&failure(&json!(report), report.kind.exit_code(), &Ledger::new(), None));
 }
 
-fn failure(error: &serde_json::Value, code: u8, agents: &Ledger) -> serde_json::Value {
+/// How to go on with what is written down.
+fn go_on(session: &str) -> String {
+    format!("{DIM}go on with: shelly-host session resume {}{PLAIN}\n", name(session))
+}
+
+fn failure(error: &serde_json::Value, code: u8, agents: &Ledger, session: Option<&str>) -> serde_json::Value {
     let mut value = json!({ "event": "result", "ok": false, "error": error, "exit_code": code });
+    if session.is_some() {
+        value["session"] = json!(session);
+    }
     if agents.agents().next().is_some() {
         value["spent"] = json!(agents.total());
         value["agents"] = json!(agents);
@@ -114,11 +128,11 @@ fn failure(error: &serde_json::Value, code: u8, agents: &Ledger) -> serde_json::
 pub const CANCELLED: u8 = 130;
 
 /// Says that the run was cancelled. Returns the exit code.
-pub fn cancelled(agents: &Ledger, output: Output) -> u8 {
-    tell("cancelled\n");
+pub fn cancelled(agents: &Ledger, session: Option<&str>, output: Output) -> u8 {
+    tell(&format!("cancelled\n{}", session.map(go_on).unwrap_or_default()));
     if output != Output::Text {
         let error = json!({ "kind": "cancelled", "message": "cancelled", "causes": [], "hint": null });
-        say(&failure(&error, CANCELLED, agents));
+        say(&failure(&error, CANCELLED, agents, session));
     }
     CANCELLED
 }
@@ -142,12 +156,19 @@ impl Progress {
     }
 
     /// What was found before the run.
-    pub fn notes(&mut self, prepared: &Prepared) {
+    pub fn notes(&mut self, prepared: &Prepared, session: Option<&Session>) {
         for note in &prepared.notes {
             tell(&format!("{DIM}{}{PLAIN}\n", name(note)));
         }
-        for warning in &prepared.warnings {
-            let event = Event::Warning { message: warning.clone() };
+        if let Some(session) = session {
+            let goes_on = if session.is_unfinished { ": goes on where it was interrupted" } else { "" };
+            tell(&format!("{DIM}session {}{goes_on}{PLAIN}\n", name(session.journal.id())));
+        }
+        let changed = session.iter().flat_map(|session| &session.changed);
+        let changed = changed.map(|what| format!("since the session was last used: {what}"));
+        let left_out = session.iter().flat_map(|session| session.warnings.iter().cloned());
+        for warning in prepared.warnings.iter().cloned().chain(left_out).chain(changed) {
+            let event = Event::Warning { message: warning };
             match self.output {
                 Output::Events => self.held.push(event),
                 Output::Text | Output::Json => self.show(&event),

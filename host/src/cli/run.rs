@@ -1,7 +1,8 @@
 use std::{
     ffi::OsString,
     io::{IsTerminal, Read},
-    path::PathBuf,
+    path::{Path, PathBuf},
+    pin::pin,
     sync::Arc,
     time::Instant,
 };
@@ -15,12 +16,13 @@ use super::{
 };
 use crate::{
     agent::{Answer, RunError},
-    app::{App, Prepared},
+    app::{App, Prepared, Recording, Session, sessions},
     chat::{Chat, Message},
     error::{ErrorKind, Fault, Report, without_number},
     event::{EventSink, RunCx},
     limits,
     model::Ledger,
+    session::SessionError,
 };
 
 /// Give an agent a task and print its answer.
@@ -39,16 +41,61 @@ Examples:
   shelly-host run \"How many words are in README.md?\"
   shelly-host run --agent reviewer - < change.diff
   shelly-host run --output json \"List the files in docs/\" | jq -r .answer
+  shelly-host run --session release \"What is left to do?\"
 
-The exit code says how it went: see shelly-host --help.")]
+What it does is written down in a session below .shelly/local/sessions, so that it can go on after a crash or a Ctrl-C:
+shelly-host session resume last. The exit code says how it went: see shelly-host --help.")]
 pub struct Run {
+    #[command(flatten)]
+    with: With,
+    /// The session that it goes on with, or that is made under this name. Without it a new one is made.
+    #[arg(long, value_name = "NAME")]
+    session: Option<String>,
+    /// Begin with what was asked and answered in this other session.
+    #[arg(long, value_name = "NAME", conflicts_with = "session")]
+    after: Option<String>,
+    /// Write nothing down: what is interrupted is lost.
+    #[arg(long, conflicts_with_all = ["session", "after"])]
+    no_session: bool,
+    /// What to do; `-` reads it from standard input.
+    #[arg(value_name = "TASK")]
+    task: OsString,
+}
+
+/// Go on with a session: finish what was interrupted, or do one more thing.
+///
+/// What was done is not done again. A tool call that was interrupted and cannot be made twice is answered with an error
+/// that says so. With a task, a run that was interrupted is told of it before its next turn.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  shelly-host session resume last
+  shelly-host session resume 20261122 \"Now write the tests\"
+  shelly-host session resume last --model large")]
+pub struct Resume {
+    /// The session: its name, how that begins, or `last`.
+    #[arg(value_name = "SESSION")]
+    id: String,
+    #[command(flatten)]
+    with: With,
+    /// Go on with a damaged session from where the damage begins; what follows is kept in a copy.
+    #[arg(long)]
+    up_to_damage: bool,
+    /// What to do; `-` reads it from standard input. Without it what was interrupted or has failed goes on.
+    #[arg(value_name = "TASK")]
+    task: Option<OsString>,
+}
+
+/// What an agent runs with.
+#[derive(Args)]
+pub struct With {
     /// The config; without it .shelly/config.yaml or shelly.yaml, if there is one.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// A directory of plugin folders; may be given several times.
     #[arg(long, value_name = "DIR")]
     plugins: Vec<PathBuf>,
-    /// The agent; without it the entry agent of the config.
+    /// The agent; without it the session's, or the entry agent of the config.
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
     /// The model, by its name in the config; without a config a vendor's name, or the id of a provider plugin.
@@ -64,119 +111,250 @@ pub struct Run {
     /// Also show what plugins log and what each call of a plugin costs.
     #[arg(long, short)]
     verbose: bool,
-    /// What to do; `-` reads it from standard input.
-    #[arg(value_name = "TASK")]
-    task: OsString,
+}
+
+/// What is to be done, and where it is written down.
+struct Job {
+    with: With,
+    task: Option<OsString>,
+    place: Place,
+}
+
+enum Place {
+    Nowhere,
+    /// In a new session, which may follow another one.
+    New {
+        after: Option<String>,
+    },
+    /// In the session of this name, which is made if it is not there.
+    Named(String),
+    There {
+        id: String,
+        up_to_damage: bool,
+    },
 }
 
 /// How a run ended that had a task and a config.
-enum End {
+struct End {
+    outcome: Outcome,
+    /// What each agent used.
+    agents: Ledger,
+    /// The session's name.
+    session: Option<String>,
+}
+
+enum Outcome {
     Answered(Box<Prepared>, Box<Answer>),
-    /// After the agents have spent this.
-    Failed(Report, Ledger),
-    Cancelled(Ledger),
+    Failed(Report),
+    Cancelled,
 }
 
 impl Run {
     pub fn execute(self) -> u8 {
+        let Self { with, session, after, no_session, task } = self;
+        let place = match session {
+            Some(name) => Place::Named(name),
+            None if no_session => Place::Nowhere,
+            None => Place::New { after },
+        };
+        Job { with, task: Some(task), place }.execute()
+    }
+}
+
+impl Resume {
+    pub fn execute(self) -> u8 {
+        let Self { id, with, up_to_damage, task } = self;
+        Job { with, task, place: Place::There { id, up_to_damage } }.execute()
+    }
+}
+
+impl Job {
+    fn execute(self) -> u8 {
+        let output = self.with.output;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         let runtime = match runtime {
             Ok(runtime) => runtime,
-            Err(error) => {
-                return render::failed(&Report::new(ErrorKind::Bug, "cannot start").cause(error), self.output);
-            }
+            Err(error) => return render::failed(&Report::new(ErrorKind::Bug, "cannot start").cause(error), output),
         };
         let started = Instant::now();
         let end = runtime.block_on(self.run());
         // A guest in the middle of a computation yields within a tick; nothing else is waited for.
         runtime.shutdown_background();
-        match end {
-            Ok(End::Answered(prepared, answer)) => {
-                let Prepared { agent, crew, .. } = *prepared;
+        let End { outcome, agents, session } = match end {
+            Ok(end) => end,
+            Err(report) => return render::failed(&report, output),
+        };
+        let session = session.as_deref();
+        match outcome {
+            Outcome::Answered(prepared, answer) => {
+                let Prepared { agent, .. } = *prepared;
                 let model = &agent.completer.info().model;
-                let (agents, duration) = (crew.ledger(), started.elapsed());
-                render::answered(
-                    RunResult { agent: &agent.name, model, answer: &answer, agents, duration },
-                    self.output,
-                )
+                let duration = started.elapsed();
+                let result = RunResult { agent: &agent.name, model, answer: &answer, agents, duration, session };
+                render::answered(result, output)
             }
-            Ok(End::Failed(report, agents)) => render::failed_after(&report, &agents, self.output),
-            Ok(End::Cancelled(agents)) => render::cancelled(&agents, self.output),
-            Err(report) => render::failed(&report, self.output),
+            Outcome::Failed(report) => render::failed_after(&report, &agents, session, output),
+            Outcome::Cancelled => render::cancelled(&agents, session, output),
         }
     }
 
     async fn run(&self) -> Result<End, Report> {
-        let task = self.task()?;
-        let config = super::config(self.config.as_ref())?;
-        let (desk, person) = ask::desk(self.approve, self.task == "-", &config.root)?;
-        let app = App::new(config, &self.plugins, super::cache_directory(), super::environment(), desk.clone())?;
+        let task = self.task.as_ref().map(task).transpose()?;
+        let config = super::config(self.with.config.as_ref())?;
+        let reads_task = self.task.as_ref().is_some_and(|task| task == "-");
+        let (desk, person) = ask::desk(self.with.approve, reads_task, &config.root)?;
+        let (recording, agent) = self.recording(&config.root, task.as_deref())?;
+        let app = App::new(config, &self.with.plugins, super::cache_directory(), super::environment(), desk.clone())?;
         // One listener for all of it, which listens from here on: a signal between two of them would be lost.
         let interrupt = signal::ctrl_c();
         tokio::pin!(interrupt);
-        let prepared = tokio::select! {
+        let agent = self.with.agent.as_deref().or(agent.as_deref());
+        let mut prepared = tokio::select! {
             biased;
-            _ = &mut interrupt => return Ok(End::Cancelled(Ledger::new())),
-            prepared = app.agent(self.agent.as_deref(), self.model.as_deref()) => prepared?,
+            _ = &mut interrupt => return Ok(End { outcome: Outcome::Cancelled, agents: Ledger::new(), session: None }),
+            prepared = app.agent(agent, self.with.model.as_deref(), recording) => prepared?,
         };
+        let session = prepared.session.take();
+        let work = Work::of(session.as_ref(), task)?;
 
         let (events, stream) = EventSink::channel();
-        let mut progress = Progress::new(self.output, self.verbose);
-        progress.notes(&prepared);
+        let mut progress = Progress::new(self.with.output, self.with.verbose);
+        progress.notes(&prepared, session.as_ref());
         let shown = tokio::spawn(ask::show(progress, stream, person));
         let cx = RunCx::new(Arc::clone(&prepared.agent.name)).with_run(run_id()).with_events(events);
-        let chat = Chat::new();
-        let outcome = tokio::select! {
-            outcome = prepared.agent.run(&cx, &chat, vec![Message::user(task)]) => Some(outcome),
-            _ = &mut interrupt => None,
+        let chat = session.as_ref().map(|session| session.chat.clone()).unwrap_or_default();
+        let outcome = {
+            let mut working = pin!(work.run(&prepared, &cx, &chat));
+            tokio::select! {
+                outcome = &mut working => Some(outcome),
+                _ = &mut interrupt => {
+                    // From here on it is as if the process were gone: what is cut off now goes on when it is resumed.
+                    close(session.as_ref()).await;
+                    None
+                }
+            }
         };
         drop((cx, desk));
+        let agents = prepared.crew.ledger();
+        let name = session.as_ref().map(|session| session.journal.id().to_owned());
         let Some(outcome) = outcome else {
             exit_soon();
             let _ = shown.await;
-            return Ok(End::Cancelled(prepared.crew.ledger()));
+            return Ok(End { outcome: Outcome::Cancelled, agents, session: name });
         };
+        close(session.as_ref()).await;
         // All that was told is shown before the last word is said, unless nobody reads it.
         tokio::select! {
             biased;
             _ = &mut interrupt => {
                 exit_soon();
-                return Ok(End::Cancelled(prepared.crew.ledger()));
+                return Ok(End { outcome: Outcome::Cancelled, agents, session: name });
             }
             _ = shown => {}
         }
-        match outcome {
-            Ok(answer) => Ok(End::Answered(Box::new(prepared), Box::new(answer))),
-            Err(error) => Ok(End::Failed(explain(&prepared, &error), prepared.crew.ledger())),
-        }
+        let outcome = match outcome {
+            Ok(answer) => Outcome::Answered(Box::new(prepared), Box::new(answer)),
+            Err(error) => Outcome::Failed(explain(&prepared, &error)),
+        };
+        Ok(End { outcome, agents, session: name })
     }
 
-    fn task(&self) -> Result<String, Report> {
-        let usage = |message: &str| Report::new(ErrorKind::Usage, message);
-        let not_utf8 = || usage("the task is not UTF-8 text").hint("convert it, for example with iconv");
-        let task = if self.task == "-" {
-            if std::io::stdin().is_terminal() {
-                render::tell("reading the task from standard input; end it with Ctrl-D\n");
+    /// Where it is written down, and the agent that was at work there.
+    fn recording(&self, root: &Path, task: Option<&str>) -> Result<(Recording, Option<String>), Report> {
+        let store = sessions(root);
+        let title = task.unwrap_or_default().to_owned();
+        let (id, up_to_damage) = match &self.place {
+            Place::Nowhere => return Ok((Recording::Off, None)),
+            Place::New { after } => {
+                let follows = after.as_deref().map(|id| super::session::named(&store, id)).transpose()?;
+                return Ok((Recording::New { id: None, title, follows }, None));
             }
-            let mut bytes = Vec::new();
-            let most = limits::TASK_BYTES as u64 + 1;
-            let read = std::io::stdin().take(most).read_to_end(&mut bytes);
-            read.map_err(|error| usage("cannot read the task from standard input").cause(error))?;
-            String::from_utf8(bytes).map_err(|_| not_utf8())?
-        } else {
-            self.task.to_str().ok_or_else(not_utf8)?.to_owned()
+            Place::Named(name) => match store.resolve(name) {
+                Ok(id) if id == *name => (id, false),
+                Ok(_) | Err(SessionError::NotFound { .. } | SessionError::Ambiguous { .. }) => {
+                    return Ok((Recording::New { id: Some(name.clone()), title, follows: None }, None));
+                }
+                Err(error) => return Err(error.report()),
+            },
+            Place::There { id, up_to_damage } => (super::session::named(&store, id)?, *up_to_damage),
         };
-        if task.len() > limits::TASK_BYTES {
-            return Err(usage(&format!("the task has more than {} bytes", limits::TASK_BYTES))
-                .hint("put it into a file and grant the agent a plugin that reads files"));
-        }
-        if task.trim().is_empty() {
-            return Err(
-                usage("the task is empty").hint("say what to do: shelly-host run \"How many words are in README.md?\"")
-            );
-        }
-        Ok(task)
+        let agent = store.read(&id).map_err(|error| error.report())?.header().agent.clone();
+        Ok((Recording::Existing { id, up_to_damage }, Some(agent)))
     }
+}
+
+/// What is left to do.
+enum Work {
+    /// A run was interrupted. It may be told something more.
+    Finish(Vec<Message>),
+    /// A run begins with this; with nothing it goes on with the conversation.
+    Begin(Vec<Message>),
+}
+
+impl Work {
+    fn of(session: Option<&Session>, task: Option<String>) -> Result<Self, Report> {
+        let task = task.map(Message::user);
+        let Some(session) = session else { return Ok(Self::Begin(task.into_iter().collect())) };
+        if session.is_unfinished {
+            return Ok(Self::Finish(task.into_iter().collect()));
+        }
+        if task.is_none() && !session.has_failed {
+            let id = session.journal.id();
+            return Err(Report::new(ErrorKind::Usage, format!("nothing in the session `{id}` is left to be done"))
+                .hint(format!("give it a task: shelly-host session resume {id} \"…\"")));
+        }
+        let recalled = session.summary.as_deref().filter(|summary| !summary.is_empty());
+        let recalled = recalled.map(|summary| {
+            let text = format!("<earlier_session>\n{}\n</earlier_session>", summary.replace("</", "<\\/"));
+            Message::note("session", text)
+        });
+        Ok(Self::Begin(recalled.into_iter().chain(task).collect()))
+    }
+
+    async fn run(self, prepared: &Prepared, cx: &RunCx, chat: &Chat) -> Result<Answer, RunError> {
+        let input = match self {
+            Self::Begin(input) => input,
+            Self::Finish(more) => match prepared.agent.resume(cx, chat, more.clone()).await {
+                Some(outcome) => return outcome,
+                None => more,
+            },
+        };
+        prepared.agent.run(cx, chat, input).await
+    }
+}
+
+/// Writes no more of a session; what could not be written has ended the run already.
+async fn close(session: Option<&Session>) {
+    if let Some(session) = session {
+        let _ = session.journal.close().await;
+    }
+}
+
+fn task(given: &OsString) -> Result<String, Report> {
+    let usage = |message: &str| Report::new(ErrorKind::Usage, message);
+    let not_utf8 = || usage("the task is not UTF-8 text").hint("convert it, for example with iconv");
+    let task = if given == "-" {
+        if std::io::stdin().is_terminal() {
+            render::tell("reading the task from standard input; end it with Ctrl-D\n");
+        }
+        let mut bytes = Vec::new();
+        let most = limits::TASK_BYTES as u64 + 1;
+        let read = std::io::stdin().take(most).read_to_end(&mut bytes);
+        read.map_err(|error| usage("cannot read the task from standard input").cause(error))?;
+        String::from_utf8(bytes).map_err(|_| not_utf8())?
+    } else {
+        given.to_str().ok_or_else(not_utf8)?.to_owned()
+    };
+    if task.len() > limits::TASK_BYTES {
+        return Err(usage(&format!("the task has more than {} bytes", limits::TASK_BYTES))
+            .hint("put it into a file and grant the agent a plugin that reads files"));
+    }
+    if task.trim().is_empty() {
+        return Err(
+            usage("the task is empty").hint("say what to do: shelly-host run \"How many words are in README.md?\"")
+        );
+    }
+    Ok(task)
 }
 
 /// A cancelled run says so if it can, and ends: whoever reads its output may have stopped reading.

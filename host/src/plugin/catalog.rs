@@ -43,6 +43,11 @@ pub struct PluginPackage {
 pub struct Digest([u8; 32]);
 
 impl Digest {
+    /// Its 32 bytes.
+    pub fn bytes(self) -> [u8; 32] {
+        self.0
+    }
+
     pub(super) fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }

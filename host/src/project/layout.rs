@@ -93,6 +93,20 @@ impl Layout {
         self.local().join("pricing.yaml")
     }
 
+    /// Makes the folder of one person's copy, if it is missing, and keeps it from git: it holds what agents did.
+    ///
+    /// # Errors
+    ///
+    /// As [`Layout::bootstrap`].
+    pub fn make_local(&self) -> Result<(), ProjectError> {
+        self.check_root()?;
+        for folder in [self.dir(), self.local()] {
+            files::create_folder(&folder).map_err(|error| unwritable(folder, &error))?;
+        }
+        let ignore = self.local().join(".gitignore");
+        files::create(&ignore, b"*\n").map(drop).map_err(|error| unwritable(ignore, &error))
+    }
+
     /// Makes what is missing: the folders (mode 0750), `.gitignore` and the permissions (mode 0600), which move from
     /// where they once stood. What is there stays. Returns what it made, in order.
     ///
@@ -101,12 +115,7 @@ impl Layout {
     /// [`ProjectError`]: the project's own folder is not there, something cannot be made, or something else, a link for
     /// example, stands in its place.
     pub fn bootstrap(&self) -> Result<Vec<PathBuf>, ProjectError> {
-        let no_root = |reason: String| ProjectError::NoRoot { root: self.root.clone(), reason };
-        match fs::metadata(&self.root) {
-            Ok(metadata) if metadata.is_dir() => {}
-            Ok(_) => return Err(no_root("it is a file, not a folder".into())),
-            Err(error) => return Err(no_root(why_unreadable(&error))),
-        }
+        self.check_root()?;
         let folders = [
             self.dir(),
             self.knowledge(),
@@ -137,6 +146,19 @@ impl Layout {
             note(self.permissions(), files::create(&self.permissions(), nothing.as_bytes()))?;
         }
         Ok(made)
+    }
+}
+
+impl Layout {
+    fn check_root(&self) -> Result<(), ProjectError> {
+        let no_root = |reason: String| ProjectError::NoRoot { root: self.root.clone(), reason };
+        // The folder that we are in has no name.
+        let root = if self.root.as_os_str().is_empty() { Path::new(".") } else { &self.root };
+        match fs::metadata(root) {
+            Ok(metadata) if metadata.is_dir() => Ok(()),
+            Ok(_) => Err(no_root("it is a file, not a folder".into())),
+            Err(error) => Err(no_root(why_unreadable(&error))),
+        }
     }
 }
 

@@ -86,6 +86,7 @@ async fn every_prefix_of_what_was_written_down_goes_on_to_the_same_end() {
     let all_sent = counted(&outside);
     assert!(all_sent.values().all(|times| *times == 1), "{all_sent:?}");
     assert!(records.len() > 150, "{}", records.len());
+    assert!(end.contains("pending_question") && end.contains("\"answer\":\"42\""), "somebody asks: {end}");
 
     let mut ever_interrupted = 0;
     for cut in 0..=records.len() {

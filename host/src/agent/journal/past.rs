@@ -8,7 +8,7 @@ use super::{BoardTask, CallId, Delegated, EffectMemory, Ended, ErrandId, Record}
 use crate::{
     agent::{Answer, Ending, RunError, delegate::Entry},
     capability::{Account, Spent, Usd},
-    chat::{Change, Chat, EditError, Message, StopReason, ToolResult, Usage},
+    chat::{Change, Chat, EditError, Message, StopReason, ToolResult, Usage, Written},
     model::{Completion, Ledger},
     state::{BlackboardChange, Task},
     tool::Control,
@@ -152,6 +152,11 @@ impl Past {
     /// Whether a run that a person started has not ended.
     pub fn is_unfinished(&self) -> bool {
         self.main().is_some_and(|run| run.ended.is_none())
+    }
+
+    /// Whether the newest run that a person started has ended without an answer.
+    pub fn has_failed(&self) -> bool {
+        matches!(self.ended(), Some(Ended::Failed { .. }))
     }
 
     /// How the newest run that a person started has ended; none if it has not.
@@ -343,7 +348,7 @@ impl RunPast {
             Record::Turn { iteration, changes, effects, elapsed } => {
                 self.input = Some(Vec::new());
                 (self.iterations, self.elapsed, self.at) = (iteration.saturating_add(1), elapsed, Where::Model);
-                self.change(changes);
+                self.change(changes)?;
                 self.remember(effects);
                 self.hidden = self.effects.iter().flat_map(|effect| effect.hidden.iter().cloned()).collect();
                 self.calls.clear();
@@ -353,13 +358,13 @@ impl RunPast {
                 self.last_usage = Some(usage);
                 self.model_time = self.model_time.saturating_add(took);
                 self.at = Where::Reply { stop, silent, looked: false };
-                self.change(changes);
+                self.change(changes)?;
             }
             Record::Looked { changes, effects } => {
                 if let Where::Reply { looked, .. } = &mut self.at {
                     *looked = true;
                 }
-                self.change(changes);
+                self.change(changes)?;
                 self.remember(effects);
             }
             Record::CallBegan { call, .. } => self.calls.entry(call).or_default().began = true,
@@ -375,14 +380,14 @@ impl RunPast {
                 self.input = input.or(self.input.take());
             }
             Record::Retried { level, attempt, state, input, changes } => {
-                self.change(changes);
+                self.change(changes)?;
                 self.passed.truncate(level + 1);
                 let passed = self.passed.get_mut(level).ok_or("a middleware repeats that was never passed")?;
                 (passed.attempt, passed.state) = (attempt, state);
                 (self.input, self.at) = (Some(input), Where::Turn);
             }
             Record::WentOn { input, changes } => {
-                self.change(changes);
+                self.change(changes)?;
                 self.passed.clear();
                 self.read(&input);
                 (self.input, self.at) = (Some(input), Where::Turn);
@@ -399,7 +404,7 @@ impl RunPast {
                 parking.answered_by = Some(by);
             }
             Record::Ended { changes, outcome, account, .. } => {
-                self.change(changes);
+                self.change(changes)?;
                 self.ended = Some((outcome, account));
             }
             Record::Wasted { .. } => {}
@@ -414,7 +419,16 @@ impl RunPast {
         Ok(())
     }
 
-    fn change(&mut self, changes: Vec<Change>) {
+    fn change(&mut self, mut changes: Vec<Change>) -> Result<(), String> {
+        for change in &mut changes {
+            if let Change::Answered { id, group, call } = change {
+                let known = self.calls.get(call).and_then(|call| call.ended.as_ref());
+                let (result, _) = known.ok_or_else(|| format!("the result of call `{call}` was not written down"))?;
+                let (id, group) = (*id, Some(*group));
+                let message = Arc::new(Message::results(vec![result.clone()]));
+                *change = Change::Added(Written { id, group, note: false, edited: false, message });
+            }
+        }
         let added = changes.iter().filter_map(|change| match change {
             Change::Added(written) => Some(Message::clone(&written.message)),
             Change::Waits(message) => Some(Message::clone(message)),
@@ -423,6 +437,7 @@ impl RunPast {
         self.read(&added.collect::<Vec<_>>());
         self.changes.extend(changes);
         self.asked.clear();
+        Ok(())
     }
 
     /// These messages wait in the inbox no more.

@@ -1,0 +1,161 @@
+//! Sessions: where the runs of an agent are written down, and from where they go on.
+
+use std::{path::Path, sync::Arc};
+
+use super::{App, Shared};
+use crate::{
+    agent::{Agent, Crew, journal::Past},
+    chat::Chat,
+    config::AgentConfig,
+    error::{ErrorKind, Report},
+    project::Layout,
+    session::{self, Digest, Disk, New, Opened, Opening, Part, PartKind, SessionError, Store},
+};
+
+/// Whether and where a run is written down.
+#[derive(Debug, Clone, Default)]
+pub enum Recording {
+    /// Nowhere.
+    #[default]
+    Off,
+    /// In a new session.
+    New {
+        /// Its name; made up if there is none.
+        id: Option<String>,
+        /// What it is about.
+        title: String,
+        /// The session whose tasks and answers it is told of.
+        follows: Option<String>,
+    },
+    /// In a session that is there.
+    Existing {
+        /// Its name, or how that begins.
+        id: String,
+        /// Whether a damaged one is used up to the damage.
+        up_to_damage: bool,
+    },
+}
+
+/// A session that runs are written down in.
+pub struct Session {
+    /// Its journal.
+    pub journal: Arc<session::Session>,
+    /// The person's conversation.
+    pub chat: Chat,
+    /// Whether a run was interrupted, which [`Agent::resume`] goes on with.
+    pub is_unfinished: bool,
+    /// Whether the last run has ended without an answer.
+    pub has_failed: bool,
+    /// What has changed since it was last gone on with.
+    pub changed: Vec<String>,
+    /// What was left out.
+    pub warnings: Vec<String>,
+    /// What the session that it follows was about, for the agent.
+    pub summary: Option<String>,
+}
+
+impl App {
+    /// The sessions of this project.
+    pub fn sessions(&self) -> Store {
+        sessions(&self.config.root)
+    }
+
+    /// Has what a crew does written down, and takes up what was written down before.
+    pub(super) fn record(
+        &self,
+        recording: Recording,
+        (agent, crew): (&Agent, Crew),
+        made: &[&AgentConfig],
+        shared: &Shared,
+    ) -> Result<(Crew, Option<Session>), Report> {
+        let report = |error: SessionError| error.report();
+        let (store, parts) = (self.sessions(), self.parts(agent, made));
+        let (crew, session) = match recording {
+            Recording::Off => return Ok((crew, None)),
+            Recording::New { id, title, follows } => {
+                Layout::new(&self.config.root).make_local().map_err(|error| error.report())?;
+                let follows = follows.map(|id| store.resolve(&id)).transpose().map_err(report)?;
+                let summary = follows.as_ref().map(|id| store.recall(id)).transpose().map_err(report)?;
+                let (name, model) = (agent.name.to_string(), agent.completer.info().model.clone());
+                let new = New { id, agent: name, model, title, follows, parts };
+                let journal = Arc::new(store.create(new).map_err(report)?);
+                let crew = crew.with_recorder(journal.clone());
+                let session = Session {
+                    journal,
+                    chat: Chat::recorded(),
+                    is_unfinished: false,
+                    has_failed: false,
+                    changed: Vec::new(),
+                    warnings: Vec::new(),
+                    summary,
+                };
+                (crew, session)
+            }
+            Recording::Existing { id, up_to_damage } => {
+                let opened = store.open(&id, Opening { up_to_damage, parts: parts.clone() }).map_err(report)?;
+                let Opened { session: journal, records, parts: before, mut warnings } = opened;
+                let unfit = |cause: String| {
+                    Report::new(ErrorKind::Run, format!("the session `{}` cannot be gone on with", journal.id()))
+                        .cause(cause)
+                        .hint("`shelly-host session fork ID --at STEP` makes one of what was before")
+                };
+                let past = Past::of(records).map_err(|error| unfit(error.to_string()))?;
+                let chat = past.chat().map_err(|error| unfit(error.to_string()))?;
+                warnings.extend(shared.restore(&past).map_err(|error| unfit(error.to_string()))?);
+                let (is_unfinished, has_failed) = (past.is_unfinished(), past.has_failed());
+                let journal = Arc::new(journal);
+                let crew = crew.resuming(journal.clone(), past, &chat);
+                let changed = changes(&before, &parts);
+                let session = Session { journal, chat, is_unfinished, has_failed, changed, warnings, summary: None };
+                (crew, session)
+            }
+        };
+        shared.record(&crew);
+        Ok((crew, Some(session)))
+    }
+
+    /// What agents are made of, so that a change of it can be told.
+    fn parts(&self, agent: &Agent, made: &[&AgentConfig]) -> Vec<Part> {
+        let part = |kind, name: &str, content: &[u8]| Part { kind, name: name.into(), digest: Digest::of(content) };
+        let agents = made.iter().map(|agent| part(PartKind::Agent, &agent.name, format!("{agent:?}").as_bytes()));
+        let used = made.iter().flat_map(|agent| agent.plugins.keys());
+        let provider = self.config.providers.iter().filter_map(|provider| provider.plugin.as_ref());
+        let mut plugins: Vec<_> = used.chain(provider).collect();
+        plugins.sort_unstable();
+        plugins.dedup();
+        let plugin = |id: &&String| {
+            let package = self.catalog.get(id)?.ok()?;
+            Some(Part { kind: PartKind::Plugin, name: id.to_string(), digest: Digest(package.digest.bytes()) })
+        };
+        let model = &agent.completer.info().model;
+        let model = part(PartKind::Model, model, model.as_bytes());
+        agents.chain(plugins.iter().filter_map(plugin)).chain([model]).collect()
+    }
+}
+
+/// The sessions of the project in this folder.
+pub fn sessions(root: &Path) -> Store {
+    let options = session::Options { root: Some(root.to_owned()), ..session::Options::default() };
+    Store::new(Arc::new(Disk), Layout::new(root).sessions(), options)
+}
+
+/// What is not as it was, in words.
+fn changes(before: &[Part], now: &[Part]) -> Vec<String> {
+    let kind = |part: &Part| match part.kind {
+        PartKind::Agent => "agent",
+        PartKind::Plugin => "plugin",
+        PartKind::Config => "config",
+        PartKind::Model => "model",
+    };
+    let find = |parts: &[Part], part: &Part| {
+        parts.iter().find(|there| there.kind == part.kind && there.name == part.name).map(|there| there.digest)
+    };
+    let gone = before.iter().filter(|part| find(now, part).is_none());
+    let gone = gone.map(|part| format!("{} `{}` is not used any more", kind(part), part.name));
+    let other = now.iter().filter_map(|part| match find(before, part) {
+        None => Some(format!("{} `{}` is new", kind(part), part.name)),
+        Some(digest) if digest != part.digest => Some(format!("{} `{}` has changed", kind(part), part.name)),
+        Some(_) => None,
+    });
+    gone.chain(other).collect()
+}

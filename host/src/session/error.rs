@@ -1,0 +1,94 @@
+use std::{io, path::PathBuf};
+
+use super::format::VERSION;
+use crate::error::{ErrorKind, Report, without_number};
+
+/// Why sessions cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
+pub enum SessionError {
+    /// No session has this name, and none begins with it.
+    #[error("there is no session `{given}`")]
+    NotFound { given: String },
+    /// Several sessions begin with what was given. `some` of them.
+    #[error("several sessions begin with `{given}`")]
+    Ambiguous { given: String, some: Vec<String> },
+    /// A name that no session can have.
+    #[error("`{given}` cannot be the name of a session")]
+    BadName { given: String },
+    /// There is one of this name.
+    #[error("there is a session `{id}`")]
+    Exists { id: String },
+    /// Another process writes to it, or this one does.
+    #[error("the session `{id}` is in use")]
+    InUse { id: String },
+    /// Another release wrote it, whose format is not known here.
+    #[error("{} needs a newer shelly-host: its format is {version}, and this one reads up to {VERSION}", path.display())]
+    Newer { path: PathBuf, version: u64 },
+    /// Something in it is not what was written. `line` counts from 1, `byte` is where that line begins.
+    #[error("{} is damaged at line {line}, byte {byte}", path.display())]
+    Damaged { path: PathBuf, line: u64, byte: u64, reason: String },
+    /// There is no such line: the last one has the number `last`.
+    #[error("the session `{id}` has no line {at}")]
+    NoLine { id: String, at: u64, last: u64 },
+    /// No more sessions may be made.
+    #[error("there are {there} sessions, and no more than {most} may be kept")]
+    TooMany { there: usize, most: usize },
+    /// The sessions fill what they may fill.
+    #[error("all sessions take {there} bytes, and no more than {most} may be used")]
+    TooLarge { there: u64, most: u64 },
+    /// A link, or something else that was not expected, stands in the place of a file or a folder.
+    #[error("{} is not what it should be", path.display())]
+    NotOurs { path: PathBuf, reason: String },
+    /// The disk says no. `doing` is what was tried, such as `read`.
+    #[error("cannot {doing} {}", path.display())]
+    Disk { doing: &'static str, path: PathBuf, error: io::Error },
+}
+
+impl SessionError {
+    /// As a person reads it.
+    pub fn report(&self) -> Report {
+        let kind = match self {
+            Self::Disk { .. } | Self::Damaged { .. } => ErrorKind::Run,
+            _ => ErrorKind::Usage,
+        };
+        let report = Report::new(kind, self.to_string());
+        match self {
+            Self::NotFound { .. } => report.hint("`shelly-host session list` shows those that there are"),
+            Self::Ambiguous { some, .. } => {
+                report.cause(format!("such as {}", some.join(", "))).hint("write more of its name")
+            }
+            Self::BadName { .. } => report
+                .cause("a name has 1 to 64 of A-Z a-z 0-9 . _ - and begins with none of . and -")
+                .hint("choose another name"),
+            Self::Exists { .. } => report.hint("resume it, or choose another name"),
+            Self::InUse { id } => report
+                .cause("a process writes to it")
+                .hint(format!("wait until it has ended, or go on with a copy: `shelly-host session fork {id}`")),
+            Self::Newer { .. } => report.hint("update shelly-host; nothing was changed"),
+            Self::Damaged { reason, .. } => {
+                report.cause(reason).hint("it can be opened up to there; what follows is kept in a copy beside it")
+            }
+            Self::NoLine { last, .. } => report.hint(format!("its lines are 1 to {last}")),
+            Self::TooMany { .. } | Self::TooLarge { .. } => {
+                report.hint("remove some: `shelly-host session prune --dry-run` shows which")
+            }
+            Self::NotOurs { reason, .. } => report.cause(reason).hint("remove what stands there, if it is not yours"),
+            Self::Disk { error, .. } => {
+                let report = report.cause(without_number(&error.to_string()));
+                match error.kind() {
+                    io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                        report.hint("free space: `shelly-host session prune --dry-run` shows what could go")
+                    }
+                    _ => report.hint("check who may read and write there"),
+                }
+            }
+        }
+    }
+}
+
+/// Makes errors of the disk.
+pub(super) fn disk(doing: &'static str, path: &std::path::Path) -> impl FnOnce(io::Error) -> SessionError {
+    let path = path.to_owned();
+    move |error| SessionError::Disk { doing, path, error }
+}

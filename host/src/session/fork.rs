@@ -1,0 +1,96 @@
+use std::{collections::HashSet, io, path::Path, sync::Arc, time::SystemTime};
+
+use super::{
+    Digest, Fork, Header, Journal, Kind, SessionError, Store,
+    error::disk,
+    writer::{ATTACHMENTS, JOURNAL},
+};
+
+impl Store {
+    /// Copies a session up to a line, that one included, or all of it; somebody may write to it. Returns the copy's name.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError`]: there is no such session or line, it is damaged before it, the disk says no.
+    pub fn fork(&self, given: &str, at: Option<u64>) -> Result<String, SessionError> {
+        let from = self.resolve(given)?;
+        let last = self.last_of(&from, at)?;
+        let made = self.make(None, |folder, id| {
+            let mut journal = Journal::open(Arc::clone(&self.storage), self.folder.join(&from))?;
+            let header = Header {
+                id: id.to_owned(),
+                created: SystemTime::now(),
+                host: env!("CARGO_PKG_VERSION").into(),
+                forked_from: Some(Fork { id: from.clone(), at: last }),
+                ..journal.header().clone()
+            };
+            let end = self.write_header(folder, &header)?;
+            self.copy_lines(&mut journal, last, folder, end)
+        })?;
+        Ok(made.id)
+    }
+
+    /// The number of the last line that is copied.
+    fn last_of(&self, id: &str, at: Option<u64>) -> Result<u64, SessionError> {
+        let mut journal = Journal::open(Arc::clone(&self.storage), self.folder.join(id))?;
+        while at.is_none_or(|at| at == 0 || journal.line() < at) {
+            if journal.next_checked()?.is_none() {
+                break;
+            }
+        }
+        let last = journal.line();
+        match at {
+            Some(at) if at == 0 || at > last => Err(SessionError::NoLine { id: id.to_owned(), at, last }),
+            _ => Ok(last),
+        }
+    }
+
+    /// Copies lines as they are: their numbers and checksums hold in the copy too.
+    fn copy_lines(&self, journal: &mut Journal, last: u64, folder: &Path, mut end: u64) -> Result<(), SessionError> {
+        const AT_ONCE: usize = 1 << 20;
+        let path = folder.join(JOURNAL);
+        let file = self.storage.open(&path).map_err(disk("write", &path))?;
+        let (mut lines, mut copied) = (Vec::new(), HashSet::new());
+        while journal.line() < last {
+            let Some(line) = journal.next_checked()? else { break };
+            for reference in line.attached.values() {
+                if copied.insert(reference.digest) {
+                    self.copy_attachment(journal, (line.n, line.start), &reference.digest, folder)?;
+                }
+            }
+            lines.extend_from_slice(line.text.as_bytes());
+            lines.push(b'\n');
+            if lines.len() >= AT_ONCE || journal.line() == last {
+                file.write_all_at(&lines, end).map_err(disk("write", &path))?;
+                end += lines.len() as u64;
+                lines.clear();
+            }
+        }
+        file.sync().map_err(disk("write", &path))
+    }
+
+    /// Gives the same file a second name, or copies it where that cannot be.
+    fn copy_attachment(
+        &self,
+        journal: &Journal,
+        (line, byte): (u64, u64),
+        digest: &Digest,
+        folder: &Path,
+    ) -> Result<(), SessionError> {
+        let from = journal.path().with_file_name(ATTACHMENTS).join(digest.hex());
+        let to = folder.join(ATTACHMENTS).join(digest.hex());
+        let damaged = |reason: String| SessionError::Damaged { path: journal.path(), line, byte, reason };
+        match self.storage.entry(&from) {
+            Ok(entry) if entry.kind == Kind::File => {}
+            Ok(_) => return Err(damaged(format!("its attachment {digest} is no file"))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(damaged(format!("its attachment {digest} is missing")));
+            }
+            Err(error) => return Err(disk("read", &from)(error)),
+        }
+        match self.storage.link(&from, &to) {
+            Ok(()) => Ok(()),
+            Err(_) => self.copy(&from, &to),
+        }
+    }
+}

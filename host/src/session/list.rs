@@ -1,0 +1,178 @@
+use std::{collections::BTreeMap, io, time::SystemTime};
+
+use serde::{Deserialize, de::IgnoredAny};
+
+use super::{
+    Header, Kind, SessionError, Store, StoredFile,
+    error::disk,
+    format::{Envelope, checked},
+    reader,
+    writer::{ATTACHMENTS, JOURNAL, LOCK},
+};
+use crate::{error::without_number, limits};
+
+/// A session in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Summary {
+    /// Its name.
+    pub id: String,
+    /// When something was last written.
+    pub modified: SystemTime,
+    /// Bytes of its journal, without attachments.
+    pub journal_bytes: u64,
+    /// Whether somebody writes to it.
+    pub in_use: bool,
+    /// What is in it, or why that cannot be told.
+    pub content: Result<(Header, Status), String>,
+}
+
+/// How far the last run that a person started has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// No run has begun.
+    Empty,
+    /// It is under way, or was interrupted.
+    Unfinished,
+    /// It ended with an answer.
+    Finished,
+    /// It ended without one.
+    Failed,
+}
+
+/// What the sessions take.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// How many there are.
+    pub sessions: usize,
+    /// Their bytes, attachments included. What several sessions share is counted for each.
+    pub bytes: u64,
+}
+
+/// A session's name and what the system says of its journal.
+pub(super) struct Found {
+    pub id: String,
+    pub modified: SystemTime,
+    pub journal_bytes: u64,
+}
+
+impl Store {
+    /// The newest sessions, at most `most`, the newest first. Of each the beginning and the end are read, no more.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError`]: the folder cannot be read. A session that cannot be read is in the list and says so.
+    pub fn list(&self, most: usize) -> Result<Vec<Summary>, SessionError> {
+        let newest = self.newest()?;
+        Ok(newest.into_iter().take(most).map(|found| self.summary(found)).collect())
+    }
+
+    /// What the sessions take.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError`]: the disk says no.
+    pub fn usage(&self) -> Result<Usage, SessionError> {
+        let mut usage = Usage::default();
+        for id in self.names()? {
+            usage.sessions += 1;
+            usage.bytes += self.bytes_of(&id)?;
+        }
+        Ok(usage)
+    }
+
+    /// All sessions, the newest first.
+    pub(super) fn newest(&self) -> Result<Vec<Found>, SessionError> {
+        let mut all = Vec::new();
+        for id in self.names()? {
+            let path = self.folder.join(&id).join(JOURNAL);
+            match self.storage.entry(&path) {
+                Ok(entry) if entry.kind == Kind::File => {
+                    all.push(Found { id, modified: entry.modified, journal_bytes: entry.len });
+                }
+                // Something else has a folder here, or it was removed in this moment.
+                Ok(_) => {}
+                Err(error) if is_absent(&error) => {}
+                Err(error) => return Err(disk("read", &path)(error)),
+            }
+        }
+        all.sort_by(|a, b| (b.modified, &b.id).cmp(&(a.modified, &a.id)));
+        Ok(all)
+    }
+
+    fn summary(&self, found: Found) -> Summary {
+        let Found { id, modified, journal_bytes } = found;
+        let path = self.folder.join(&id).join(JOURNAL);
+        let content = self.storage.open(&path).map_err(disk("read", &path)).and_then(|file| {
+            let (mut header, start) = reader::header(&*file, &path)?;
+            header.id.clone_from(&id);
+            let status = status(&*file, start).map_err(disk("read", &path))?;
+            Ok((header, status))
+        });
+        let content = content.map_err(|error| without_number(&error.report().to_string()));
+        Summary { in_use: self.is_in_use(&id), id, modified, journal_bytes, content }
+    }
+
+    /// Whether somebody writes to a session. What cannot be told is no.
+    pub(super) fn is_in_use(&self, id: &str) -> bool {
+        let lock = self.storage.open(&self.folder.join(id).join(LOCK));
+        lock.and_then(|lock| lock.try_lock()).is_ok_and(|free| !free)
+    }
+
+    /// Bytes of a session.
+    pub(super) fn bytes_of(&self, id: &str) -> Result<u64, SessionError> {
+        let folder = self.folder.join(id);
+        let mut bytes = 0;
+        for folder in [folder.join(ATTACHMENTS), folder] {
+            match self.storage.entries(&folder, limits::SESSION_FILES) {
+                Ok(entries) => {
+                    bytes +=
+                        entries.iter().filter(|entry| entry.kind == Kind::File).map(|entry| entry.len).sum::<u64>();
+                }
+                Err(error) if is_absent(&error) => {}
+                Err(error) => return Err(disk("read", &folder)(error)),
+            }
+        }
+        Ok(bytes)
+    }
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+/// How far the session has come, by the end of its journal, whose header ends at `start`.
+fn status(file: &dyn StoredFile, start: u64) -> io::Result<Status> {
+    let end = file.len()?;
+    // Once more with a longer piece if nothing was found: the end of a run is one of the longer lines.
+    for most in [limits::SESSION_TAIL_BYTES, 16 * limits::SESSION_TAIL_BYTES] {
+        let from = end.saturating_sub(most as u64).max(start);
+        let mut tail = vec![0; usize::try_from(end.saturating_sub(from)).unwrap_or_default()];
+        let read = file.read_full_at(&mut tail, from)?;
+        let last = tail[..read].rsplit(|byte| *byte == b'\n').find_map(of_line);
+        match last {
+            Some(status) => return Ok(status),
+            None if from == start => return Ok(Status::Empty),
+            None => {}
+        }
+    }
+    Ok(Status::Unfinished)
+}
+
+/// What a line tells, if it is the beginning or the end of a run that a person started.
+fn of_line(line: &[u8]) -> Option<Status> {
+    #[derive(Deserialize)]
+    struct Ended {
+        outcome: BTreeMap<String, IgnoredAny>,
+    }
+    // Most lines are not parsed.
+    memchr::memmem::find(line, b"\"top\":true")?;
+    let text = checked(line).ok()?;
+    let envelope: Envelope<'_> = serde_json::from_str(text).ok().filter(|envelope: &Envelope<'_>| envelope.top)?;
+    match &*envelope.kind {
+        "ended" => {
+            let Ended { outcome } = serde_json::from_str(text).ok()?;
+            Some(if outcome.contains_key("failed") { Status::Failed } else { Status::Finished })
+        }
+        _ => Some(Status::Unfinished),
+    }
+}

@@ -1,0 +1,129 @@
+use std::time::{Duration, SystemTime};
+
+use super::{
+    SessionError, Store,
+    error::disk,
+    list::Found,
+    storage::remove_all,
+    store::{GONE, NEW},
+};
+use crate::limits;
+
+/// Which sessions are to go. All that is absent removes nothing.
+#[derive(Debug, Clone, Default)]
+pub struct Policy {
+    /// The newest, which stay in any case. Alone: all others go.
+    pub keep: Option<usize>,
+    /// Those that were not written to for so long go.
+    pub older_than: Option<Duration>,
+    /// The oldest go until all take at most so many bytes.
+    pub most_bytes: Option<u64>,
+    /// Nothing is removed: it is only told what would be.
+    pub dry_run: bool,
+}
+
+/// What was removed, or would be.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Pruned {
+    /// Sessions and their bytes, the oldest first.
+    pub removed: Vec<(String, u64)>,
+    /// The bytes of all of them.
+    pub freed: u64,
+    /// Sessions that would have gone and are in use.
+    pub in_use: Vec<String>,
+}
+
+impl Store {
+    /// Removes a session that nobody uses, and returns its name and the bytes that it took.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError`]: there is none, it is in use, the disk says no.
+    pub fn remove(&self, given: &str) -> Result<(String, u64), SessionError> {
+        let id = self.resolve(given)?;
+        let bytes = self.bytes_of(&id)?;
+        match self.remove_unused(&id)? {
+            true => Ok((id, bytes)),
+            false => Err(SessionError::InUse { id }),
+        }
+    }
+
+    /// Removes sessions, never one that is in use, and what a crash left of some that were being made or removed.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError`]: the disk says no.
+    pub fn prune(&self, policy: &Policy) -> Result<Pruned, SessionError> {
+        let mut pruned = Pruned::default();
+        if !policy.dry_run {
+            self.remove_leftovers()?;
+        }
+        for (id, bytes) in self.chosen(policy)? {
+            let is_free = match policy.dry_run {
+                true => !self.is_in_use(&id),
+                false => self.remove_unused(&id)?,
+            };
+            if is_free {
+                pruned.freed += bytes;
+                pruned.removed.push((id, bytes));
+            } else {
+                pruned.in_use.push(id);
+            }
+        }
+        Ok(pruned)
+    }
+
+    /// The sessions that are to go and their bytes, the oldest first.
+    fn chosen(&self, policy: &Policy) -> Result<Vec<(String, u64)>, SessionError> {
+        let Policy { keep, older_than, most_bytes, dry_run: _ } = *policy;
+        let now = SystemTime::now();
+        let is_old = |found: &Found| match older_than {
+            Some(age) => now.duration_since(found.modified).is_ok_and(|since| since >= age),
+            // `keep` alone removes all others, and `most_bytes` chooses by itself.
+            None => keep.is_some() && most_bytes.is_none(),
+        };
+        let mut all = Vec::new();
+        for (place, found) in self.newest()?.into_iter().enumerate() {
+            let bytes = self.bytes_of(&found.id)?;
+            let may_go = place >= keep.unwrap_or(0);
+            all.push((may_go && is_old(&found), may_go, found.id, bytes));
+        }
+        let mut left: u64 = all.iter().map(|(goes, _, _, bytes)| if *goes { 0 } else { *bytes }).sum();
+        let mut chosen = Vec::new();
+        for (goes, may_go, id, bytes) in all.into_iter().rev() {
+            let is_too_much = !goes && may_go && most_bytes.is_some_and(|most| left > most);
+            if is_too_much {
+                left -= bytes;
+            }
+            if goes || is_too_much {
+                chosen.push((id, bytes));
+            }
+        }
+        Ok(chosen)
+    }
+
+    /// Removes a session, if nobody uses it. It has no name any more before its first file goes.
+    fn remove_unused(&self, id: &str) -> Result<bool, SessionError> {
+        let Some(lock) = self.lock(id)? else { return Ok(false) };
+        let (folder, gone) = (self.folder.join(id), self.folder.join(format!("{GONE}{}", self.random(8)?)));
+        self.storage.rename(&folder, &gone).map_err(disk("remove", &folder))?;
+        drop(lock);
+        remove_all(&*self.storage, &gone, 2).map_err(disk("remove", &gone))?;
+        Ok(true)
+    }
+
+    /// Removes what a crash left.
+    fn remove_leftovers(&self) -> Result<(), SessionError> {
+        for name in self.all_names()? {
+            let path = self.folder.join(&name);
+            let is_old = || {
+                let age = self.storage.entry(&path).ok().and_then(|entry| entry.modified.elapsed().ok());
+                age.is_some_and(|age| age >= limits::SESSION_LEFTOVER_AGE) && !self.is_in_use(&name)
+            };
+            if name.starts_with(GONE) || (name.starts_with(NEW) && is_old()) {
+                remove_all(&*self.storage, &path, 2).map_err(disk("remove", &path))?;
+            }
+        }
+        Ok(())
+    }
+}

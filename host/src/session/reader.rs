@@ -1,0 +1,286 @@
+use std::{
+    collections::BTreeMap,
+    fmt, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use super::{
+    Digest, Header, Kind, Part, SessionError, Storage, StoredFile,
+    attachments::restore,
+    error::disk,
+    format::{Envelope, NoHeader, OPENED, Own, Reference, checked, read_header},
+    writer::{ATTACHMENTS, JOURNAL},
+};
+use crate::{agent::journal::Record, limits};
+
+/// A journal that is being read, line by line. A last line that was cut off is left out, with a warning. After an error
+/// there is nothing more.
+pub struct Journal {
+    storage: Arc<dyn Storage>,
+    folder: PathBuf,
+    file: Box<dyn StoredFile>,
+    header: Header,
+    /// What was read and not looked at, and where in the file its end is.
+    buffer: Vec<u8>,
+    looked_at: usize,
+    read_to: u64,
+    /// The last line that was looked at.
+    n: u64,
+    warnings: Vec<String>,
+    is_done: bool,
+}
+
+/// A line of a journal.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Line {
+    /// Its number, from 2 on: the header is line 1.
+    pub n: u64,
+    /// When it was written, in milliseconds since 1970.
+    pub t: u64,
+    /// The run that it is about; 0 is the session itself.
+    pub run: u64,
+    /// What it says.
+    pub what: What,
+}
+
+/// What a line says.
+#[derive(Debug, Clone, PartialEq)]
+pub enum What {
+    /// Something happened in a run.
+    Record(Record),
+    /// A process went on with the session.
+    Opened {
+        /// Its number.
+        pid: u32,
+        /// Its release.
+        host: String,
+        /// What it was run with.
+        parts: Vec<Part>,
+    },
+}
+
+/// A line that is what was written; what it says was not looked at.
+pub(super) struct Checked {
+    /// Where it begins.
+    pub start: u64,
+    /// Without its end.
+    pub text: String,
+    pub n: u64,
+    pub t: u64,
+    pub run: u64,
+    pub is_own: bool,
+    pub attached: BTreeMap<String, Reference>,
+}
+
+/// Bytes that are read at once.
+const CHUNK: usize = 256 << 10;
+
+impl Journal {
+    /// Opens the journal in this folder and reads its first line.
+    pub(super) fn open(storage: Arc<dyn Storage>, folder: PathBuf) -> Result<Self, SessionError> {
+        let path = folder.join(JOURNAL);
+        let file = storage.open(&path).map_err(disk("read", &path))?;
+        let (header, end) = header(&*file, &path)?;
+        Ok(Self {
+            storage,
+            folder,
+            file,
+            header,
+            buffer: Vec::new(),
+            looked_at: 0,
+            read_to: end,
+            n: 1,
+            warnings: Vec::new(),
+            is_done: false,
+        })
+    }
+
+    /// The first line.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// What was left out, once all lines are read.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    pub(super) fn path(&self) -> PathBuf {
+        self.folder.join(JOURNAL)
+    }
+
+    /// Where the next line begins: the end of all that is whole, once all lines are read.
+    pub(super) fn at(&self) -> u64 {
+        self.read_to - (self.buffer.len() - self.looked_at) as u64
+    }
+
+    /// The number of the last line that was read.
+    pub(super) fn line(&self) -> u64 {
+        self.n
+    }
+
+    pub(super) fn into_file(self) -> Box<dyn StoredFile> {
+        self.file
+    }
+
+    fn damaged(&self, line: u64, byte: u64, reason: impl Into<String>) -> SessionError {
+        SessionError::Damaged { path: self.path(), line, byte, reason: reason.into() }
+    }
+
+    /// The next line; none at the end.
+    pub(super) fn next_checked(&mut self) -> Result<Option<Checked>, SessionError> {
+        if self.is_done {
+            return Ok(None);
+        }
+        let line = self.advance();
+        self.is_done = !matches!(line, Ok(Some(_)));
+        line
+    }
+
+    fn advance(&mut self) -> Result<Option<Checked>, SessionError> {
+        let (start, n) = (self.at(), self.n + 1);
+        let Some(length) = self.find_end()? else {
+            let rest = self.buffer.len() - self.looked_at;
+            if rest > 0 {
+                self.warnings.push(format!("line {n} was cut off after {rest} bytes, and is left out"));
+            }
+            return Ok(None);
+        };
+        if length > limits::SESSION_LINE_BYTES + limits::SESSION_HEADER_BYTES {
+            let most = limits::SESSION_LINE_BYTES;
+            return Err(self.damaged(n, start, format!("it has more than {most} bytes")));
+        }
+        let line = &self.buffer[self.looked_at..self.looked_at + length];
+        let text = match checked(line) {
+            Ok(text) => text.to_owned(),
+            Err(reason) => {
+                let end = start + length as u64 + 1;
+                // Of the last line alone it can be that not all of it came to the disk.
+                if self.file.len().map_err(disk("read", &self.path()))? > end {
+                    return Err(self.damaged(n, start, reason));
+                }
+                self.warnings.push(format!("line {n}, the last one, is not whole and is left out: {reason}"));
+                return Ok(None);
+            }
+        };
+        let envelope: Envelope<'_> = serde_json::from_str(&text)
+            .map_err(|error| self.damaged(n, start, format!("it is no line of a session: {error}")))?;
+        if envelope.n != n {
+            return Err(self.damaged(n, start, format!("it says that it is line {}", envelope.n)));
+        }
+        let Envelope { t, run, ref kind, .. } = envelope;
+        let is_own = kind == OPENED;
+        let attached = envelope.attached;
+        self.looked_at += length + 1;
+        self.n = n;
+        Ok(Some(Checked { start, text, n, t, run, is_own, attached }))
+    }
+
+    /// The length of the next line, without its end, which is in the buffer then; none if the file ends before that.
+    fn find_end(&mut self) -> Result<Option<usize>, SessionError> {
+        let most = limits::SESSION_LINE_BYTES + limits::SESSION_HEADER_BYTES;
+        let mut searched = 0;
+        loop {
+            let there = &self.buffer[self.looked_at..];
+            if let Some(found) = memchr::memchr(b'\n', &there[searched..]) {
+                return Ok(Some(searched + found));
+            }
+            searched = there.len();
+            if searched > most {
+                return Ok(Some(searched));
+            }
+            self.buffer.drain(..self.looked_at);
+            self.looked_at = 0;
+            let old = self.buffer.len();
+            self.buffer.resize(old + CHUNK, 0);
+            let read = self.file.read_full_at(&mut self.buffer[old..], self.read_to);
+            let read = read.map_err(disk("read", &self.folder.join(JOURNAL)))?;
+            self.buffer.truncate(old + read);
+            self.read_to += read as u64;
+            if read == 0 {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// What a line says, with its attachments.
+    pub(super) fn understood(&self, line: Checked) -> Result<Line, SessionError> {
+        let Checked { start, ref text, n, t, run, is_own, ref attached, .. } = line;
+        let wrong = |reason: String| self.damaged(n, start, reason);
+        let whole = match attached.is_empty() {
+            true => None,
+            false => Some(restore(text, attached, |digest| self.attachment(digest, &wrong), wrong)?),
+        };
+        let text = whole.as_ref().unwrap_or(text);
+        let unreadable = |error: serde_json::Error| wrong(format!("it is no record: {error}"));
+        let what = match is_own {
+            true => {
+                let Own::Opened { pid, host, parts } = serde_json::from_str(text).map_err(unreadable)?;
+                What::Opened { pid, host, parts }
+            }
+            false => What::Record(serde_json::from_str(text).map_err(unreadable)?),
+        };
+        Ok(Line { n, t, run, what })
+    }
+
+    fn attachment(&self, digest: &Digest, wrong: &impl Fn(String) -> SessionError) -> Result<Vec<u8>, SessionError> {
+        let path = self.folder.join(ATTACHMENTS).join(digest.hex());
+        match self.storage.entry(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(wrong(format!("its attachment {digest} is missing")));
+            }
+            Err(error) => return Err(disk("read", &path)(error)),
+            Ok(entry) if entry.kind != Kind::File || entry.len > limits::SESSION_RECORD_BYTES as u64 => {
+                return Err(wrong(format!("its attachment {digest} is no file of at most the bytes of a record")));
+            }
+            Ok(entry) => {
+                let mut bytes = vec![0; usize::try_from(entry.len).unwrap_or_default()];
+                let file = self.storage.open(&path).map_err(disk("read", &path))?;
+                let read = file.read_full_at(&mut bytes, 0).map_err(disk("read", &path))?;
+                bytes.truncate(read);
+                match Digest::of(&bytes) == *digest {
+                    true => Ok(bytes),
+                    false => Err(wrong(format!("its attachment {digest} is not what was written"))),
+                }
+            }
+        }
+    }
+}
+
+impl Iterator for Journal {
+    type Item = Result<Line, SessionError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let line = match self.next_checked() {
+            Ok(line) => line?,
+            Err(error) => return Some(Err(error)),
+        };
+        let line = self.understood(line);
+        self.is_done = line.is_err();
+        Some(line)
+    }
+}
+
+/// The first line of a journal, and where the second one begins.
+pub(super) fn header(file: &dyn StoredFile, path: &Path) -> Result<(Header, u64), SessionError> {
+    let mut buffer = vec![0; 4 << 10];
+    let mut read = file.read_full_at(&mut buffer, 0).map_err(disk("read", path))?;
+    if memchr::memchr(b'\n', &buffer[..read]).is_none() && read == buffer.len() {
+        buffer.resize(limits::SESSION_HEADER_BYTES, 0);
+        read += file.read_full_at(&mut buffer[read..], read as u64).map_err(disk("read", path))?;
+    }
+    let damaged = |reason: String| SessionError::Damaged { path: path.to_owned(), line: 1, byte: 0, reason };
+    let end = memchr::memchr(b'\n', &buffer[..read]).ok_or_else(|| damaged("the header has no end".into()))?;
+    match read_header(&buffer[..end]) {
+        Ok(header) => Ok((header, end as u64 + 1)),
+        Err(NoHeader::Newer(version)) => Err(SessionError::Newer { path: path.to_owned(), version }),
+        Err(NoHeader::Damaged(reason)) => Err(damaged(reason)),
+    }
+}
+
+impl fmt::Debug for Journal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Journal").field("folder", &self.folder).field("n", &self.n).finish_non_exhaustive()
+    }
+}

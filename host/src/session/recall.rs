@@ -1,0 +1,47 @@
+use super::{SessionError, Store, What};
+use crate::{
+    agent::journal::{Ended, Record},
+    chat::Message,
+    error::cut,
+    limits,
+};
+
+impl Store {
+    /// What was asked in a session and what was answered, in short: for an agent that is to build on it.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError`]: there is none, it is damaged, the disk says no.
+    pub fn recall(&self, given: &str) -> Result<String, SessionError> {
+        let mut journal = self.read(given)?;
+        let mut said: Vec<String> = Vec::new();
+        let mut top = std::collections::HashSet::new();
+        for line in &mut journal {
+            let line = line?;
+            let What::Record(record) = line.what else { continue };
+            match record {
+                Record::Began { errand: None, input, .. } => {
+                    top.insert(line.run);
+                    let tasks = input.iter().filter(|message| !message.is_note()).map(Message::text_content);
+                    said.extend(tasks.map(|task| format!("Task: {}", cut(task.trim(), limits::RECALLED_TASK_CHARS))));
+                }
+                Record::Ended { outcome, .. } if top.contains(&line.run) => {
+                    let answer = match &outcome {
+                        Ended::Answered { message }
+                        | Ended::Completed { message, .. }
+                        | Ended::HandedOver { message, .. } => message.text_content(),
+                        Ended::Failed { error, .. } => format!("none: {error}"),
+                    };
+                    said.push(format!("Answer: {}", cut(answer.trim(), limits::RECALLED_ANSWER_CHARS)));
+                }
+                _ => {}
+            }
+        }
+        // The newest matter most.
+        let (mut left, mut from) = (limits::RECALLED_CHARS, said.len());
+        while let Some(more) = from.checked_sub(1).map(|at| said[at].chars().count()).filter(|more| *more <= left) {
+            (left, from) = (left - more, from - 1);
+        }
+        Ok(said.split_off(from).join("\n\n"))
+    }
+}

@@ -1,0 +1,135 @@
+use super::{Line, SessionError, Store, What};
+use crate::{
+    agent::journal::Record,
+    chat::{Change, Message, Part, Role},
+    error::cut,
+    limits,
+};
+
+/// A message in which a text was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// The session.
+    pub id: String,
+    /// Its title.
+    pub title: String,
+    /// The line of its journal; 1 if it is the title alone.
+    pub n: u64,
+    /// The run; 0 for the title.
+    pub run: u64,
+    /// Who said it; none for the title.
+    pub role: Option<Role>,
+    /// What stands around it, in one line.
+    pub excerpt: String,
+}
+
+impl Store {
+    /// Messages and titles with this text, in whatever case, in the newest sessions first; at most `most`. Only the
+    /// first [`limits::SESSION_SEARCH_CHARS`] characters of the text are looked for.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError`]: the folder cannot be read. What is damaged is left out from there on.
+    pub fn search(&self, text: &str, most: usize) -> Result<Vec<Found>, SessionError> {
+        let wanted: Vec<char> = text.chars().take(limits::SESSION_SEARCH_CHARS).flat_map(char::to_lowercase).collect();
+        let mut all = Vec::new();
+        if wanted.is_empty() {
+            return Ok(all);
+        }
+        for session in self.newest()? {
+            let Ok(journal) = self.read(&session.id) else { continue };
+            let title = journal.header().title.clone();
+            let found = |n, run, role, excerpt| {
+                let (id, title) = (session.id.clone(), title.clone());
+                Found { id, title, n, run, role, excerpt }
+            };
+            all.extend(excerpt(&title, &wanted).map(|excerpt| found(1, 0, None, excerpt)));
+            for line in journal {
+                if all.len() >= most {
+                    all.truncate(most);
+                    return Ok(all);
+                }
+                let Ok(Line { n, run, what: What::Record(record), .. }) = line else { continue };
+                for message in messages(&record) {
+                    let mut texts = message.parts.iter().map(text_of);
+                    let hit = texts.find_map(|text| excerpt(&text, &wanted));
+                    all.extend(hit.map(|excerpt| found(n, run, Some(message.role), excerpt)));
+                }
+            }
+        }
+        all.truncate(most);
+        Ok(all)
+    }
+}
+
+/// The messages that came into a conversation.
+fn messages(record: &Record) -> Vec<&Message> {
+    let changes: &[Change] = match record {
+        Record::Turn { changes, .. }
+        | Record::Replied { changes, .. }
+        | Record::Looked { changes, .. }
+        | Record::Ended { changes, .. } => changes,
+        _ => &[],
+    };
+    let added = |change| -> Option<&Message> {
+        match change {
+            &Change::Added(ref written) => Some(&*written.message),
+            _ => None,
+        }
+    };
+    changes.iter().filter_map(added).collect()
+}
+
+fn text_of(part: &Part) -> String {
+    match part {
+        Part::Text(text) => text.clone(),
+        Part::Thinking(thinking) => thinking.text.clone(),
+        Part::ToolCall(call) => format!("{} {}", call.name, call.arguments),
+        Part::ToolResult(result) => result.text(),
+        Part::Media(media) => media.name.clone().unwrap_or_default(),
+        Part::Other(_) => String::new(),
+    }
+}
+
+/// What stands around the first place in which the characters, all small, stand in a text.
+fn excerpt(text: &str, wanted: &[char]) -> Option<String> {
+    let small = text.to_lowercase();
+    let at = small.find(&wanted.iter().collect::<String>())?;
+    // In small letters a text may have more or fewer characters: the place in the text is found by counting them.
+    let before = small[..at].chars().count();
+    let (mut passed, mut start) = (0, text.len());
+    for (place, c) in text.char_indices() {
+        if passed >= before {
+            start = place;
+            break;
+        }
+        passed += c.to_lowercase().count();
+    }
+    let around = limits::SESSION_EXCERPT_CHARS;
+    let from = text[..start].char_indices().rev().nth(around - 1).map_or(0, |(place, _)| place);
+    let lead = text[from..start].chars().count();
+    let rest = cut(&text[from..], lead + wanted.len() + around);
+    let line = rest.split_whitespace().collect::<Vec<_>>().join(" ");
+    Some(if from > 0 { format!("…{line}") } else { line })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_excerpt_shows_what_stands_around() {
+        let long = format!("{}Needle\n in{}", "ä".repeat(100), " ü".repeat(100));
+        let around = limits::SESSION_EXCERPT_CHARS;
+        for (text, wanted, shown) in [
+            ("a Needle\n  here", "needle", Some("a Needle here".to_owned())),
+            ("nothing", "needle", None),
+            ("İstanbul İs", "is", None),
+            ("İ İ İ ẞ Straße", "straße", Some("İ İ İ ẞ Straße".into())),
+            (&long, "needle", Some(format!("…{}Needle in{}…", "ä".repeat(around), " ü".repeat((around - 4) / 2)))),
+        ] {
+            let wanted: Vec<char> = wanted.chars().flat_map(char::to_lowercase).collect();
+            assert_eq!(excerpt(text, &wanted), shown, "{text}");
+        }
+    }
+}

@@ -1,0 +1,119 @@
+use std::{
+    collections::HashSet,
+    future::Future,
+    io,
+    path::{Path, PathBuf},
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+    thread,
+};
+
+use super::{
+    Header, Part, Secrets,
+    attachments::Body,
+    format::Own,
+    writer::{self, Place, Queue},
+};
+use crate::agent::journal::{Lost, Mark, Record, Recorder};
+
+/// A session that is open for writing: nobody else writes to it as long as it is there. When it is dropped, all that was
+/// written goes to the disk first.
+#[derive(Debug)]
+pub struct Session {
+    header: Header,
+    folder: PathBuf,
+    queue: Arc<Queue>,
+    secrets: Secrets,
+    /// Runs that a person started.
+    top: Mutex<HashSet<u64>>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Session {
+    /// Opens it, with its last line, the bytes of all of it, and those that it may have.
+    pub(super) fn start(
+        header: Header,
+        place: Place,
+        (last, total, most): (u64, u64, u64),
+        secrets: Secrets,
+        top: HashSet<u64>,
+    ) -> io::Result<Self> {
+        let folder = place.folder.clone();
+        let queue = Arc::new(Queue::new(last, total, most));
+        let for_thread = Arc::clone(&queue);
+        let thread = thread::Builder::new().name("journal".into()).spawn(move || writer::write(&for_thread, place))?;
+        Ok(Self { header, folder, queue, secrets, top: Mutex::new(top), thread: Some(thread) })
+    }
+
+    /// Its name.
+    pub fn id(&self) -> &str {
+        &self.header.id
+    }
+
+    /// The first line of its journal.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// Its folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Ends it: waits until all that was written would survive a loss of power. What is written later is refused.
+    ///
+    /// # Errors
+    ///
+    /// [`Lost`] if something could not be written.
+    pub async fn close(&self) -> Result<(), Lost> {
+        // What was refused before is lost too.
+        let lost = self.queue.lost().filter(|lost| lost.reason != CLOSED);
+        self.queue.close(CLOSED);
+        self.queue.kept(self.queue.last()).await?;
+        lost.map_or(Ok(()), Err)
+    }
+
+    pub(super) fn opened(&self, parts: Vec<Part>) {
+        let own = Own::Opened { pid: std::process::id(), host: env!("CARGO_PKG_VERSION").into(), parts };
+        self.queue.push(0, false, Body::own(&own));
+    }
+
+    /// Whether this begins or ends a run that a person started.
+    fn is_top(&self, run: u64, record: &Record) -> bool {
+        let top = || self.top.lock().unwrap_or_else(PoisonError::into_inner);
+        match record {
+            Record::Began { errand: None, .. } => {
+                top().insert(run);
+                true
+            }
+            Record::Ended { .. } => top().contains(&run),
+            _ => false,
+        }
+    }
+}
+
+const CLOSED: &str = "the session is closed";
+
+impl Recorder for Session {
+    fn write(&self, run: u64, record: &Record) -> Mark {
+        self.queue.push(run, self.is_top(run, record), Body::of(record, &self.secrets))
+    }
+
+    fn kept(&self, mark: Mark) -> Pin<Box<dyn Future<Output = Result<(), Lost>> + Send + '_>> {
+        Box::pin(self.queue.kept(mark))
+    }
+
+    fn lost(&self) -> Option<Lost> {
+        self.queue.lost()
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.queue.close(CLOSED);
+        if let Some(thread) = self.thread.take() {
+            // It has told those who wait, also if it crashed.
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,306 @@
+use std::{
+    fmt, fs, io,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+use crate::files;
+
+/// Every operation on the disk that sessions are made of. Whoever embeds the host may bring one of their own, and tests
+/// bring those that fail.
+///
+/// A path that a link stands in the place of is an error, in every operation but [`Storage::remove_file`], which removes
+/// the link. All of them block.
+pub trait Storage: Send + Sync + fmt::Debug {
+    /// Makes a folder that only its owner may look into, in one that is there; `false` if there is one.
+    fn create_folder(&self, path: &Path) -> io::Result<bool>;
+
+    /// Opens a file that is there.
+    fn open(&self, path: &Path) -> io::Result<Box<dyn StoredFile>>;
+
+    /// Opens a file to be written, and makes it if it is not there: only its owner may read it then.
+    fn open_or_create(&self, path: &Path) -> io::Result<Box<dyn StoredFile>>;
+
+    /// What stands in a folder, in any order: at most `most`. What goes away while it is read may be missing.
+    fn entries(&self, folder: &Path, most: usize) -> io::Result<Vec<Entry>>;
+
+    /// What stands there.
+    fn entry(&self, path: &Path) -> io::Result<Entry>;
+
+    /// Gives a file or a folder another name. A file of that name is replaced.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Gives a file a second name. Where that cannot be, an error: the file is copied then.
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Removes a file or a link.
+    fn remove_file(&self, path: &Path) -> io::Result<()>;
+
+    /// Removes an empty folder.
+    fn remove_folder(&self, path: &Path) -> io::Result<()>;
+
+    /// Returns once the names in a folder would survive a loss of power.
+    fn sync_folder(&self, path: &Path) -> io::Result<()>;
+}
+
+/// A file that is open.
+pub trait StoredFile: Send + Sync {
+    /// Its bytes.
+    fn len(&self) -> io::Result<u64>;
+
+    /// Whether it has none.
+    fn is_empty(&self) -> io::Result<bool> {
+        self.len().map(|len| len == 0)
+    }
+
+    /// Reads from a place on, and says how many bytes; fewer than there is room for are not the end, none are.
+    fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<usize>;
+
+    /// Writes to a place, and says how many bytes: may be fewer.
+    fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<usize>;
+
+    /// Cuts it.
+    fn truncate(&self, len: u64) -> io::Result<()>;
+
+    /// Returns once its bytes would survive a loss of power.
+    fn sync(&self) -> io::Result<()>;
+
+    /// Takes it for as long as it is open; `false` if somebody else has it, in this process or another.
+    fn try_lock(&self) -> io::Result<bool>;
+}
+
+impl dyn StoredFile + '_ {
+    /// Writes all of it.
+    pub(super) fn write_all_at(&self, mut bytes: &[u8], mut at: u64) -> io::Result<()> {
+        while !bytes.is_empty() {
+            match self.write_at(bytes, at) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => {
+                    bytes = &bytes[written..];
+                    at += written as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads until the buffer is full or the file ends, and says how many bytes.
+    pub(super) fn read_full_at(&self, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+        let mut read = 0;
+        while read < buffer.len() {
+            match self.read_at(&mut buffer[read..], at + read as u64) {
+                Ok(0) => break,
+                Ok(more) => read += more,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(read)
+    }
+}
+
+/// Something in a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its name, as far as that is UTF-8.
+    pub name: String,
+    /// What it is.
+    pub kind: Kind,
+    /// Bytes of a file.
+    pub len: u64,
+    /// When it was last changed.
+    pub modified: SystemTime,
+}
+
+/// What stands in a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A file.
+    File,
+    /// A folder.
+    Folder,
+    /// A link, a pipe, a device.
+    Other,
+}
+
+/// The file system.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Disk;
+
+impl Storage for Disk {
+    fn create_folder(&self, path: &Path) -> io::Result<bool> {
+        let is_new = files::create_folder(path)?;
+        #[cfg(unix)]
+        if is_new {
+            use std::os::unix::fs::PermissionsExt;
+            fs::set_permissions(path, fs::Permissions::from_mode(0o700))?;
+        }
+        Ok(is_new)
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Box<dyn StoredFile>> {
+        let writable = match file_there(path)? {
+            true => fs::OpenOptions::new().read(true).write(true).open(path),
+            false => Err(io::ErrorKind::NotFound.into()),
+        };
+        let file = match writable {
+            // A session that one may read and not write can be shown.
+            Err(error)
+                if matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem) =>
+            {
+                fs::File::open(path)?
+            }
+            file => file?,
+        };
+        Ok(Box::new(DiskFile(file)))
+    }
+
+    fn open_or_create(&self, path: &Path) -> io::Result<Box<dyn StoredFile>> {
+        file_there(path)?;
+        let mut options = fs::OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        Ok(Box::new(DiskFile(options.open(path)?)))
+    }
+
+    fn entries(&self, folder: &Path, most: usize) -> io::Result<Vec<Entry>> {
+        folder_there(folder)?;
+        let mut entries = Vec::new();
+        for entry in fs::read_dir(folder)?.take(most) {
+            let entry = entry?;
+            match (entry.file_name().into_string(), entry.metadata()) {
+                (Ok(name), Ok(metadata)) => entries.push(described(name, &metadata)),
+                (Ok(_), Err(error)) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(entries)
+    }
+
+    fn entry(&self, path: &Path) -> io::Result<Entry> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Ok(described(name, &fs::symlink_metadata(path)?))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        file_there(from)?;
+        fs::hard_link(from, to)
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn remove_folder(&self, path: &Path) -> io::Result<()> {
+        fs::remove_dir(path)
+    }
+
+    fn sync_folder(&self, path: &Path) -> io::Result<()> {
+        #[cfg(unix)]
+        fs::File::open(path)?.sync_all()?;
+        #[cfg(not(unix))]
+        let _ = path;
+        Ok(())
+    }
+}
+
+fn described(name: String, metadata: &fs::Metadata) -> Entry {
+    let kind = match metadata.file_type() {
+        kind if kind.is_file() => Kind::File,
+        kind if kind.is_dir() => Kind::Folder,
+        _ => Kind::Other,
+    };
+    Entry { name, kind, len: metadata.len(), modified: metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH) }
+}
+
+/// Whether a file is there. Looked at before it is opened: a link would be followed, and to open a pipe is to wait for
+/// somebody who writes.
+fn file_there(path: &Path) -> io::Result<bool> {
+    match fs::symlink_metadata(path) {
+        Ok(metadata) if metadata.is_file() => Ok(true),
+        Ok(metadata) => Err(unexpected(&metadata)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+fn folder_there(path: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(path)? {
+        metadata if metadata.is_dir() => Ok(()),
+        metadata => Err(unexpected(&metadata)),
+    }
+}
+
+fn unexpected(metadata: &fs::Metadata) -> io::Error {
+    io::Error::other(match metadata.file_type() {
+        kind if kind.is_symlink() => "a link stands in its place",
+        kind if kind.is_dir() => "a folder stands in its place",
+        kind if kind.is_file() => "a file stands in its place",
+        _ => "something that is no file stands in its place",
+    })
+}
+
+struct DiskFile(fs::File);
+
+impl StoredFile for DiskFile {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+
+    fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+        #[cfg(unix)]
+        return std::os::unix::fs::FileExt::read_at(&self.0, buffer, at);
+        #[cfg(windows)]
+        return std::os::windows::fs::FileExt::seek_read(&self.0, buffer, at);
+    }
+
+    fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<usize> {
+        #[cfg(unix)]
+        return std::os::unix::fs::FileExt::write_at(&self.0, bytes, at);
+        #[cfg(windows)]
+        return std::os::windows::fs::FileExt::seek_write(&self.0, bytes, at);
+    }
+
+    fn truncate(&self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+
+    fn try_lock(&self) -> io::Result<bool> {
+        match self.0.try_lock() {
+            Ok(()) => Ok(true),
+            Err(fs::TryLockError::WouldBlock) => Ok(false),
+            Err(fs::TryLockError::Error(error)) => Err(error),
+        }
+    }
+}
+
+/// Removes a folder and all that is in it. Links are removed, not followed. `deep` is how many folders below one another
+/// it may have.
+pub(super) fn remove_all(storage: &dyn Storage, path: &Path, deep: u32) -> io::Result<()> {
+    const AT_ONCE: usize = 10_000;
+    loop {
+        let entries = storage.entries(path, AT_ONCE)?;
+        if entries.is_empty() {
+            return storage.remove_folder(path);
+        }
+        for entry in entries {
+            let below: PathBuf = path.join(&entry.name);
+            match entry.kind {
+                Kind::Folder if deep == 0 => return Err(io::Error::other("it has too many folders below one another")),
+                Kind::Folder => remove_all(storage, &below, deep - 1)?,
+                Kind::File | Kind::Other => storage.remove_file(&below)?,
+            }
+        }
+    }
+}

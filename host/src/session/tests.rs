@@ -1,0 +1,605 @@
+//! Sessions as whole: what survives faults, losses of power and damage.
+
+use std::{collections::BTreeMap, fs, path::Path, sync::Arc, time::Duration};
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::{
+    agent::journal::{Ended, ErrandId, Lost, Record, Recorder},
+    chat::{Change, Message, Usage as Tokens, Written},
+    limits,
+};
+
+fn store(disk: &MemoryDisk) -> Store {
+    Store::new(Arc::new(disk.clone()), "/sessions", Options::default())
+}
+
+fn named(id: &str) -> New {
+    New { id: Some(id.into()), agent: "ada".into(), model: "m".into(), title: " Do it. ".into(), ..New::default() }
+}
+
+fn began(of: Option<u64>) -> Record {
+    let errand = of.map(|run| ErrandId { run, call: "c".into(), task: 0 });
+    let prompt = "p".repeat(limits::SESSION_INLINE_PROMPT_BYTES + 1).into();
+    let (agent, instance) = ("ada".into(), "ada".into());
+    Record::Began { agent, instance, model: "m".into(), depth: 0, errand, continues: None, prompt }
+}
+
+fn said(text: impl Into<String>) -> Record {
+    let message = Arc::new(Message::user(text));
+    let changes = vec![Change::Added(Written { id: 1, group: None, note: false, edited: false, message })];
+    Record::Looked { changes, effects: Vec::new() }
+}
+
+fn ended(failed: bool) -> Record {
+    let outcome = match failed {
+        true => Ended::Failed { error: "no".into(), exhausted: false, cancelled: false },
+        false => Ended::Answered { message: Message::user("Done.") },
+    };
+    Record::Ended { changes: vec![], outcome, iterations: 1, usage: Tokens::default(), account: Default::default() }
+}
+
+/// What a scenario wrote, and how much of it was told to be kept.
+#[derive(Default)]
+struct Told {
+    written: Vec<(u64, Record)>,
+    kept: usize,
+    was_made: bool,
+}
+
+impl Told {
+    async fn write(&mut self, session: &Session, run: u64, record: Record) -> Result<(), Lost> {
+        let mark = session.write(run, &record);
+        self.written.push((run, record));
+        session.kept(mark).await?;
+        self.kept = self.written.len();
+        Ok(())
+    }
+}
+
+/// A session that is begun, left and gone on with; some records have attachments, some come together.
+async fn scenario(disk: &MemoryDisk, told: &mut Told) -> Result<(), Box<dyn std::error::Error>> {
+    let store = store(disk);
+    let session = store.create(named("s"))?;
+    told.was_made = true;
+    told.write(&session, 1, began(None)).await?;
+    told.write(&session, 1, said("short")).await?;
+    for text in ["a", "b", "c"] {
+        let record = said(text);
+        session.write(1, &record);
+        told.written.push((1, record));
+    }
+    told.write(&session, 2, began(Some(1))).await?;
+    told.write(&session, 2, said("x".repeat(limits::SESSION_INLINE_LINE_BYTES + 1))).await?;
+    session.close().await?;
+    drop(session);
+    let opened = store.open("s", Opening::default())?;
+    told.write(&opened.session, 2, said("y".repeat(limits::SESSION_INLINE_LINE_BYTES + 1))).await?;
+    told.write(&opened.session, 1, ended(false)).await?;
+    opened.session.close().await?;
+    Ok(())
+}
+
+/// What was told to be kept is there, nothing was made up, and the session goes on.
+async fn check(disk: &MemoryDisk, told: &Told, what: &str) {
+    let store = store(disk);
+    let opened = match store.open("s", Opening::default()) {
+        Err(SessionError::NotFound { .. }) if !told.was_made => return,
+        opened => opened.unwrap_or_else(|error| panic!("{what}: {:?}", error.report())),
+    };
+    let count = opened.records.len();
+    assert!(count >= told.kept, "{what}: of {} kept records {count} are there", told.kept);
+    assert!(told.written.starts_with(&opened.records), "{what}: they are not what was written");
+    let more = said("more");
+    let mark = opened.session.write(9, &more);
+    opened.session.kept(mark).await.unwrap_or_else(|lost| panic!("{what}: {lost}"));
+    drop(opened);
+    let again = store.open("s", Opening::default()).unwrap();
+    assert_eq!(again.records.len(), count + 1, "{what}");
+    assert_eq!(again.records[count], (9, more), "{what}");
+    assert_eq!(again.warnings, [] as [&str; 0], "{what}");
+}
+
+#[tokio::test]
+async fn whatever_operation_fails_what_is_kept_stays() {
+    for (fault, for_ever) in [
+        (DiskFault::Full, false),
+        (DiskFault::Full, true),
+        (DiskFault::Broken, false),
+        (DiskFault::Broken, true),
+        (DiskFault::Short, false),
+        (DiskFault::Short, true),
+    ] {
+        for nth in 1.. {
+            let (disk, mut told) = (MemoryDisk::new(), Told::default());
+            disk.fail(nth, fault, for_ever);
+            let done = scenario(&disk, &mut told).await;
+            let was_hit = disk.mend();
+            let what = format!("{fault:?} at {nth}, for ever: {for_ever}");
+            assert!(was_hit || done.is_ok(), "{what}: {done:?}");
+            assert!(fault != DiskFault::Short || done.is_ok(), "{what}: {done:?}");
+            check(&disk, &told, &what).await;
+            if !was_hit {
+                assert!(nth > 50, "the scenario has {nth} operations");
+                break;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn whenever_the_power_fails_what_is_kept_stays() {
+    for nth in 1.. {
+        let (disk, mut told) = (MemoryDisk::new(), Told::default());
+        disk.fail(nth, DiskFault::Broken, true);
+        let _ = scenario(&disk, &mut told).await;
+        for chance in 0..8 {
+            let left = disk.after_power_loss(nth * 8 + chance);
+            check(&left, &told, &format!("power lost at {nth}, {chance}")).await;
+            // And once more, while it is opened.
+            let left = disk.after_power_loss(nth * 8 + chance);
+            left.fail(nth % 40 + 1, DiskFault::Broken, true);
+            let _ = store(&left).open("s", Opening::default());
+            check(&left.after_power_loss(chance), &told, &format!("power lost twice at {nth}, {chance}")).await;
+        }
+        if !disk.mend() {
+            break;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_full_disk_is_told_with_what_to_do() {
+    let disk = MemoryDisk::new();
+    let session = store(&disk).create(named("s")).unwrap();
+    let kept = session.write(1, &said("a"));
+    session.kept(kept).await.unwrap();
+    disk.fail(1, DiskFault::Full, true);
+    let mark = session.write(1, &said("b"));
+    let lost = session.kept(mark).await.unwrap_err();
+    assert_eq!(
+        lost.reason,
+        "the disk is full: cannot write /sessions/s/journal.jsonl; free space, then `shelly-host session resume s`"
+    );
+    assert_eq!(session.lost(), Some(lost.clone()));
+    disk.mend();
+    let after = session.write(1, &said("c"));
+    assert_eq!(session.kept(after).await, Err(lost.clone()), "nothing more is taken");
+    assert_eq!(session.kept(kept).await, Ok(()), "what was kept is");
+    assert_eq!(session.close().await, Err(lost));
+    drop(session);
+    assert_eq!(store(&disk).open("s", Opening::default()).unwrap().records, [(1, said("a"))]);
+}
+
+#[tokio::test]
+async fn bounds_end_a_session_and_keep_what_was_written() {
+    let disk = MemoryDisk::new();
+    let options = Options { session_bytes: 2_000, ..Options::default() };
+    let small = Store::new(Arc::new(disk.clone()), "/sessions", options);
+    let session = small.create(named("s")).unwrap();
+    let first = session.write(1, &said("a"));
+    let second = session.write(1, &said("b".repeat(2_000)));
+    let lost = session.kept(second).await.unwrap_err();
+    assert!(lost.reason.starts_with("the session has reached its bound of 2000 bytes"), "{lost}");
+    assert_eq!(session.kept(first).await, Ok(()));
+    assert_eq!(session.close().await, Err(lost));
+    drop(session);
+    assert_eq!(small.open("s", Opening::default()).unwrap().records.len(), 1);
+
+    let long = said("x".repeat(limits::SESSION_RECORD_BYTES));
+    let session = store(&disk).create(named("t")).unwrap();
+    let mark = session.write(1, &long);
+    let lost = session.kept(mark).await.unwrap_err();
+    assert!(lost.reason.contains("is too long for the session"), "{lost}");
+}
+
+#[test]
+fn sessions_are_bounded_in_number_and_bytes() {
+    let disk = MemoryDisk::new();
+    let with = |sessions, sessions_bytes| {
+        let options = Options { sessions, sessions_bytes, ..Options::default() };
+        Store::new(Arc::new(disk.clone()), "/sessions", options)
+    };
+    drop(with(1, 1_000).create(named("a")).unwrap());
+    assert!(matches!(with(1, 1_000).create(named("b")), Err(SessionError::TooMany { there: 1, most: 1 })));
+    assert!(matches!(with(1, 1_000).fork("a", None), Err(SessionError::TooMany { .. })));
+    assert!(matches!(with(2, 10).create(named("b")), Err(SessionError::TooLarge { most: 10, .. })));
+    assert_eq!(with(2, 10).usage().unwrap().sessions, 1);
+}
+
+#[test]
+fn names_are_looked_for_by_their_beginnings_and_never_are_paths() {
+    let disk = MemoryDisk::new();
+    let store = store(&disk);
+    assert!(matches!(store.open("a", Opening::default()), Err(SessionError::NotFound { .. })));
+    for id in ["aa-1", "aa-2", "aa", "b.c"] {
+        drop(store.create(named(id)).unwrap());
+    }
+    let made = store.create(New::default()).unwrap();
+    let (day, rest) = made.id().split_at(8);
+    assert!(day.bytes().all(|b| b.is_ascii_digit()) && rest.len() == 14 && rest.as_bytes()[7] == b'-', "{}", made.id());
+    for (given, found) in [
+        ("aa", Ok("aa")),
+        ("aa-", Err("several sessions begin with `aa-`: such as aa-1, aa-2")),
+        ("aa-2", Ok("aa-2")),
+        ("b", Ok("b.c")),
+        ("c", Err("there is no session `c`")),
+        ("..", Err("`..` cannot be the name")),
+        ("b/", Err("`b/` cannot be the name")),
+        ("-b", Err("`-b` cannot be the name")),
+        ("", Err("`` cannot be the name")),
+        (&"a".repeat(65), Err("cannot be the name")),
+    ] {
+        let resolved = store.resolve(given).map_err(|error| error.report().to_string());
+        match found {
+            Ok(found) => assert_eq!(resolved.as_deref(), Ok(found)),
+            Err(why) => assert!(resolved.as_ref().is_err_and(|error| error.contains(why)), "{given}: {resolved:?}"),
+        }
+    }
+    assert!(matches!(store.create(named("../x")), Err(SessionError::BadName { .. })));
+    assert!(matches!(store.create(named("aa")), Err(SessionError::Exists { .. })));
+}
+
+#[test]
+fn one_alone_writes_and_everyone_reads() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options { root: Some(folder.path().into()), ..Options::default() };
+    let store = Store::new(Arc::new(Disk), folder.path().join("a/sessions"), options);
+    assert_eq!(store.list(9).unwrap(), []);
+    let session = store.create(named("s")).unwrap();
+    assert!(matches!(store.open("s", Opening::default()), Err(SessionError::InUse { .. })));
+    assert!(matches!(store.remove("s"), Err(SessionError::InUse { .. })));
+    assert!(store.list(9).unwrap()[0].in_use);
+    assert_eq!(store.read("s").unwrap().count(), 0);
+    let everything = Policy { keep: Some(0), ..Policy::default() };
+    assert_eq!(store.prune(&everything).unwrap().in_use, ["s"]);
+    session.write(1, &began(None));
+    drop(session);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = |name: &str| fs::metadata(store.folder().join(name)).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(""), mode("s"), mode("s/attachments")), (0o700, 0o700, 0o700));
+        assert_eq!((mode("s/journal.jsonl") & !0o600, mode("s/lock") & !0o600), (0, 0));
+    }
+    assert!(!store.list(9).unwrap()[0].in_use);
+    let opened = store.open("s", Opening::default()).unwrap();
+    assert_eq!(opened.records, [(1, began(None))]);
+    drop(opened);
+    assert_eq!(store.remove("s").unwrap().0, "s");
+    assert_eq!(fs::read_dir(store.folder()).unwrap().count(), 0, "nothing is left behind");
+}
+
+#[test]
+#[cfg(unix)]
+fn links_are_refused() {
+    use std::os::unix::fs::symlink;
+    let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let at = |root: &Path| {
+        let options = Options { root: Some(root.into()), ..Options::default() };
+        Store::new(Arc::new(Disk), root.join("local/sessions"), options)
+    };
+    let other = at(elsewhere.path());
+    drop(other.create(named("s")).unwrap());
+    symlink(elsewhere.path().join("local"), folder.path().join("local")).unwrap();
+    let store = at(folder.path());
+    assert!(matches!(store.list(9), Err(SessionError::NotOurs { .. })));
+    assert!(matches!(store.resolve("s"), Err(SessionError::NotOurs { .. })));
+    assert!(matches!(store.prune(&Policy { keep: Some(0), ..Policy::default() }), Err(SessionError::NotOurs { .. })));
+    assert!(matches!(store.create(named("t")), Err(SessionError::Disk { doing: "make", .. })));
+    fs::remove_file(folder.path().join("local")).unwrap();
+    drop(store.create(named("t")).unwrap());
+    symlink(other.folder().join("s"), store.folder().join("s")).unwrap();
+    assert!(matches!(store.open("s", Opening::default()), Err(SessionError::NotOurs { .. })));
+    assert_eq!(store.names().unwrap(), ["t"]);
+    let journal = store.folder().join("t/journal.jsonl");
+    fs::remove_file(&journal).unwrap();
+    symlink(other.folder().join("s/journal.jsonl"), &journal).unwrap();
+    assert!(store.read("t").is_err());
+    assert!(store.open("t", Opening::default()).unwrap_err().report().to_string().contains("a link stands"));
+}
+
+#[test]
+fn the_list_says_how_far_sessions_have_come_and_reads_little() {
+    let disk = MemoryDisk::new();
+    let store = store(&disk);
+    let long = said("x".repeat(limits::SESSION_INLINE_STRING_BYTES));
+    for (id, records, status) in [
+        ("empty", vec![], Status::Empty),
+        ("begun", vec![(1, began(None)), (1, said("a"))], Status::Unfinished),
+        ("child", vec![(1, began(None)), (2, began(Some(1))), (2, ended(false))], Status::Unfinished),
+        ("done", vec![(1, began(None)), (1, ended(false))], Status::Finished),
+        ("failed", vec![(1, began(None)), (1, ended(true)), (0, said("b"))], Status::Failed),
+        ("again", vec![(1, began(None)), (1, ended(true)), (2, began(None))], Status::Unfinished),
+        ("long", [vec![(1, began(None))], vec![(1, long.clone()); 500]].concat(), Status::Unfinished),
+    ] {
+        let session = store.create(named(id)).unwrap();
+        records.iter().for_each(|(run, record)| {
+            session.write(*run, record);
+        });
+        drop(session);
+        let (summary, reads) = (store.list(1).unwrap().remove(0), disk.reads());
+        assert_eq!(summary.id, id);
+        let (header, seen) = summary.content.unwrap();
+        assert_eq!((header.title.as_str(), seen), ("Do it.", status), "{id}");
+        store.list(1).unwrap();
+        assert!(disk.reads() - reads <= 8, "{id}: {} reads", disk.reads() - reads);
+        // A process that went on with it and has done nothing yet changes nothing.
+        drop(store.open(id, Opening::default()).unwrap());
+        assert_eq!(store.list(1).unwrap()[0].content.as_ref().unwrap().1, status, "{id}");
+    }
+}
+
+#[test]
+fn of_ten_thousand_sessions_only_those_that_are_shown_are_read() {
+    const MANY: usize = 10_000;
+    let disk = MemoryDisk::new();
+    let store = store(&disk);
+    drop(store.create(named("first")).unwrap());
+    let journal = Path::new("/sessions/first/journal.jsonl");
+    for n in 0..MANY {
+        let folder = Path::new("/sessions").join(format!("s{n}"));
+        disk.create_folder(&folder).unwrap();
+        disk.link(journal, &folder.join("journal.jsonl")).unwrap();
+    }
+    let (reads, operations) = (disk.reads(), disk.operations());
+    assert_eq!(store.list(20).unwrap().len(), 20);
+    let (reads, operations) = (disk.reads() - reads, disk.operations() - operations);
+    assert!(reads <= 4 * 20, "{reads} reads");
+    assert!(operations <= MANY as u64 + 300, "{operations} operations");
+}
+
+/// A session in a folder, its journal's bytes and the records of it.
+fn on_disk() -> (tempfile::TempDir, Store, Vec<u8>, Vec<(u64, Record)>) {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::new(Arc::new(Disk), folder.path(), Options::default());
+    let session = store.create(named("s")).unwrap();
+    let records = [(1, began(None)), (1, said("ä")), (2, began(Some(1))), (2, said("{\"n\":3}\n")), (1, ended(false))];
+    records.iter().for_each(|(run, record)| {
+        session.write(*run, record);
+    });
+    drop(session);
+    let bytes = fs::read(folder.path().join("s/journal.jsonl")).unwrap();
+    (folder, store, bytes, records.into())
+}
+
+#[test]
+fn damage_is_told_with_its_place_and_opened_up_to_there_on_request() {
+    let (folder, store, bytes, records) = on_disk();
+    let journal = folder.path().join("s/journal.jsonl");
+    let text = String::from_utf8(bytes.clone()).unwrap();
+    let third: usize = text.split_inclusive('\n').take(2).map(str::len).sum();
+    fs::write(&journal, text.replacen('ä', "ö", 1)).unwrap();
+    let error = store.open("s", Opening::default()).unwrap_err();
+    assert_eq!(
+        error.report().to_string(),
+        format!("{} is damaged at line 3, byte {third}: its checksum is not that of its content", journal.display())
+    );
+    assert!(matches!(store.fork("s", None), Err(SessionError::Damaged { line: 3, .. })));
+    assert_eq!(store.read(&store.fork("s", Some(2)).unwrap()).unwrap().count(), 1);
+    let up_to = || store.open("s", Opening { up_to_damage: true, ..Opening::default() }).unwrap();
+    let opened = up_to();
+    assert_eq!(opened.records, records[..1]);
+    assert!(opened.warnings[0].contains("damaged at line 3"), "{:?}", opened.warnings);
+    drop(opened);
+    assert_eq!(
+        fs::read_to_string(folder.path().join("s/journal.damaged-1.jsonl")).unwrap(),
+        text.replacen('ä', "ö", 1)
+    );
+    let again = up_to();
+    assert_eq!((again.records.len(), again.warnings.len()), (1, 0), "it is whole again");
+    drop(again);
+
+    // An attachment that is gone or changed is damage of the line that names it.
+    let attachments = folder.path().join("s/attachments");
+    let attachment = fs::read_dir(&attachments).unwrap().next().unwrap().unwrap().path();
+    for change in [&b"x"[..], b""] {
+        fs::write(&attachment, change).unwrap();
+        let error = store.open("s", Opening::default()).unwrap_err();
+        assert!(matches!(&error, SessionError::Damaged { line: 2, reason, .. } if reason.contains("is not what was")));
+    }
+    fs::remove_file(&attachment).unwrap();
+    let error = store.open("s", Opening::default()).unwrap_err();
+    assert!(
+        matches!(&error, SessionError::Damaged { line: 2, reason, .. } if reason.contains("is missing")),
+        "{error}"
+    );
+    assert_eq!(up_to().records, []);
+
+    // What stands in the wrong place, or comes from another release.
+    let header = text.lines().next().unwrap();
+    let swapped: String = [header, text.lines().nth(2).unwrap(), text.lines().nth(1).unwrap(), ""].join("\n");
+    fs::write(&journal, swapped).unwrap();
+    let error = store.open("s", Opening::default()).unwrap_err();
+    assert!(
+        matches!(&error, SessionError::Damaged { line: 2, reason, .. } if reason.contains("it is line 3")),
+        "{error}"
+    );
+    let mut line = Vec::new();
+    format::append_line(&mut line, format_args!("\"shelly_session\":2"), b"");
+    fs::write(&journal, line).unwrap();
+    let report = store.open("s", Opening::default()).unwrap_err().report();
+    assert!(
+        report.message.ends_with("needs a newer shelly-host: its format is 2, and this one reads up to 1"),
+        "{report}"
+    );
+    assert!(store.list(9).unwrap().iter().any(|summary| summary.content.is_err()), "the list shows it");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_damage_makes_a_wrong_record(cut in any::<prop::sample::Index>(), flip in any::<Option<(prop::sample::Index, u8)>>()) {
+        let (folder, store, mut bytes, records) = on_disk();
+        let journal = folder.path().join("s/journal.jsonl");
+        match flip {
+            Some((at, with)) => {
+                let at = at.index(bytes.len());
+                bytes[at] ^= with.max(1);
+            }
+            None => bytes.truncate(cut.index(bytes.len() + 1)),
+        }
+        fs::write(&journal, &bytes).unwrap();
+        match store.open("s", Opening::default()) {
+            Ok(opened) => {
+                prop_assert!(records.starts_with(&opened.records));
+                prop_assert!(!opened.warnings.is_empty() || opened.records.len() == records.len() || flip.is_none());
+            }
+            Err(SessionError::Damaged { .. }) => {}
+            Err(error) => prop_assert!(false, "{error:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_fork_is_the_session_up_to_a_line() {
+    let disk = MemoryDisk::new();
+    let store = store(&disk);
+    let session = store.create(named("s")).unwrap();
+    let all = [(1, began(None)), (1, said("z".repeat(limits::SESSION_INLINE_LINE_BYTES + 1))), (1, said("b"))];
+    for (run, record) in &all {
+        session.write(*run, record);
+    }
+    // Its source may be in use.
+    session.kept(session.write(1, &said("last"))).await.unwrap();
+    for (at, there) in [(Some(1), 0), (Some(2), 1), (Some(3), 2), (Some(4), 3), (None, 4)] {
+        let id = store.fork("s", at).unwrap();
+        let opened = store.open(&id, Opening::default()).unwrap();
+        assert_eq!(opened.records.len(), there, "{at:?}");
+        assert!(all.starts_with(&opened.records[..there.min(3)]));
+        let from = opened.session.header().forked_from.clone().unwrap();
+        assert_eq!((from.id.as_str(), from.at), ("s", at.unwrap_or(5)));
+        drop(opened);
+        drop(store.open(&id, Opening::default()).unwrap());
+    }
+    for at in [0, 6] {
+        assert!(matches!(store.fork("s", Some(at)), Err(SessionError::NoLine { last: 5, .. })), "{at}");
+    }
+    drop(session);
+    // Its attachments are its own.
+    let id = store.fork("s", None).unwrap();
+    store.remove("s").unwrap();
+    assert_eq!(store.open(&id, Opening::default()).unwrap().records.len(), 4);
+}
+
+#[tokio::test]
+async fn faults_leave_no_half_copies() {
+    for nth in 1.. {
+        let disk = MemoryDisk::new();
+        let mut told = Told::default();
+        scenario(&disk, &mut told).await.unwrap();
+        let store = store(&disk);
+        disk.fail(nth, DiskFault::Full, true);
+        let forked = store.fork("s", None);
+        let was_hit = disk.mend();
+        match forked {
+            Ok(id) => assert_eq!(store.open(&id, Opening::default()).unwrap().records, told.written),
+            Err(_) => assert!(store.names().unwrap().len() <= 2),
+        }
+        for id in store.names().unwrap() {
+            assert_eq!(store.open(&id, Opening::default()).unwrap().records, told.written, "{id} at {nth}");
+        }
+        if !was_hit {
+            break;
+        }
+    }
+}
+
+#[test]
+fn what_goes_is_what_the_policy_says() {
+    let made = || {
+        let disk = MemoryDisk::new();
+        let store = store(&disk);
+        for id in ["a", "b", "c", "d"] {
+            drop(store.create(named(id)).unwrap());
+        }
+        store
+    };
+    let one = made().bytes_of("a").unwrap();
+    let long_ago = Some(Duration::from_secs(3_600));
+    for (keep, older_than, most_bytes, gone) in [
+        (None, None, None, &[][..]),
+        (Some(3), None, None, &["a"]),
+        (Some(0), None, None, &["a", "b", "c", "d"]),
+        (Some(1), long_ago, None, &["a", "b", "c"]),
+        (None, Some(Duration::from_secs(u64::MAX / 4)), None, &[]),
+        (None, None, Some(2 * one), &["a", "b"]),
+        (None, None, Some(0), &["a", "b", "c", "d"]),
+        (Some(3), None, Some(0), &["a"]),
+    ] {
+        let store = made();
+        let policy = Policy { keep, older_than, most_bytes, dry_run: true };
+        let dry = store.prune(&policy).unwrap();
+        assert_eq!(store.usage().unwrap().sessions, 4);
+        assert_eq!(dry.removed.iter().map(|(id, _)| id.as_str()).collect::<Vec<_>>(), gone, "{policy:?}");
+        let before = store.usage().unwrap().bytes;
+        assert_eq!(store.prune(&Policy { dry_run: false, ..policy }).unwrap(), dry);
+        assert_eq!(before - store.usage().unwrap().bytes, dry.freed);
+        assert_eq!(store.names().unwrap().len(), 4 - gone.len());
+    }
+}
+
+#[test]
+fn what_a_crash_left_goes_with_the_next_prune() {
+    let disk = MemoryDisk::new();
+    let store = store(&disk);
+    drop(store.create(named("a")).unwrap());
+    for name in [".new-1", ".gone-1"] {
+        let folder = store.folder().join(name);
+        disk.create_folder(&folder).unwrap();
+        disk.open_or_create(&folder.join("lock")).unwrap();
+    }
+    assert_eq!(store.usage().unwrap().sessions, 1);
+    store.prune(&Policy { dry_run: true, ..Policy::default() }).unwrap();
+    assert_eq!(store.all_names().unwrap().len(), 3);
+    store.prune(&Policy::default()).unwrap();
+    assert_eq!(store.all_names().unwrap(), ["a"]);
+}
+
+#[test]
+fn what_was_said_is_found() {
+    let disk = MemoryDisk::new();
+    let store = store(&disk);
+    let session = store.create(New { title: "A Needle".into(), ..named("s") }).unwrap();
+    session.write(1, &said("nothing"));
+    session.write(1, &said(format!("{}needle", "x".repeat(limits::SESSION_INLINE_LINE_BYTES))));
+    session.write(2, &said("NEEDLE needle"));
+    drop(session);
+    let found = store.search("nEEdle", 9).unwrap();
+    let places: Vec<_> = found.iter().map(|found| (found.n, found.run, found.role.is_some())).collect();
+    assert_eq!(places, [(1, 0, false), (3, 1, true), (4, 2, true)]);
+    assert!(found[1].excerpt.starts_with("…xx") && found[1].excerpt.ends_with("needle"), "{}", found[1].excerpt);
+    assert_eq!(store.search("needle", 2).unwrap().len(), 2);
+    assert_eq!(store.search("", 2).unwrap(), []);
+    assert_eq!(store.search("haystack", 2).unwrap(), []);
+}
+
+#[test]
+fn no_secret_comes_to_the_disk() {
+    let disk = MemoryDisk::new();
+    let secret = "sk-\"very\\secret\"";
+    let options = Options { secrets: Secrets::new([("API_KEY", secret)]), ..Options::default() };
+    let store = Store::new(Arc::new(disk.clone()), "/sessions", options);
+    let session = store.create(New { title: format!("Use {secret}."), ..named("s") }).unwrap();
+    let padding = "x".repeat(limits::SESSION_INLINE_LINE_BYTES);
+    let json = serde_json::to_string(secret).unwrap();
+    for text in [secret.to_owned(), format!("{padding}{secret}"), json] {
+        session.write(1, &said(text));
+    }
+    drop(session);
+    let mut files = BTreeMap::new();
+    for folder in ["/sessions/s", "/sessions/s/attachments"] {
+        for entry in disk.entries(Path::new(folder), 99).unwrap().iter().filter(|entry| entry.kind == Kind::File) {
+            let file = disk.open(&Path::new(folder).join(&entry.name)).unwrap();
+            let mut bytes = vec![0; entry.len as usize];
+            file.read_full_at(&mut bytes, 0).unwrap();
+            files.insert(entry.name.clone(), String::from_utf8(bytes).unwrap());
+        }
+    }
+    assert_eq!(files.len(), 3, "the journal, the lock and one attachment");
+    assert!(files.values().all(|text| !text.contains("secret\\") && !text.contains("very")), "{files:?}");
+    assert_eq!(files.values().map(|text| text.matches("[secret API_KEY]").count()).sum::<usize>(), 4);
+    assert_eq!(store.open("s", Opening::default()).unwrap().session.header().title, "Use [secret API_KEY].");
+}

@@ -1,0 +1,294 @@
+//! The thread that writes what an open session was told.
+//!
+//! Group commit: all that was told while the last write was on its way to the disk goes into the next one.
+
+use std::{
+    collections::HashSet,
+    fmt, io,
+    path::{Path, PathBuf},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use tokio::sync::watch;
+
+use super::{
+    Digest, Kind, SessionError, Storage, StoredFile,
+    attachments::{Attachment, Body},
+    error::disk,
+    format::append_line,
+};
+use crate::{
+    agent::journal::{Lost, Mark},
+    error::without_number,
+    limits,
+};
+
+/// Where a session stands on the disk.
+pub(super) struct Place {
+    pub storage: Arc<dyn Storage>,
+    pub id: String,
+    /// Its folder.
+    pub folder: PathBuf,
+    /// Its journal, of which everything up to `end` is whole.
+    pub journal: Box<dyn StoredFile>,
+    pub end: u64,
+    /// Held as long as the session is open.
+    pub _lock: Box<dyn StoredFile>,
+}
+
+impl Place {
+    pub fn journal_path(&self) -> PathBuf {
+        self.folder.join(JOURNAL)
+    }
+}
+
+/// Names in a session's folder.
+pub(super) const JOURNAL: &str = "journal.jsonl";
+pub(super) const ATTACHMENTS: &str = "attachments";
+pub(super) const LOCK: &str = "lock";
+
+/// What callers and the thread share.
+pub(super) struct Queue {
+    pending: Mutex<Pending>,
+    wake: Condvar,
+    progress: watch::Sender<Progress>,
+    /// Bytes that the session may have.
+    most: u64,
+}
+
+#[derive(Default)]
+struct Pending {
+    lines: Vec<u8>,
+    attachments: Vec<Attachment>,
+    /// Bytes of both.
+    bytes: usize,
+    /// The number of the last line that was told.
+    last: u64,
+    /// Bytes of the whole session, what is pending included.
+    total: u64,
+    /// Attachments that were told once.
+    known: HashSet<Digest>,
+    /// Why nothing more is taken.
+    lost: Option<Lost>,
+    is_asleep: bool,
+}
+
+/// What the thread has done.
+#[derive(Default)]
+struct Progress {
+    /// The last line that is kept.
+    kept: u64,
+    /// Why no further one will be.
+    lost: Option<Lost>,
+}
+
+impl Queue {
+    /// Of a session that has so many lines and bytes.
+    pub fn new(last: u64, total: u64, most: u64) -> Self {
+        Self {
+            pending: Mutex::new(Pending { last, total, ..Pending::default() }),
+            wake: Condvar::new(),
+            progress: watch::Sender::new(Progress { kept: last, lost: None }),
+            most,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Pending> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a line, or says why nothing more is taken: see [`Queue::lost`]. `is_top` as in the format.
+    pub fn push(&self, run: u64, is_top: bool, body: Result<Body, String>) -> Mark {
+        let mut pending = self.lock();
+        if pending.lost.is_some() {
+            return Mark(u64::MAX);
+        }
+        let added = match body {
+            Ok(body)
+                if body.bytes() > limits::SESSION_RECORD_BYTES || body.members.len() > limits::SESSION_LINE_BYTES =>
+            {
+                Err(format!("a record of {} bytes is too long for the session", body.bytes()))
+            }
+            Ok(body) => pending.add(run, is_top, body, self.most),
+            Err(why) => Err(format!("a record cannot be written down: {why}")),
+        };
+        match added {
+            Ok(()) => {}
+            Err(reason) => pending.lost = Some(Lost { reason }),
+        }
+        let mark = if pending.lost.is_some() { Mark(u64::MAX) } else { Mark(pending.last) };
+        if pending.is_asleep {
+            self.wake.notify_one();
+        }
+        mark
+    }
+
+    /// The number of the last line that was told.
+    pub fn last(&self) -> Mark {
+        Mark(self.lock().last)
+    }
+
+    pub fn lost(&self) -> Option<Lost> {
+        self.lock().lost.clone()
+    }
+
+    pub async fn kept(&self, mark: Mark) -> Result<(), Lost> {
+        let mut progress = self.progress.subscribe();
+        let done = progress.wait_for(|progress| progress.kept >= mark.0 || progress.lost.is_some()).await;
+        match done {
+            Ok(progress) if progress.kept >= mark.0 => Ok(()),
+            Ok(progress) => Err(progress.lost.clone().unwrap_or_else(crashed)),
+            // The sender is ours.
+            Err(_) => Err(crashed()),
+        }
+    }
+
+    /// Nothing more is taken; what was told is still written.
+    pub fn close(&self, reason: &str) {
+        self.lock().lost.get_or_insert_with(|| Lost { reason: reason.into() });
+        self.wake.notify_one();
+    }
+}
+
+fn crashed() -> Lost {
+    Lost { reason: "what writes the session has crashed, a bug; what was written is kept".into() }
+}
+
+impl Pending {
+    fn add(&mut self, run: u64, is_top: bool, body: Body, most: u64) -> Result<(), String> {
+        let Body { members, attachments } = body;
+        let fresh: Vec<_> = attachments.into_iter().filter(|file| !self.known.contains(&file.digest)).collect();
+        let files: usize = fresh.iter().map(|file| file.bytes.len()).sum();
+        let (before, n) = (self.lines.len(), self.last + 1);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+        let top = if is_top { "\"top\":true," } else { "" };
+        append_line(&mut self.lines, format_args!("\"n\":{n},\"t\":{now},\"run\":{run},{top}"), &members);
+        let bytes = self.lines.len() - before + files;
+        // One that is too long alone is taken: it is bounded too.
+        let refused = if self.total + bytes as u64 > most {
+            Some(format!("the session has reached its bound of {most} bytes on disk; begin a new one"))
+        } else if self.bytes > 0 && self.bytes + bytes > limits::SESSION_PENDING_BYTES {
+            Some(format!("the disk is too slow: {} bytes wait for it; what was written is kept", self.bytes))
+        } else {
+            None
+        };
+        if let Some(reason) = refused {
+            self.lines.truncate(before);
+            return Err(reason);
+        }
+        self.known.extend(fresh.iter().map(|file| file.digest));
+        self.attachments.extend(fresh);
+        self.bytes += bytes;
+        self.total += bytes as u64;
+        self.last = n;
+        Ok(())
+    }
+}
+
+/// Writes until the queue is closed or something fails.
+pub(super) fn write(queue: &Queue, mut place: Place) {
+    let _at_end = AtEnd(queue);
+    let mut lines = Vec::new();
+    // A name that an earlier process made may not be on the disk yet.
+    let mut is_folder_synced = false;
+    loop {
+        let mut pending = queue.lock();
+        while pending.lines.is_empty() && pending.lost.is_none() {
+            pending.is_asleep = true;
+            pending = queue.wake.wait(pending).unwrap_or_else(PoisonError::into_inner);
+        }
+        pending.is_asleep = false;
+        if pending.lines.is_empty() {
+            return;
+        }
+        std::mem::swap(&mut lines, &mut pending.lines);
+        let attachments = std::mem::take(&mut pending.attachments);
+        let last = pending.last;
+        pending.bytes = 0;
+        drop(pending);
+        if let Err(error) = place.put(&lines, &attachments, &mut is_folder_synced) {
+            // What is not whole goes, as far as the disk lets us; whoever reads it leaves it out in any case.
+            let _ = place.journal.truncate(place.end);
+            let mut pending = queue.lock();
+            pending.lost = Some(Lost { reason: place.why(&error) });
+            pending.lines = Vec::new();
+            pending.attachments = Vec::new();
+            return;
+        }
+        queue.progress.send_modify(|progress| progress.kept = last);
+        lines.clear();
+        lines.shrink_to(1 << 20);
+    }
+}
+
+/// Tells those who wait that nothing more will come, however the thread ends.
+struct AtEnd<'a>(&'a Queue);
+
+impl Drop for AtEnd<'_> {
+    fn drop(&mut self) {
+        let lost = self.0.lock().lost.get_or_insert_with(crashed).clone();
+        self.0.progress.send_modify(|progress| progress.lost = Some(lost));
+    }
+}
+
+impl Place {
+    fn put(&mut self, lines: &[u8], attachments: &[Attachment], synced: &mut bool) -> Result<(), SessionError> {
+        let folder = self.folder.join(ATTACHMENTS);
+        for file in attachments {
+            *synced &= !keep(&*self.storage, &folder, file)?;
+        }
+        if !attachments.is_empty() && !*synced {
+            self.storage.sync_folder(&folder).map_err(disk("write", &folder))?;
+            *synced = true;
+        }
+        let path = self.journal_path();
+        self.journal.write_all_at(lines, self.end).map_err(disk("write", &path))?;
+        self.journal.sync().map_err(disk("write", &path))?;
+        self.end += lines.len() as u64;
+        Ok(())
+    }
+
+    fn why(&self, error: &SessionError) -> String {
+        let SessionError::Disk { error: cause, .. } = error else { return error.to_string() };
+        let again = format!("`shelly-host session resume {}`", self.id);
+        match cause.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                format!("the disk is full: {error}; free space, then {again}")
+            }
+            _ => format!("{error}: {}; mend that, then {again}", without_number(&cause.to_string())),
+        }
+    }
+}
+
+/// Writes an attachment, if it is not there; whether a name was made.
+fn keep(storage: &dyn Storage, folder: &Path, file: &Attachment) -> Result<bool, SessionError> {
+    let path = folder.join(file.digest.hex());
+    // It got its name when all of it was on the disk.
+    if storage.entry(&path).is_ok_and(|there| there.kind == Kind::File && there.len == file.bytes.len() as u64) {
+        return Ok(false);
+    }
+    let beside = folder.join(format!(".{}", file.digest.hex()));
+    write_new(storage, &beside, &file.bytes).map_err(disk("write", &beside))?;
+    storage.rename(&beside, &path).map_err(disk("write", &path))?;
+    Ok(true)
+}
+
+/// Writes a file beside the one that it is to be.
+pub(super) fn write_new(storage: &dyn Storage, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let write = || {
+        let file = storage.open_or_create(path)?;
+        file.truncate(0)?;
+        file.write_all_at(bytes, 0)?;
+        file.sync()
+    };
+    write().inspect_err(|_| {
+        let _ = storage.remove_file(path);
+    })
+}
+
+impl fmt::Debug for Queue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Queue").finish_non_exhaustive()
+    }
+}
