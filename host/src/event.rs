@@ -1,16 +1,17 @@
 //! What happens in a run, as it happens: one closed enum, one bounded stream.
 
 use std::{
+    fmt,
     future::Future,
     sync::{Arc, OnceLock, PoisonError, RwLock},
     time::Duration,
 };
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use tokio::sync::{broadcast, mpsc};
 
 use crate::{
-    chat::{Delta, Message, Role, StopReason, Usage},
+    chat::{Delta, Message, Role, StopReason, Usage, as_base64},
     limits,
 };
 
@@ -112,6 +113,8 @@ pub enum Event {
         duration: Duration,
         /// Largest linear memory during the call, in bytes.
         memory: usize,
+        #[serde(skip_serializing_if = "Given::is_empty")]
+        given: Given,
     },
     /// A plugin has written to the log.
     PluginLog { agent: Arc<str>, plugin: Arc<str>, level: LogLevel, message: String },
@@ -143,8 +146,49 @@ pub enum Event {
     },
 }
 
+/// What a call of a plugin was given that another call would not be given: its time and its luck.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Given {
+    /// What clocks said, in the order in which they were asked: milliseconds since 1970, or nanoseconds since the call
+    /// began where that was the question.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clock: Vec<u64>,
+    /// Random bytes, one after the other.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "as_base64")]
+    pub random: Vec<u8>,
+    /// There was more than [`limits::GIVEN_CLOCK_READINGS`] and [`limits::GIVEN_RANDOM_BYTES`]: the rest is left out.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub cut: bool,
+}
+
+impl Given {
+    /// Whether it was given nothing of that.
+    pub fn is_empty(&self) -> bool {
+        self.clock.is_empty() && self.random.is_empty() && !self.cut
+    }
+
+    pub(crate) fn clock(&mut self, reading: u64) {
+        if self.clock.len() < limits::GIVEN_CLOCK_READINGS {
+            self.clock.push(reading);
+        } else {
+            self.cut = true;
+        }
+    }
+
+    pub(crate) fn random(&mut self, bytes: &[u8]) {
+        let room = limits::GIVEN_RANDOM_BYTES - self.random.len();
+        self.random.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        self.cut |= bytes.len() > room;
+    }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
 /// Who decided a question.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AnsweredBy {
     /// Somebody at a front end.
@@ -178,12 +222,25 @@ fn millis<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S:
 #[derive(Debug, Clone, Default)]
 pub struct EventSink(Option<Arc<Hub>>);
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Hub {
+    /// Told first, at once; made for the first of them.
+    taps: OnceLock<RwLock<Arc<[Tap]>>>,
     /// Readers that the run waits for.
     followers: RwLock<Arc<[mpsc::Sender<Event>]>>,
     /// Readers that it does not wait for; made for the first of them.
     observers: OnceLock<broadcast::Sender<Event>>,
+}
+
+/// Is told of each event where it happens.
+type Tap = Arc<dyn Fn(&Event) + Send + Sync>;
+
+impl fmt::Debug for Hub {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let observers = self.observers.get().map_or(0, broadcast::Sender::receiver_count);
+        let (followers, is_tapped) = (self.followers().len(), self.taps.get().is_some());
+        write!(f, "Hub {{ followers: {followers}, observers: {observers}, is_tapped: {is_tapped} }}")
+    }
 }
 
 impl EventSink {
@@ -225,11 +282,21 @@ impl EventSink {
         EventStream(Reader::Observer(receiver))
     }
 
+    /// Has `tap` told of each event from now on, by whoever it happens to, before any reader and before anything else
+    /// happens there: it must not wait. For its sake alone only those events are made that nobody need watch a run for:
+    /// see [`is_heard`](Self::is_heard). A sink of [`EventSink::none`] tells it nothing.
+    pub fn tap(&self, tap: Arc<dyn Fn(&Event) + Send + Sync>) {
+        let Some(hub) = &self.0 else { return };
+        let mut taps = hub.taps.get_or_init(RwLock::default).write().unwrap_or_else(PoisonError::into_inner);
+        *taps = taps.iter().cloned().chain([tap]).collect();
+    }
+
     /// Tells of an event. The future waits while a follower is behind; who is gone is forgotten.
     pub fn emit(&self, event: Event) -> impl Future<Output = ()> + Send + use<> {
         // Neither `async` nor with the event in it: the future of whoever tells would have room for it twice, and few
         // runs have a follower.
         let waiting = self.0.as_ref().and_then(|hub| {
+            hub.tell_taps(&event);
             if let Some(observers) = hub.observers.get() {
                 // An error means that nobody listens any more.
                 let _ = observers.send(event.clone());
@@ -248,6 +315,7 @@ impl EventSink {
     /// waited for, such as when a run is dropped.
     pub fn emit_now(&self, event: Event) {
         let Some(hub) = &self.0 else { return };
+        hub.tell_taps(&event);
         if let Some(observers) = hub.observers.get() {
             // An error means that nobody listens any more.
             let _ = observers.send(event.clone());
@@ -255,6 +323,12 @@ impl EventSink {
         for follower in &*hub.followers() {
             let _ = follower.try_send(event.clone());
         }
+    }
+
+    /// Whether anybody may still listen, or a tap is told: [`Event::PluginCall`] is made for either, questions and warnings
+    /// always, all others only for those who [watch](Self::is_watched).
+    pub fn is_heard(&self) -> bool {
+        self.0.as_ref().is_some_and(|hub| hub.taps.get().is_some()) || self.is_watched()
     }
 
     /// Whether anybody may still listen: lets a caller skip making an event that nobody would see.
@@ -267,6 +341,12 @@ impl EventSink {
 }
 
 impl Hub {
+    fn tell_taps(&self, event: &Event) {
+        let Some(taps) = self.taps.get() else { return };
+        let taps = Arc::clone(&taps.read().unwrap_or_else(PoisonError::into_inner));
+        taps.iter().for_each(|tap| tap(event));
+    }
+
     fn followers(&self) -> Arc<[mpsc::Sender<Event>]> {
         Arc::clone(&self.followers.read().unwrap_or_else(PoisonError::into_inner))
     }
@@ -367,5 +447,60 @@ mod tests {
         }
         assert!(!EventSink::none().is_watched() && EventSink::none().observe().next().await.is_none());
         assert!(EventSink::none().follow().next().await.is_none());
+    }
+
+    #[tokio::test]
+    async fn a_tap_is_told_at_once_and_before_readers() {
+        let told = Arc::new(RwLock::new(Vec::new()));
+        let tap = |name: &'static str| -> Tap {
+            let told = Arc::clone(&told);
+            Arc::new(move |event: &Event| {
+                let Event::Warning { message } = event else { panic!("{event:?}") };
+                told.write().unwrap().push(format!("{name}{message}"));
+            })
+        };
+        let (sink, mut reader) = EventSink::channel();
+        sink.emit_now(event(0));
+        sink.clone().tap(tap("a"));
+        let waiting = sink.emit(event(1));
+        assert_eq!(*told.read().unwrap(), ["a1"], "nobody need wait for it");
+        waiting.await;
+        sink.tap(tap("b"));
+        sink.emit_now(event(2));
+        drop(reader.next().await);
+        drop(reader);
+        sink.emit(event(3)).await;
+        assert_eq!(*told.read().unwrap(), ["a1", "a2", "b2", "a3", "b3"]);
+        assert!(sink.is_heard() && !sink.is_watched(), "a tap is no reader");
+        let (none, unheard, watched) = (EventSink::none(), EventSink::new(), EventSink::channel());
+        none.tap(tap("c"));
+        assert!(!none.is_heard() && !unheard.is_heard() && watched.0.is_heard());
+        assert!(format!("{sink:?}").contains("is_tapped: true"));
+    }
+
+    #[test]
+    fn what_a_call_was_given_is_kept_up_to_the_bounds() {
+        let mut given = Given::default();
+        assert_eq!(serde_json::to_value(&given).unwrap(), serde_json::json!({}));
+        given.clock(7);
+        given.random(&[0, 255]);
+        given.random(&[]);
+        let json = serde_json::to_value(&given).unwrap();
+        assert_eq!(json, serde_json::json!({"clock": [7], "random": "AP8="}));
+        assert_eq!(serde_json::from_value::<Given>(json).unwrap(), given);
+        for (readings, bytes, cut) in [
+            (limits::GIVEN_CLOCK_READINGS, limits::GIVEN_RANDOM_BYTES, false),
+            (limits::GIVEN_CLOCK_READINGS + 1, 0, true),
+            (0, limits::GIVEN_RANDOM_BYTES + 1, true),
+        ] {
+            let mut given = Given::default();
+            (0..readings).for_each(|reading| given.clock(reading as u64));
+            (0..bytes).for_each(|_| given.random(&[1]));
+            assert_eq!(given.cut, cut, "{readings} {bytes}");
+            assert_eq!(given.clock.len(), readings.min(limits::GIVEN_CLOCK_READINGS));
+            assert_eq!(given.random.len(), bytes.min(limits::GIVEN_RANDOM_BYTES));
+            given.random(&vec![2; limits::GIVEN_RANDOM_BYTES + 1]);
+            assert_eq!((given.random.len(), given.cut), (limits::GIVEN_RANDOM_BYTES, true), "what fits is kept");
+        }
     }
 }

@@ -249,6 +249,9 @@ pub const TASK_DEPENDENCIES: usize = 64;
 pub const TASK_METADATA_KEYS: usize = 32;
 /// Bytes of all metadata of a task, as JSON.
 pub const TASK_METADATA_BYTES: usize = 8 << 10;
+/// Lists and objects within each other in the metadata of a task: whatever it is written into can be read again, which
+/// ends at 127.
+pub const TASK_METADATA_DEPTH: usize = 64;
 /// Time that a task which somebody waits for may be without an assignee: long enough for an agent to start, and too short
 /// to wait for one that never will.
 pub const TASK_UNCLAIMED: Duration = Duration::from_secs(15);
@@ -326,6 +329,14 @@ pub const GIT_FILE_BYTES: u64 = 64 << 10;
 
 /// Names of what there is that are told to whoever names what there is not.
 pub const NAMES_SHOWN: usize = 50;
+
+// ---- what is told of a call of a plugin, so that it can be understood later
+
+/// Readings of clocks in one call that are told; later ones are left out, and that is told.
+pub const GIVEN_CLOCK_READINGS: usize = 1_024;
+/// Random bytes of one call that are told; later ones are left out, and that is told. As many as one
+/// [`RANDOM_BYTES`] gives.
+pub const GIVEN_RANDOM_BYTES: usize = 64 << 10;
 
 // ---- sessions on disk
 

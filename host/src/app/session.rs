@@ -4,10 +4,14 @@ use std::{path::Path, sync::Arc};
 
 use super::{App, Shared};
 use crate::{
-    agent::{Agent, Crew, journal::Past},
+    agent::{
+        Agent, Crew,
+        journal::{Past, Record, Recorder},
+    },
     chat::Chat,
     config::AgentConfig,
     error::{ErrorKind, Report},
+    event::{Event, EventSink},
     project::Layout,
     session::{self, Digest, Disk, New, Opened, Opening, Part, PartKind, SessionError, Store},
 };
@@ -52,6 +56,32 @@ pub struct Session {
     pub warnings: Vec<String>,
     /// What the session that it follows was about, for the agent.
     pub summary: Option<String>,
+}
+
+impl Session {
+    /// Has what is decided, and the values that plugins are given, written down too: they happen where nobody knows of a
+    /// session.
+    pub fn listen(&self, events: &EventSink) {
+        let journal = Arc::clone(&self.journal);
+        events.tap(Arc::new(move |event| {
+            let record = match event {
+                Event::QuestionAnswered { agent, question, outcome, by, .. } => Record::Decided {
+                    agent: agent.clone(),
+                    question: question.clone(),
+                    outcome: (*outcome).to_owned(),
+                    by: *by,
+                },
+                Event::PluginCall { agent, plugin, function, given, .. } if !given.is_empty() => Record::Given {
+                    agent: agent.clone(),
+                    plugin: plugin.clone(),
+                    function: (*function).to_owned(),
+                    given: given.clone(),
+                },
+                _ => return,
+            };
+            journal.write(0, &record);
+        }));
+    }
 }
 
 impl App {

@@ -255,7 +255,7 @@ impl Progress {
                 format!("{DIM}{}{PLAIN}   {}: {action}", name(agent), name(middleware))
             }
             Event::PluginCall { .. } if !self.verbose => return None,
-            Event::PluginCall { agent, plugin, function, outcome, duration, memory } => {
+            Event::PluginCall { agent, plugin, function, outcome, duration, memory, .. } => {
                 let (agent, plugin, time, memory) = (name(agent), name(plugin), time(*duration), memory >> 10);
                 format!("{DIM}{agent}     {plugin} {function}: {outcome} ({time}, {memory} KiB){PLAIN}")
             }

@@ -218,6 +218,7 @@ impl Job {
         let work = Work::of(session.as_ref(), task)?;
 
         let (events, stream) = EventSink::channel();
+        session.iter().for_each(|session| session.listen(&events));
         let mut progress = Progress::new(self.with.output, self.with.verbose);
         progress.notes(&prepared, session.as_ref());
         let shown = tokio::spawn(ask::show(progress, stream, person));

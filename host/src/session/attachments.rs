@@ -260,6 +260,7 @@ mod tests {
             depth: 0,
             errand: None,
             continues: None,
+            input: Vec::new(),
             prompt,
         }
     }

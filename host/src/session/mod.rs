@@ -17,6 +17,7 @@ mod reader;
 mod recall;
 mod search;
 mod secrets;
+#[expect(clippy::module_inception, reason = "the type that the room is named after")]
 mod session;
 mod storage;
 mod store;
@@ -34,5 +35,7 @@ pub use session::Session;
 pub use storage::{Disk, Entry, Kind, Storage, StoredFile};
 pub use store::{New, Opened, Opening, Options, Store};
 
+#[cfg(test)]
+mod fault_tests;
 #[cfg(test)]
 mod tests;

@@ -46,6 +46,7 @@ pub struct Line {
 
 /// What a line says.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(clippy::large_enum_variant, reason = "nearly all of them are records")]
 pub enum What {
     /// Something happened in a run.
     Record(Record),
@@ -228,11 +229,11 @@ impl Journal {
         let path = self.folder.join(ATTACHMENTS).join(digest.hex());
         match self.storage.entry(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(wrong(format!("its attachment {digest} is missing")));
+                Err(wrong(format!("its attachment {digest} is missing")))
             }
-            Err(error) => return Err(disk("read", &path)(error)),
+            Err(error) => Err(disk("read", &path)(error)),
             Ok(entry) if entry.kind != Kind::File || entry.len > limits::SESSION_RECORD_BYTES as u64 => {
-                return Err(wrong(format!("its attachment {digest} is no file of at most the bytes of a record")));
+                Err(wrong(format!("its attachment {digest} is no file of at most the bytes of a record")))
             }
             Ok(entry) => {
                 let mut bytes = vec![0; usize::try_from(entry.len).unwrap_or_default()];

@@ -71,13 +71,11 @@ fn messages(record: &Record) -> Vec<&Message> {
         | Record::Ended { changes, .. } => changes,
         _ => &[],
     };
-    let added = |change| -> Option<&Message> {
-        match change {
-            &Change::Added(ref written) => Some(&*written.message),
-            _ => None,
-        }
-    };
-    changes.iter().filter_map(added).collect()
+    let added = changes.iter().filter_map(|change| match change {
+        Change::Added(written) => Some(&*written.message),
+        _ => None,
+    });
+    added.collect()
 }
 
 fn text_of(part: &Part) -> String {

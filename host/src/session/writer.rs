@@ -292,3 +292,42 @@ impl fmt::Debug for Queue {
         f.debug_struct("Queue").finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn body(members: usize, attached: usize) -> Result<Body, String> {
+        let file = |bytes: Vec<u8>| Attachment { digest: Digest([0; 32]), bytes };
+        let attachments = if attached > 0 { vec![file(vec![0; attached])] } else { Vec::new() };
+        Ok(Body { members: vec![b' '; members], attachments })
+    }
+
+    #[test]
+    fn what_waits_for_the_disk_is_bounded() {
+        let (half, all) = (limits::SESSION_PENDING_BYTES / 2, limits::SESSION_PENDING_BYTES);
+        for (pushed, taken, why) in [
+            (vec![body(9, 0), body(half, 0), body(half, 0)], 2, "the disk is too slow"),
+            (vec![body(9, half), body(9, half), body(half, 0)], 2, "the disk is too slow"),
+            (vec![body(limits::SESSION_LINE_BYTES + 1, 0)], 0, "too long for the session"),
+            (vec![body(9, limits::SESSION_RECORD_BYTES)], 0, "too long for the session"),
+            (vec![body(9, 2 * all), body(9, 0)], 1, "the disk is too slow"),
+            (vec![body(9, 0), Err("so".into()), body(9, 0)], 1, "cannot be written down: so"),
+        ] {
+            let queue = Queue::new(1, 0, u64::MAX);
+            let marks: Vec<_> = pushed.into_iter().map(|body| queue.push(1, false, body)).collect();
+            let expected = (0..marks.len()).map(|at| Mark(if at < taken { at as u64 + 2 } else { u64::MAX }));
+            assert_eq!(marks, expected.collect::<Vec<_>>(), "{why}");
+            assert!(queue.lost().is_some_and(|lost| lost.reason.contains(why)), "{:?}", queue.lost());
+        }
+    }
+
+    #[test]
+    fn the_same_attachment_waits_once() {
+        let queue = Queue::new(1, 0, u64::MAX);
+        for _ in 0..3 {
+            queue.push(1, false, body(9, limits::SESSION_PENDING_BYTES / 2));
+        }
+        assert_eq!((queue.lost(), queue.lock().attachments.len()), (None, 1));
+    }
+}

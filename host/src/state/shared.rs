@@ -62,10 +62,12 @@ impl<T> Shared<T> {
 
 /// Who is told of changes; nobody by default. It is told under the lock, so that the order of what it is told is the order
 /// of the changes.
-pub(super) struct Hook<T>(Option<Arc<dyn Fn(&T) + Send + Sync>>);
+pub(super) struct Hook<T>(Option<Arc<Told<T>>>);
+
+type Told<T> = dyn Fn(&T) + Send + Sync;
 
 impl<T> Hook<T> {
-    pub(super) fn new(hook: Arc<dyn Fn(&T) + Send + Sync>) -> Self {
+    pub(super) fn new(hook: Arc<Told<T>>) -> Self {
         Self(Some(hook))
     }
 

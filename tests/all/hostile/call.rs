@@ -1,6 +1,9 @@
 //! What a tool can do in a call.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::{Arc, Mutex},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
 
 use shelly_host::{
     event::{Event, EventSink, LogLevel},
@@ -166,7 +169,7 @@ async fn arguments_over_the_bound_do_not_reach_the_guest() {
 }
 
 /// All events of one attack.
-async fn watched(plugin: &std::sync::Arc<Plugin>) -> Vec<Event> {
+async fn watched(plugin: &Arc<Plugin>) -> Vec<Event> {
     let (events, stream) = EventSink::channel();
     let (_, events) = tokio::join!(call_watched(plugin, "t", ATTACK, events), all(stream));
     events
@@ -216,6 +219,40 @@ async fn random_bytes_come_up_to_the_bound() {
         let guest = Guest::tool().import(guest::RANDOM).attack(&body);
         assert_eq!(attack(engine(), &guest).await.is_error, is_error, "{bytes}");
     }
+}
+
+#[tokio::test]
+async fn what_clocks_and_chance_gave_is_told_to_whoever_hears() {
+    let readings = limits::GIVEN_CLOCK_READINGS + 1;
+    let random = |bytes: u32| format!("(call $random (i32.const {bytes}) (i32.const {SCRATCH}))");
+    // What chance gave is not zero, and stands where the guest was told.
+    let look = format!("(if (i64.eqz (i64.load (i32.load (i32.const {SCRATCH})))) (then unreachable))");
+    for (body, clock, bytes, cut) in [
+        (String::new(), 0, 0, false),
+        (format!("(drop (call $now)) {} {look} (drop (call $now))", random(8)), 2, 8, false),
+        (format!("{} {}", random(3), random(5)), 0, 8, false),
+        (times(readings as u32, "(drop (call $now))"), limits::GIVEN_CLOCK_READINGS, 0, true),
+        (format!("{} {}", random(limits::RANDOM_BYTES), random(1)), 0, limits::GIVEN_RANDOM_BYTES, true),
+    ] {
+        let guest = Guest::tool().import(guest::CLOCK).import(guest::RANDOM).attack(&body);
+        let plugin = tool(engine(), &guest).await;
+        let (events, told) = (EventSink::new(), Arc::new(Mutex::new(Vec::new())));
+        let tap = Arc::clone(&told);
+        events.tap(Arc::new(move |event: &Event| tap.lock().unwrap().push(event.clone())));
+        let before = since_1970();
+        assert_eq!(call_watched(&plugin, "t", ATTACK, events).await.text(), "ok");
+        let told = told.lock().unwrap().clone();
+        let [Event::PluginCall { given, .. }] = &told[..] else {
+            panic!("a tap alone is told of nothing else: {told:?}")
+        };
+        assert_eq!((given.clock.len(), given.random.len(), given.cut), (clock, bytes, cut), "{body:.80}");
+        assert!(given.clock.is_sorted() && given.clock.iter().all(|now| (before..=since_1970()).contains(now)));
+        assert!(bytes < 8 || given.random.iter().any(|byte| *byte != 0));
+    }
+}
+
+fn since_1970() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as u64
 }
 
 #[tokio::test]

@@ -6,6 +6,8 @@ use crate::{
     agent::{Wake, delegate::Entry},
     capability::{Account, Bounds, Usd},
     chat::{Change, Message, StopReason, ToolResult, Usage, as_base64},
+    event::AnsweredBy,
+    event::Given,
     model::Completion,
     state::{BlackboardChange, Task, TaskStatus},
     tool::{Completed, Control, CurrentCall, HandOver, current_call},
@@ -172,18 +174,14 @@ pub enum Record {
         by: Option<CallId>,
     },
     /// Somebody, or what stands for somebody, has decided.
-    Decided { agent: Arc<str>, question: String, outcome: String, by: String },
+    Decided { agent: Arc<str>, question: String, outcome: String, by: AnsweredBy },
     /// A call of a plugin was given values that another call would not be given.
     Given {
         agent: Arc<str>,
         plugin: Arc<str>,
         function: String,
-        /// Nanoseconds since 1970, in the order in which they were asked for.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        clock: Vec<u64>,
-        /// Random bytes, one after the other.
-        #[serde(default, skip_serializing_if = "Vec::is_empty", with = "as_base64")]
-        random: Vec<u8>,
+        #[serde(flatten)]
+        given: Given,
     },
 }
 
@@ -280,5 +278,165 @@ pub(crate) mod millis {
 
     pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
         u64::deserialize(from).map(Duration::from_millis)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        capability::Spent,
+        chat::{Content, Media, Opaque, Part, Role, Source, Thinking, ToolCall},
+        limits,
+        tool::CompletionStatus,
+    };
+
+    fn message() -> Message {
+        let media = Media { media_type: "image/png".into(), name: None, source: Source::Bytes([0, 255][..].into()) };
+        let call =
+            ToolCall { id: "c".into(), name: "t".into(), arguments: "{".into(), meta: vec![("k".into(), "v".into())] };
+        let parts = vec![
+            Part::Text("é\u{2028}\n\"".into()),
+            Part::Media(media),
+            Part::Thinking(Thinking { text: String::new(), opaque: Some("o".into()) }),
+            Part::ToolCall(call),
+            Part::Other(Opaque { kind: "k".into(), json: "[".into() }),
+        ];
+        Message { sender: "ada".into(), role: Role::Assistant, parts, meta: vec![("k".into(), "v".into())] }
+    }
+
+    fn spent() -> (Usage, Usd, Account) {
+        let usage = Usage { input_tokens: u64::MAX, output_tokens: 2, cache_read_tokens: 3, cache_write_tokens: 4 };
+        let usd = Usd::from_pico(1_234_567_890_123);
+        let own = Spent { usage, usd, tool_calls: u64::MAX };
+        (usage, usd, Account { own, of_children: Spent { usage, usd: Usd::from_pico(1), tool_calls: 1 } })
+    }
+
+    fn completion() -> Completion {
+        let (usage, ..) = spent();
+        let stop = StopReason::EndTurn;
+        Completion { parts: message().parts, stop, usage, model: "m".into(), meta: message().meta }
+    }
+
+    fn ends() -> Vec<Ended> {
+        let (files_modified, tests_run) = (vec!["f".into()], vec!["t".into()]);
+        let (status, summary, caveats) = (CompletionStatus::Failed, "s".into(), Some("c".into()));
+        let completed = Completed { status, summary, files_modified, tests_run, caveats };
+        let to = HandOver { agent: "bob".into(), reason: "r".into(), context: "c".into() };
+        vec![
+            Ended::Answered { message: message() },
+            Ended::Completed { message: message(), completed },
+            Ended::HandedOver { message: message(), to },
+            Ended::Failed { error: "e".into(), exhausted: true, cancelled: false },
+        ]
+    }
+
+    /// A record of each kind, with all of its fields.
+    fn records() -> Vec<Record> {
+        let ((usage, cost, account), (agent, call)): (_, (Arc<str>, String)) = (spent(), ("ada".into(), "c".into()));
+        let by = || Some(CallId { agent: Arc::clone(&agent), call: call.clone() });
+        let changes = || vec![Change::Waits(message().into()), Change::Prompted { id: u64::MAX }];
+        let wake = Some(Wake { model_time: Some(limits::TOOL_TIME), iteration: Some(1), ..Wake::default() });
+        let (name, hidden) = ("e".into(), vec!["t".into()]);
+        let effects = || vec![EffectMemory { name: String::new(), at: 1, ..EffectMemory::default() }];
+        let memory = EffectMemory { name, at: 0, state: vec![0, 255], wake, hidden };
+        let result = ToolResult { call_id: call.clone(), content: vec![Content::Json("[1]".into())], is_error: true };
+        let bounds = Bounds { tokens: Some(0), usd: Some(Usd::ZERO), tool_calls: Some(u64::MAX) };
+        let instance: Arc<str> = "ada-t-1".into();
+        let nested = (0..limits::TASK_METADATA_DEPTH).fold(json!(1.5), |inner, _| json!([inner]));
+        let task = Task {
+            id: "task-1".into(),
+            title: "t".into(),
+            description: "d".into(),
+            status: TaskStatus::InProgress,
+            assignee: Some("ada".into()),
+            blocked_by: vec!["task-2".into()],
+            metadata: [("k".into(), nested)].into(),
+            created_by: None,
+        };
+        let change = BlackboardChange { key: "k".into(), revision: 7, value: Some("[null]".into()) };
+        let given = Given { clock: vec![u64::MAX, 0], random: vec![0, 255], cut: true };
+        let mut records = vec![
+            Record::Began {
+                agent: agent.clone(),
+                instance: instance.clone(),
+                model: "m".into(),
+                depth: 1,
+                errand: Some(ErrandId { run: 1, call: call.clone(), task: 2 }),
+                continues: Some(3),
+                input: vec![message()],
+                prompt: "p".into(),
+            },
+            Record::Turn { iteration: 1, changes: changes(), effects: vec![memory], elapsed: limits::TOOL_TIME },
+            Record::Asked { effect: 1, completion: completion(), cost },
+            Record::Replied {
+                iteration: 1,
+                model: "m".into(),
+                stop: StopReason::MaxTokens,
+                usage,
+                cost,
+                took: limits::TOOL_TIME,
+                changes: changes(),
+                silent: Some(message()),
+            },
+            Record::Wasted { usage, cost },
+            Record::Looked { changes: changes(), effects: effects() },
+            Record::CallBegan { call: call.clone(), tool: "t".into() },
+            Record::CallEnded {
+                result,
+                control: Some(Control::Complete(Completed::bare(CompletionStatus::Completed))),
+                counted: true,
+            },
+            Record::Sent { message: message() },
+            Record::Passed { level: 1, middleware: "w".into(), state: vec![0, 255], input: Some(vec![message()]) },
+            Record::Retried { level: 1, attempt: 2, state: vec![9], input: vec![message()], changes: changes() },
+            Record::WentOn { input: vec![message()], changes: changes() },
+            Record::Delegated {
+                call: call.clone(),
+                tasks: vec![Delegated { agent: agent.clone(), instance: instance.clone(), bounds }],
+            },
+            Record::Parked { call: call.clone(), task: 1, delegation: "d-1".into(), question: "q".into() },
+            Record::Answered { delegation: "d-1".into(), by: call.clone(), answer: "a".into() },
+            Record::Returned {
+                call: call.clone(),
+                task: 1,
+                entry: Entry { agent: "bob".into(), result: Some("r".into()), ..Entry::default() },
+                account,
+                board: Some(BoardTask { id: "task-1".into(), holder: instance.clone(), status: TaskStatus::Failed }),
+            },
+            Record::Task { task, by: by() },
+            Record::Blackboard { namespace: "n".into(), change, by: by() },
+            Record::Decided {
+                agent: agent.clone(),
+                question: "q".into(),
+                outcome: "yes".into(),
+                by: AnsweredBy::Person,
+            },
+            Record::Given { agent, plugin: "p".into(), function: "tool.call".into(), given },
+        ];
+        let ended = |outcome| Record::Ended { changes: changes(), outcome, iterations: 1, usage, account };
+        records.extend(ends().into_iter().map(ended));
+        records
+    }
+
+    #[test]
+    fn each_record_is_one_line_and_read_as_it_was_written() {
+        let mut kinds = BTreeSet::new();
+        for record in records() {
+            let json = serde_json::to_string(&record).unwrap();
+            assert!(!json.contains('\n'), "{json}");
+            assert_eq!(serde_json::from_str::<Record>(&json).unwrap_or_else(|error| panic!("{error}: {json}")), record);
+            let value: serde_json::Value = serde_json::from_str(&json).unwrap();
+            kinds.insert(value["kind"].as_str().unwrap().to_owned());
+        }
+        let source = include_str!("record.rs");
+        let (_, body) = source.split_once("pub enum Record {\n").unwrap();
+        let (body, _) = body.split_once("\n}\n").unwrap();
+        let is_case = |line: &&str| line.starts_with("    ") && line[4..].starts_with(|c: char| c.is_ascii_uppercase());
+        assert_eq!(kinds.len(), body.lines().filter(is_case).count(), "a kind is missing: {kinds:?}");
     }
 }

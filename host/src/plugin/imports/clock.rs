@@ -5,10 +5,18 @@ use crate::plugin::{bindings::imports::clock, runtime::PluginState};
 impl clock::Host for PluginState {
     async fn now(&mut self) -> wasmtime::Result<u64> {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Ok(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+        Ok(self.reading(since.as_millis()))
     }
 
     async fn monotonic(&mut self) -> wasmtime::Result<u64> {
-        Ok(u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX))
+        Ok(self.reading(self.started.elapsed().as_nanos()))
+    }
+}
+
+impl PluginState {
+    fn reading(&mut self, reading: u128) -> u64 {
+        let reading = u64::try_from(reading).unwrap_or(u64::MAX);
+        self.give(|given| given.clock(reading));
+        reading
     }
 }

@@ -13,6 +13,7 @@ impl random::Host for PluginState {
         let mut bytes = vec![0; len as usize];
         getrandom::fill(&mut bytes)
             .map_err(|error| wasmtime::format_err!("the system gives no random bytes: {error}"))?;
+        self.give(|given| given.random(&bytes));
         Ok(bytes)
     }
 }

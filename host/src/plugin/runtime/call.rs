@@ -154,8 +154,8 @@ impl Plugin {
     }
 
     async fn tell(&self, state: &mut PluginState, setup: &CallSetup, end: End, duration: Duration) {
-        let events = &state.cx.events;
-        if !events.is_watched() {
+        let (given, events) = (std::mem::take(&mut state.given), &state.cx.events);
+        if !events.is_heard() {
             return;
         }
         let agent = || Arc::clone(&state.cx.agent);
@@ -175,6 +175,6 @@ impl Plugin {
             End::Timeout => "timeout",
         };
         let (plugin, function, memory) = (Arc::clone(&self.id), setup.function, state.limiter.memory());
-        events.emit(Event::PluginCall { agent: agent(), plugin, function, outcome, duration, memory }).await;
+        events.emit(Event::PluginCall { agent: agent(), plugin, function, outcome, duration, memory, given }).await;
     }
 }

@@ -10,7 +10,7 @@ use super::Limiter;
 use crate::{
     capability::Powers,
     chat::{Snapshot, ToolSpec},
-    event::{Event, RunCx},
+    event::{Event, Given, RunCx},
     limits,
     model::DeltaSink,
 };
@@ -41,6 +41,10 @@ pub struct PluginState {
     pub waits: Arc<Waits>,
     /// Since when the monotonic clock runs.
     pub started: Instant,
+    /// What clocks and chance have given it, if somebody is told of that.
+    pub given: Given,
+    /// Whether somebody is, once that was asked.
+    is_heard: Option<bool>,
 }
 
 impl PluginState {
@@ -60,6 +64,16 @@ impl PluginState {
             chat: ChatView::default(),
             waits: Arc::default(),
             started: Instant::now(),
+            given: Given::default(),
+            is_heard: None,
+        }
+    }
+
+    /// Writes down what the guest is given, if somebody is told of it.
+    pub fn give(&mut self, write: impl FnOnce(&mut Given)) {
+        let events = &self.cx.events;
+        if *self.is_heard.get_or_insert_with(|| events.is_heard()) {
+            write(&mut self.given);
         }
     }
 

@@ -1,6 +1,7 @@
 use std::collections::{HashMap, HashSet};
 
 use indexmap::IndexMap;
+use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{
@@ -324,6 +325,16 @@ fn merge(metadata: &mut Metadata, more: Metadata) {
     }
 }
 
+/// Whether more lists and objects than that stand within each other.
+fn is_deeper(value: &Value, levels: usize) -> bool {
+    match (value, levels.checked_sub(1)) {
+        (Value::Array(_) | Value::Object(_), None) => true,
+        (Value::Array(values), Some(below)) => values.iter().any(|value| is_deeper(value, below)),
+        (Value::Object(values), Some(below)) => values.values().any(|value| is_deeper(value, below)),
+        _ => false,
+    }
+}
+
 fn check(task: &Task) -> Result<(), TaskError> {
     let chars = task.title.chars().count();
     if chars > limits::TASK_TITLE_CHARS || task.title.trim().is_empty() {
@@ -338,6 +349,9 @@ fn check(task: &Task) -> Result<(), TaskError> {
     let bytes = serde_json::to_string(&task.metadata).map_or(usize::MAX, |json| json.len());
     if keys > limits::TASK_METADATA_KEYS || bytes > limits::TASK_METADATA_BYTES {
         return Err(TaskError::Metadata { keys, bytes });
+    }
+    if task.metadata.values().any(|value| is_deeper(value, limits::TASK_METADATA_DEPTH)) {
+        return Err(TaskError::TooDeep);
     }
     Ok(())
 }

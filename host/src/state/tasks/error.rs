@@ -30,6 +30,12 @@ pub enum TaskError {
         limits::TASK_METADATA_BYTES
     )]
     Metadata { keys: usize, bytes: usize },
+    /// The metadata is nested too deeply.
+    #[error(
+        "the metadata is nested more than {} levels deep; make it flatter, or write it as text",
+        limits::TASK_METADATA_DEPTH
+    )]
+    TooDeep,
     /// It would wait for too many.
     #[error(
         "a task can wait for {} others, not for {count}; put some of them behind one task",

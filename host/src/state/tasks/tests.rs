@@ -497,6 +497,20 @@ fn what_makes_no_board_is_refused_by_its_task() {
     assert_eq!(board.list(&TaskFilter::default()).len(), 2);
 }
 
+#[test]
+fn metadata_is_only_so_deep() {
+    for (levels, is_kept) in [(0, true), (limits::TASK_METADATA_DEPTH, true), (limits::TASK_METADATA_DEPTH + 1, false)]
+    {
+        let nested =
+            (0..levels).fold(json!(1), |inner, n| if n % 2 == 0 { json!([inner]) } else { json!({"k": inner}) });
+        let board = TaskBoard::new();
+        let task = NewTask { metadata: metadata(json!({"k": nested})), ..new("t", &[]) };
+        let made = board.create(task, Host);
+        assert_eq!(made.is_ok(), is_kept, "{levels}");
+        assert!(is_kept || made == Err(TaskError::TooDeep));
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_restored_task_is_waited_for_anew() {
     let before = board(&[&[]]);
