@@ -67,11 +67,35 @@ impl Place {
 
     /// What came out, with this folder's name taken out.
     pub fn ran(&self, output: Output) -> Ran {
-        let text =
-            |bytes: Vec<u8>| String::from_utf8(bytes).unwrap().replace(&self.path().display().to_string(), "[DIR]");
+        let text = |bytes: Vec<u8>| {
+            let text = String::from_utf8(bytes).unwrap().replace(&self.path().display().to_string(), "[DIR]");
+            without_made_up_names(&text)
+        };
         let Output { status, stdout, stderr } = output;
         Ran { code: status.code().unwrap_or(-1), stdout: text(stdout), stderr: text(stderr) }
     }
+}
+
+/// The text with `[SESSION]` for names of sessions that the host made up: `20261122-101530-7f3a9c`.
+fn without_made_up_names(text: &str) -> String {
+    const SHAPE: &[u8] = b"dddddddd-dddddd-xxxxxx";
+    let is_name = |at: usize| {
+        let part = text.as_bytes().get(at..at + SHAPE.len());
+        part.is_some_and(|part| {
+            part.iter().zip(SHAPE).all(|(byte, shape)| match shape {
+                b'd' => byte.is_ascii_digit(),
+                b'x' => byte.is_ascii_hexdigit(),
+                _ => byte == shape,
+            })
+        })
+    };
+    let (mut shown, mut from) = (String::new(), 0);
+    while let Some(at) = (from..text.len()).find(|at| is_name(*at)) {
+        shown.push_str(&text[from..at]);
+        shown.push_str("[SESSION]");
+        from = at + SHAPE.len();
+    }
+    shown + &text[from..]
 }
 
 impl Ran {

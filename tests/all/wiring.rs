@@ -17,7 +17,7 @@ use keys::{
 };
 use serde_json::{Value, json};
 use shelly_host::{
-    app::App,
+    app::{App, Recording},
     approval::{Desk, Policy, Trusted},
     capability::{Budget, Price},
     chat::{Chat, Message},
@@ -131,7 +131,8 @@ async fn run(place: &Place, text: &str) -> Result<(String, Vec<Value>), shelly_h
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
     let plugins: [PathBuf; 2] = [crate::PLUGIN_ROOT.into(), crate::GUEST_ROOT.into()];
     let desk = Desk::new(Policy::Never, Trusted::default());
-    let prepared = App::new(config, &plugins, Some(cache), Arc::new(|_| None), desk)?.agent(None, None).await?;
+    let prepared =
+        App::new(config, &plugins, Some(cache), Arc::new(|_| None), desk)?.agent(None, None, Recording::Off).await?;
     let agent = &prepared.agent;
     let mut seen = format!("{:?}\n{:?}\n", agent.options, agent.completer.info().context_window);
     seen.push_str(&prepared.warnings.join("\n"));

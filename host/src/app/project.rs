@@ -37,7 +37,7 @@ impl Project {
             return Err(Report::new(ErrorKind::Usage, format!("{} is {what}", folder.display()))
                 .hint("move it away; shelly-host init makes the folder"));
         }
-        let is_there = layout.dir().is_dir();
+        let is_there = layout.holds_more_than_sessions();
         if !is_there {
             return Ok(Self { layout, is_there, skills: Arc::default(), context: "".into(), warnings: Vec::new() });
         }

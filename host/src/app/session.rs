@@ -13,7 +13,8 @@ use crate::{
     error::{ErrorKind, Report},
     event::{Event, EventSink},
     project::Layout,
-    session::{self, Digest, Disk, New, Opened, Opening, Part, PartKind, SessionError, Store},
+    provider,
+    session::{self, Digest, Disk, New, Opened, Opening, Part, PartKind, Secrets, SessionError, Store},
 };
 
 /// Whether and where a run is written down.
@@ -87,7 +88,14 @@ impl Session {
 impl App {
     /// The sessions of this project.
     pub fn sessions(&self) -> Store {
-        sessions(&self.config.root)
+        let variables = provider::key_variables();
+        let found = variables.filter_map(|name| Some((name.to_owned(), (self.environment)(name)?)));
+        // One that cannot be read is told of where it is needed.
+        let configured = self.config.providers.iter().filter_map(|provider| {
+            let key = provider.expand("api_key", provider.api_key.as_deref(), &*self.environment).ok()??;
+            Some((format!("providers.{}.api_key", provider.name), key))
+        });
+        store(&self.config.root, Secrets::new(found.chain(configured)))
     }
 
     /// Has what a crew does written down, and takes up what was written down before.
@@ -163,9 +171,13 @@ impl App {
     }
 }
 
-/// The sessions of the project in this folder.
+/// The sessions of the project in this folder, to be looked at.
 pub fn sessions(root: &Path) -> Store {
-    let options = session::Options { root: Some(root.to_owned()), ..session::Options::default() };
+    store(root, Secrets::default())
+}
+
+fn store(root: &Path, secrets: Secrets) -> Store {
+    let options = session::Options { root: Some(root.to_owned()), secrets, ..session::Options::default() };
     Store::new(Arc::new(Disk), Layout::new(root).sessions(), options)
 }
 

@@ -157,12 +157,12 @@ impl Progress {
 
     /// What was found before the run.
     pub fn notes(&mut self, prepared: &Prepared, session: Option<&Session>) {
-        for note in &prepared.notes {
-            tell(&format!("{DIM}{}{PLAIN}\n", name(note)));
-        }
         if let Some(session) = session {
             let goes_on = if session.is_unfinished { ": goes on where it was interrupted" } else { "" };
             tell(&format!("{DIM}session {}{goes_on}{PLAIN}\n", name(session.journal.id())));
+        }
+        for note in &prepared.notes {
+            tell(&format!("{DIM}{}{PLAIN}\n", name(note)));
         }
         let changed = session.iter().flat_map(|session| &session.changed);
         let changed = changed.map(|what| format!("since the session was last used: {what}"));

@@ -11,7 +11,7 @@ use clap::CommandFactory;
 use super::Cli;
 
 /// A flag of a command, and the test in `tests/all` that shows what it does.
-const SHOWN: [(&str, &str, &str); 20] = [
+const SHOWN: [(&str, &str, &str); 33] = [
     ("run --config", "bad_input.rs", "a_config_that_cannot_be_read"),
     ("run --plugins", "bad_input.rs", "a_plugin_directory_that_is_none"),
     ("run --agent", "bad_input.rs", "a_name_that_is_not_there"),
@@ -20,6 +20,23 @@ const SHOWN: [(&str, &str, &str); 20] = [
     ("run --approve", "wiring.rs", "nobody_or_a_flag_says_yes"),
     ("run --verbose", "wiring.rs", "nobody_or_a_flag_says_yes"),
     ("run TASK", "bad_input.rs", "a_task_that_is_none"),
+    ("run --session", "sessions/resume.rs", "a_named_session_is_made_and_gone_on_with"),
+    ("run --after", "sessions/resume.rs", "a_session_begins_with_what_was_answered_in_another"),
+    ("run --no-session", "sessions/resume.rs", "a_run_is_written_down_unless_it_is_not_to_be"),
+    ("session resume --config", "sessions/resume.rs", "what_was_killed_goes_on_with_another_model_and_another_agent"),
+    ("session resume --plugins", "sessions/resume.rs", "what_was_killed_goes_on_with_another_model_and_another_agent"),
+    ("session resume --agent", "sessions/resume.rs", "what_was_killed_goes_on_with_another_model_and_another_agent"),
+    ("session resume --model", "sessions/resume.rs", "what_was_killed_goes_on_with_another_model_and_another_agent"),
+    ("session resume --output", "sessions/resume.rs", "what_was_killed_goes_on_with_another_model_and_another_agent"),
+    ("session resume --approve", "sessions/resume.rs", "what_failed_goes_on_and_what_has_changed_is_told"),
+    ("session resume --verbose", "sessions/resume.rs", "what_failed_goes_on_and_what_has_changed_is_told"),
+    (
+        "session resume --up-to-damage",
+        "sessions/resume.rs",
+        "a_damaged_session_is_gone_on_with_up_to_the_damage_if_it_is_said",
+    ),
+    ("session resume SESSION", "sessions/resume.rs", "what_failed_goes_on_and_what_has_changed_is_told"),
+    ("session resume TASK", "sessions/resume.rs", "a_task_comes_from_standard_input_here_too"),
     ("init --template", "init.rs", "a_project_begins"),
     ("init --dir", "init.rs", "a_project_begins"),
     ("init --force", "init.rs", "what_is_there_is_replaced_only_if_it_is_said"),

@@ -150,6 +150,15 @@ impl Layout {
 }
 
 impl Layout {
+    /// Whether there is anything in `.shelly` but what runs wrote down.
+    pub fn holds_more_than_sessions(&self) -> bool {
+        let others = |folder: &Path, own: &[&str]| {
+            let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+            entries.map(|entry| entry.file_name()).any(|name| !own.iter().any(|own| name == *own))
+        };
+        others(&self.dir(), &["local"]) || others(&self.local(), &["sessions", ".gitignore"])
+    }
+
     fn check_root(&self) -> Result<(), ProjectError> {
         let no_root = |reason: String| ProjectError::NoRoot { root: self.root.clone(), reason };
         // The folder that we are in has no name.

@@ -15,6 +15,11 @@ const VENDORS: [(&str, &str, &[&str]); 3] = [
     ("OPENROUTER_API_KEY", "https://openrouter.ai/api/v1", &["openrouter/auto"]),
 ];
 
+/// The variables in which keys of vendors are looked for.
+pub fn key_variables() -> impl Iterator<Item = &'static str> {
+    VENDORS.iter().map(|(variable, ..)| *variable)
+}
+
 /// Local servers by name and where they listen unless told otherwise.
 const SERVERS: [(&str, &str); 4] = [
     ("Ollama", "http://127.0.0.1:11434/v1"),

@@ -4,5 +4,5 @@ mod discovery;
 mod openai;
 mod sse;
 
-pub use discovery::{Found, discover};
+pub use discovery::{Found, discover, key_variables};
 pub use openai::{MaxTokensField, OpenAi, OpenAiConfig, list_models};

@@ -66,9 +66,9 @@ impl SessionError {
                 .cause("a process writes to it")
                 .hint(format!("wait until it has ended, or go on with a copy: `shelly-host session fork {id}`")),
             Self::Newer { .. } => report.hint("update shelly-host; nothing was changed"),
-            Self::Damaged { reason, .. } => {
-                report.cause(reason).hint("it can be opened up to there; what follows is kept in a copy beside it")
-            }
+            Self::Damaged { reason, .. } => report.cause(reason).hint(
+                "`shelly-host session resume ID --up-to-damage` goes on from there; what follows is kept in a copy",
+            ),
             Self::NoLine { last, .. } => report.hint(format!("its lines are 1 to {last}")),
             Self::TooMany { .. } | Self::TooLarge { .. } => {
                 report.hint("remove some: `shelly-host session prune --dry-run` shows which")

@@ -4,6 +4,42 @@
 //! the [`Recorder`](crate::agent::journal::Recorder) of its runs. What is on disk is described, for whoever wants to
 //! read it without us, in `host/docs/sessions.md`.
 //!
+//! ```
+//! use std::sync::Arc;
+//! use shelly_host::{
+//!     agent::{Agent, Crew, Registry, journal::Past},
+//!     chat::{Chat, Message},
+//!     event::RunCx,
+//!     model::ScriptedCompleter,
+//!     session::{Disk, New, Opening, Options, Store},
+//! };
+//!
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let folder = folder.path().to_owned();
+//! let agent = |says: &str| Agent::new("ada", "Be brief.", Arc::new(ScriptedCompleter::new([ScriptedCompleter::text(says)])));
+//! let store = Store::new(Arc::new(Disk), folder.join("sessions"), Options { root: Some(folder), ..Options::default() });
+//!
+//! let session = Arc::new(store.create(New { agent: "ada".into(), ..New::default() })?);
+//! let crew = Arc::new(Crew::new(Registry::new()).with_recorder(session.clone()));
+//! let chat = Chat::recorded();
+//! agent("Four.").with_crew(crew, 0).run(&RunCx::new("ada"), &chat, vec![Message::user("2 + 2?")]).await?;
+//! let id = session.id().to_owned();
+//! session.close().await?;
+//! drop(session);
+//!
+//! // In another process: what was interrupted goes on with `Agent::resume`; a conversation that was not, with a task.
+//! let opened = store.open(&id, Opening::default())?;
+//! let past = Past::of(opened.records)?;
+//! let chat = past.chat()?;
+//! let crew = Arc::new(Crew::new(Registry::new()).resuming(Arc::new(opened.session), past, &chat));
+//! let ada = agent("Six.").with_crew(crew, 0);
+//! assert!(ada.resume(&RunCx::new("ada"), &chat, vec![]).await.is_none());
+//! let answer = ada.run(&RunCx::new("ada"), &chat, vec![Message::user("And 2 more?")]).await?;
+//! assert_eq!((answer.message.text_content().as_str(), chat.snapshot().len()), ("Six.", 5));
+//! # Ok(()) }
+//! ```
+//!
 //! The store blocks: call it from a thread that may. An open session never does; a thread of its own writes.
 
 mod attachments;

@@ -71,6 +71,31 @@ fn sessions_are_bounded_in_number_and_bytes() {
 }
 
 #[test]
+fn a_header_is_bounded() {
+    let disk = MemoryDisk::new();
+    let store = store(&disk);
+    let title = "ü".repeat(limits::SESSION_TITLE_CHARS);
+    let session = store.create(New { title: format!("{title}ü"), ..named("a") }).unwrap();
+    assert_eq!(session.header().title, format!("{title}…"));
+    let part = Part { kind: PartKind::Plugin, name: "p".repeat(100), digest: Digest::of(b"p") };
+    let parts = |bytes: usize| vec![part.clone(); bytes / (serde_json::to_vec(&part).unwrap().len() + 1)];
+    let error = store.create(New { parts: parts(limits::SESSION_HEADER_BYTES), ..named("b") }).unwrap_err();
+    assert!(error.report().to_string().ends_with("would have more than 262144 bytes"), "{}", error.report());
+    assert_eq!(store.usage().unwrap().sessions, 1, "nothing is left behind");
+    let parts = parts(limits::SESSION_HEADER_BYTES - 1_000);
+    drop(store.create(New { parts: parts.clone(), ..named("c") }).unwrap());
+    assert_eq!(store.read("c").unwrap().header().parts, parts);
+    let opened = store.open("c", Opening::default()).unwrap();
+    assert_eq!(opened.parts, parts);
+    drop(opened);
+    assert_eq!(store.open("c", Opening::default()).unwrap().parts, [], "what it was opened with last");
+    let endless = Path::new("/sessions/a/journal.jsonl");
+    drop(session);
+    disk.open(endless).unwrap().write_all_at(&vec![b'x'; 2 * limits::SESSION_HEADER_BYTES], 0).unwrap();
+    assert!(matches!(store.read("a"), Err(SessionError::Damaged { line: 1, reason, .. }) if reason.contains("no end")));
+}
+
+#[test]
 fn names_are_looked_for_by_their_beginnings_and_never_are_paths() {
     let disk = MemoryDisk::new();
     let store = store(&disk);
@@ -412,6 +437,8 @@ fn what_was_said_is_found() {
     assert!(found[1].excerpt.starts_with("…xx") && found[1].excerpt.ends_with("needle"), "{}", found[1].excerpt);
     assert_eq!(store.search("needle", 2).unwrap().len(), 2);
     assert_eq!(store.search("", 2).unwrap(), []);
+    let long = "x".repeat(limits::SESSION_SEARCH_CHARS);
+    assert_eq!(store.search(&format!("{long}y"), 2).unwrap().len(), 1, "what is beyond the bound is not looked for");
     assert_eq!(store.search("haystack", 2).unwrap(), []);
 }
 

@@ -4,7 +4,7 @@ use std::{process::Command, sync::Arc};
 
 use shelly_host::{
     agent::{AfterDecision, Middleware, Outcome},
-    app::{App, Prepared},
+    app::{App, Prepared, Recording},
     approval::{Desk, Policy, Trusted},
     chat::{Media, Message, Part, Role, Snapshot, Source, ToolCall},
     config::Config,
@@ -29,7 +29,7 @@ async fn prepared(place: &Place, config: &str) -> Prepared {
     let app =
         App::new(config, &directories, Some(cache), Arc::new(|_| None), Desk::new(Policy::Never, Trusted::default()))
             .unwrap();
-    app.agent(None, Some("offline-model")).await.unwrap()
+    app.agent(None, Some("offline-model"), Recording::Off).await.unwrap()
 }
 
 fn helper(plugin: &str) -> String {

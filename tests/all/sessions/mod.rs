@@ -1,6 +1,7 @@
 //! Sessions: what is written down of runs, and that they go on from it.
 
 mod prefixes;
+mod resume;
 mod world;
 
 use std::{
