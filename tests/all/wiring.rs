@@ -21,7 +21,10 @@ use shelly_host::{
     approval::{Desk, Policy, Trusted},
     capability::{Budget, Price},
     chat::{Chat, Message},
-    config::{AgentConfig, AgentOptions, Config, ContextConfig, FileUse, PluginUse, ProviderConfig, ToolboxUse},
+    config::{
+        AgentConfig, AgentOptions, Config, ContextConfig, FileUse, PluginUse, ProviderConfig, SessionsConfig,
+        ToolboxUse,
+    },
     event::{EventSink, RunCx},
 };
 
@@ -43,6 +46,7 @@ fn all_keys() -> BTreeSet<String> {
     [
         keys::<Config>("config"),
         keys::<ContextConfig>("context"),
+        keys::<SessionsConfig>("sessions"),
         keys::<ProviderConfig>("provider"),
         keys::<Price>("price"),
         keys::<AgentConfig>("agent"),

@@ -9,9 +9,10 @@ use crate::{
         journal::{Past, Record, Recorder},
     },
     chat::Chat,
-    config::AgentConfig,
+    config::{self, AgentConfig},
     error::{ErrorKind, Report},
     event::{Event, EventSink},
+    limits,
     project::Layout,
     provider,
     session::{self, Digest, Disk, New, Opened, Opening, Part, PartKind, Secrets, SessionError, Store},
@@ -95,7 +96,16 @@ impl App {
             let key = provider.expand("api_key", provider.api_key.as_deref(), &*self.environment).ok()??;
             Some((format!("providers.{}.api_key", provider.name), key))
         });
-        store(&self.config.root, Secrets::new(found.chain(configured)))
+        let config::SessionsConfig { max_bytes, max_total_bytes, .. } = self.config.sessions;
+        let or = |bytes: u64, default| if bytes == 0 { default } else { bytes };
+        let options = session::Options {
+            root: Some(self.config.root.clone()),
+            sessions_bytes: or(max_total_bytes, limits::SESSIONS_BYTES),
+            session_bytes: or(max_bytes, limits::SESSION_BYTES),
+            secrets: Secrets::new(found.chain(configured)),
+            ..session::Options::default()
+        };
+        store(&self.config.root, options)
     }
 
     /// Has what a crew does written down, and takes up what was written down before.
@@ -173,11 +183,10 @@ impl App {
 
 /// The sessions of the project in this folder, to be looked at.
 pub fn sessions(root: &Path) -> Store {
-    store(root, Secrets::default())
+    store(root, session::Options { root: Some(root.to_owned()), ..session::Options::default() })
 }
 
-fn store(root: &Path, secrets: Secrets) -> Store {
-    let options = session::Options { root: Some(root.to_owned()), secrets, ..session::Options::default() };
+fn store(root: &Path, options: session::Options) -> Store {
     Store::new(Arc::new(Disk), Layout::new(root).sessions(), options)
 }
 

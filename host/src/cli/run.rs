@@ -1,7 +1,7 @@
 use std::{
     ffi::OsString,
     io::{IsTerminal, Read},
-    path::{Path, PathBuf},
+    path::PathBuf,
     pin::pin,
     sync::Arc,
     time::Instant,
@@ -18,6 +18,7 @@ use crate::{
     agent::{Answer, RunError},
     app::{App, Prepared, Recording, Session, sessions},
     chat::{Chat, Message},
+    config::Config,
     error::{ErrorKind, Fault, Report, without_number},
     event::{EventSink, RunCx},
     limits,
@@ -203,7 +204,7 @@ impl Job {
         let config = super::config(self.with.config.as_ref())?;
         let reads_task = self.task.as_ref().is_some_and(|task| task == "-");
         let (desk, person) = ask::desk(self.with.approve, reads_task, &config.root)?;
-        let (recording, agent) = self.recording(&config.root, task.as_deref())?;
+        let (recording, agent) = self.recording(&config, task.as_deref())?;
         let app = App::new(config, &self.with.plugins, super::cache_directory(), super::environment(), desk.clone())?;
         // One listener for all of it, which listens from here on: a signal between two of them would be lost.
         let interrupt = signal::ctrl_c();
@@ -261,11 +262,12 @@ impl Job {
     }
 
     /// Where it is written down, and the agent that was at work there.
-    fn recording(&self, root: &Path, task: Option<&str>) -> Result<(Recording, Option<String>), Report> {
-        let store = sessions(root);
+    fn recording(&self, config: &Config, task: Option<&str>) -> Result<(Recording, Option<String>), Report> {
+        let store = sessions(&config.root);
         let title = task.unwrap_or_default().to_owned();
         let (id, up_to_damage) = match &self.place {
             Place::Nowhere => return Ok((Recording::Off, None)),
+            Place::New { after: None } if !config.sessions.record => return Ok((Recording::Off, None)),
             Place::New { after } => {
                 let follows = after.as_deref().map(|id| super::session::named(&store, id)).transpose()?;
                 return Ok((Recording::New { id: None, title, follows }, None));

@@ -45,9 +45,11 @@ pub struct KnownAgent {
 impl Effective {
     /// What holds of `config`, with one entry in `known` for each of its providers, agents, toolboxes and plugins.
     pub fn new(config: &Config, known: &Known) -> Self {
-        let Config { providers, plugin_dirs: _, agents, entry_agent, default_context_windows, context, root } = config;
+        let Config { providers, plugin_dirs: _, agents, entry_agent, default_context_windows, context, sessions, root } =
+            config;
         let first = agents.first().map(|agent| agent.name.as_str());
-        let file_bytes = Some(context.max_external_file_size).filter(|bytes| *bytes > 0);
+        let positive_bytes = |bytes: u64| Some(bytes).filter(|bytes| *bytes > 0);
+        let file_bytes = positive_bytes(context.max_external_file_size);
         let one_agent = |(agent, known)| agent_setting(agent, config, known);
         let windows = default_context_windows.iter().map(|(kind, tokens)| (word(kind), is(tokens)));
         Self(map([
@@ -60,6 +62,17 @@ impl Effective {
             (
                 "context",
                 map([("max_external_file_size", or(file_bytes, limits::CONTEXT_FILE_BYTES, "bytes; default"))]),
+            ),
+            (
+                "sessions",
+                map([
+                    ("record", or(Some(sessions.record).filter(|record| !record), true, "default")),
+                    ("max_bytes", or(positive_bytes(sessions.max_bytes), limits::SESSION_BYTES, "of one; default")),
+                    (
+                        "max_total_bytes",
+                        or(positive_bytes(sessions.max_total_bytes), limits::SESSIONS_BYTES, "of all; default"),
+                    ),
+                ]),
             ),
             ("limits", house()),
         ]))

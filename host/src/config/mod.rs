@@ -25,8 +25,8 @@ use serde::Deserialize;
 pub use effective::{Effective, Known, KnownAgent};
 pub use explain::unknown;
 pub use schema::{
-    AgentConfig, AgentOptions, ContextConfig, FileUse, PluginUse, ProviderConfig, ProviderKind, Toolbox, ToolboxUse,
-    params,
+    AgentConfig, AgentOptions, ContextConfig, FileUse, PluginUse, ProviderConfig, ProviderKind, SessionsConfig,
+    Toolbox, ToolboxUse, params,
 };
 
 use crate::{
@@ -61,6 +61,9 @@ pub struct Config {
     /// What goes into the system prompts besides this file.
     #[serde(default)]
     pub context: ContextConfig,
+    /// What is written down of runs.
+    #[serde(default)]
+    pub sessions: SessionsConfig,
     /// The folder that relative paths are below.
     #[serde(skip)]
     pub root: PathBuf,

@@ -155,6 +155,24 @@ pub struct ContextConfig {
     pub max_external_file_size: u64,
 }
 
+/// What is written down of runs.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SessionsConfig {
+    /// Whether runs are written down where the command line does not say.
+    pub record: bool,
+    /// Bytes of one session; 0: the default.
+    pub max_bytes: u64,
+    /// Bytes of all sessions; 0: the default.
+    pub max_total_bytes: u64,
+}
+
+impl Default for SessionsConfig {
+    fn default() -> Self {
+        Self { record: true, max_bytes: 0, max_total_bytes: 0 }
+    }
+}
+
 /// Tools of the host that an agent has: a name, or a mapping with more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolboxUse {

@@ -108,6 +108,8 @@ async fn every_prefix_of_what_was_written_down_goes_on_to_the_same_end() {
             if !is_over {
                 let outcome = again.go_on(&chat).await.unwrap_or_else(|error| panic!("{}: {at}", error.in_full()));
                 assert_eq!(outcome.message, answer.message, "{at}");
+                assert_eq!((outcome.account, outcome.usage), (answer.account, answer.usage), "{at}");
+                assert_eq!(outcome.iterations, answer.iterations, "{at}");
             }
             assert_eq!(chat.snapshot().check(), Ok(()), "{at}");
             let interrupted = interrupted(&memory.records());

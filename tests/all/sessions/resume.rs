@@ -241,3 +241,28 @@ fn agents_are_told_the_same_after_a_first_run() {
     };
     assert_eq!(prompt("one"), prompt("two"), "what runs wrote down is no project");
 }
+
+#[test]
+fn a_config_says_what_is_written_down() {
+    let place = place(9);
+    let with = |sessions: &str| {
+        place.file("shelly.yaml", format!("sessions: {sessions}\n{}", config(9)));
+    };
+    with("{record: false}");
+    fine(place.run(&["run", COUNT]));
+    assert_eq!(journals(&place), [] as [PathBuf; 0]);
+    fine(place.run(&["run", COUNT, "--session", "said"]));
+    assert_eq!(journals(&place).len(), 1, "the command line has the last word");
+
+    with("{max_bytes: 3000}");
+    let ran = place.run(&["run", COUNT]);
+    assert_eq!(ran.code, 1, "{}", ran.shown());
+    assert!(ran.stderr.contains("error: the session cannot be written down any more"), "{}", ran.shown());
+    assert!(ran.stderr.contains("the session has reached its bound of 3000 bytes on disk"), "{}", ran.shown());
+
+    with("{max_total_bytes: 100}");
+    let ran = place.run(&["run", COUNT]);
+    assert_eq!(ran.code, 2, "{}", ran.shown());
+    assert!(ran.stderr.contains("no more than 100 may be used"), "{}", ran.shown());
+    assert!(ran.stderr.contains("session prune"), "{}", ran.shown());
+}

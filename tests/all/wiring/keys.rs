@@ -107,6 +107,10 @@ pub fn table() -> Vec<(&'static str, Shown)> {
         ("config.entry_agent", Seen("You are bob", top("entry_agent: bob"), BASE)),
         ("config.default_context_windows", Seen("Some(7777)", top("default_context_windows: {openai: 7777}"), BASE)),
         ("config.context", Seen("[cut: only the first 9 bytes", top("context: {max_external_file_size: 9}"), BASE)),
+        ("config.sessions", By("sessions/resume.rs", "a_config_says_what_is_written_down")),
+        ("sessions.record", By("sessions/resume.rs", "a_config_says_what_is_written_down")),
+        ("sessions.max_bytes", By("sessions/resume.rs", "a_config_says_what_is_written_down")),
+        ("sessions.max_total_bytes", By("sessions/resume.rs", "a_config_says_what_is_written_down")),
         (
             "context.max_external_file_size",
             Seen(
