@@ -387,3 +387,12 @@ pub const SESSION_LOCK_TRIES: u32 = 5;
 pub const SESSION_LOCK_PAUSE: Duration = Duration::from_millis(10);
 /// Age of a session that was not made to its end, as a crash leaves it, before it is removed.
 pub const SESSION_LEFTOVER_AGE: Duration = Duration::from_secs(3_600);
+
+// ---- what is shown of sessions
+
+/// Characters of a call's arguments that `session show` shows; the rest is cut. One or two lines of a terminal.
+pub const SESSION_CALL_CHARS: usize = 200;
+/// Characters of a call's result that `session show` shows; the rest is cut. Half a screen.
+pub const SESSION_RESULT_CHARS: usize = 1_000;
+/// Characters of what a line of a journal says, in a list of its lines.
+pub const SESSION_STEP_CHARS: usize = 100;

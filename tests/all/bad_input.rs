@@ -27,11 +27,11 @@ const TOOL: &str = "kinds = [\"tool\"]\n";
 
 /// What a table of cases came to, for one snapshot.
 #[derive(Default)]
-struct Told(String);
+pub struct Told(pub String);
 
 impl Told {
     /// The program fails with this exit code, in the same words for people and for programs.
-    fn fails(&mut self, place: &Place, case: &str, code: i32, arguments: &[&str]) {
+    pub fn fails(&mut self, place: &Place, case: &str, code: i32, arguments: &[&str]) {
         self.fails_with(place, case, code, arguments, |_| ());
     }
 
@@ -49,7 +49,8 @@ impl Told {
         self.0.push_str(&format!("## {case}\n{error}\n"));
 
         // What is listed or looked into has no events.
-        let outputs: &[&str] = if arguments.first() == Some(&"plugin") { &["json"] } else { &["json", "events"] };
+        let outputs: &[&str] =
+            if ["plugin", "session"].contains(&arguments[0]) { &["json"] } else { &["json", "events"] };
         for output in outputs {
             let ran = run(&["--output", output]);
             assert_eq!(ran.code, code, "{case}, {output}\n{}", ran.shown());
@@ -669,6 +670,14 @@ fn help_texts() {
         ("help_plugin", &["plugin", "--help"]),
         ("help_plugin_list", &["plugin", "list", "--help"]),
         ("help_plugin_inspect", &["plugin", "inspect", "--help"]),
+        ("help_session", &["session", "--help"]),
+        ("help_session_list", &["session", "list", "--help"]),
+        ("help_session_show", &["session", "show", "--help"]),
+        ("help_session_search", &["session", "search", "--help"]),
+        ("help_session_export", &["session", "export", "--help"]),
+        ("help_session_fork", &["session", "fork", "--help"]),
+        ("help_session_rm", &["session", "rm", "--help"]),
+        ("help_session_prune", &["session", "prune", "--help"]),
     ] {
         let ran = place.run(arguments);
         assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{arguments:?}");

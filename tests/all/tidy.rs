@@ -67,7 +67,7 @@ const MAY_NAME: [(&str, &[&str]); 23] = [
     ("builtin", &["tool", "approval"]),
     ("agent", &["model", "tool", "skill", "state", "capability"]),
     ("plugin", &["agent", "tool", "model", "capability"]),
-    ("session", &["agent", "files"]),
+    ("session", &["agent", "files", "model"]),
     ("config", &["agent", "capability", "provider"]),
     (
         "app",
@@ -88,7 +88,10 @@ const MAY_NAME: [(&str, &[&str]); 23] = [
             "tool",
         ],
     ),
-    ("cli", &["agent", "app", "approval", "capability", "config", "files", "model", "plugin", "project", "session"]),
+    (
+        "cli",
+        &["agent", "app", "approval", "capability", "config", "files", "model", "plugin", "project", "session", "tool"],
+    ),
     ("main", &["cli"]),
     ("lib", &[]),
 ];

@@ -1,5 +1,6 @@
 //! What it costs to write down what agents do: telling a session without waiting, and waiting until it is kept, alone
-//! and with others, beside a bare append and `fdatasync` on the same file system.
+//! and with others, beside a bare append and `fdatasync` on the same file system; an iteration of the agent's loop with
+//! and without a session; and going on with a long one.
 
 use std::{
     error::Error,
@@ -16,6 +17,13 @@ use shelly_host::{
     chat::{Change, Message, Written},
     session::{Disk, New, Options, Session, Store},
 };
+
+#[allow(dead_code, reason = "shared with the crash test")]
+#[path = "../crash/disk.rs"]
+mod disk;
+mod recorded;
+#[allow(dead_code, reason = "shared with the benchmark of the agent")]
+mod stage;
 
 /// Those who write and wait at once.
 const WRITERS: [usize; 3] = [1, 16, 256];
@@ -38,7 +46,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         let each = if smoke { 2 } else { 4_000 / writers + 10 };
         runtime.block_on(kept(&store, writers, each))?;
     }
-    runtime.block_on(stream(&store, if smoke { 100 } else { 200_000 }))
+    runtime.block_on(stream(&store, if smoke { 100 } else { 200_000 }))?;
+    runtime.block_on(recorded::iterations(folder.path(), smoke))?;
+    runtime.block_on(recorded::gone_on_with(folder.path(), if smoke { 100 } else { 10_000 }))
 }
 
 /// A record of about 500 bytes, as a short tool result is.

@@ -17,6 +17,7 @@ mod place;
 mod prompt;
 mod react;
 mod registry;
+mod resume;
 mod runner;
 mod tasks;
 

@@ -15,16 +15,16 @@ use super::{
     crew::Badge,
     delegate::{self, Assignment, Instance},
     effect::{Effects, bounded_state},
-    journal::{CallPast, Ended, ErrandId, Journal, Log, Passed, Record, RunPast, Where},
+    journal::{CallPast, ErrandId, Journal, Log, Passed, Record, RunPast},
     middleware::{AfterDecision, BeforeDecision, Outcome},
     place::Place,
     prompt,
-    react::{At, Reply},
+    react::At,
     tasks::Tasks,
 };
 use crate::{
     capability::{Account, Purse},
-    chat::{Change, Chat, Entry, Message, Role, Written},
+    chat::{Chat, Entry, Message, Role},
     error::Fault,
     event::{Event, RunCx},
     limits,
@@ -120,7 +120,7 @@ pub(super) struct Run<'a> {
     /// The results that stand in records of their own since the conversation was last written down: their bytes as messages.
     pub recorded: HashMap<String, usize>,
     /// The middleware that had let it pass before it was interrupted, outermost first.
-    passed: VecDeque<Passed>,
+    pub passed: VecDeque<Passed>,
     /// The newest message that was told of.
     told: Option<u64>,
     /// Whether its beginning was told and its end was not.
@@ -156,32 +156,8 @@ impl Agent {
         self.run_as(self.start(cx, purse, log, None, Vec::new()), chat, input).await
     }
 
-    /// Goes on with the run that a person started in the session of the [crew](Crew::resuming) and that has not ended, in
-    /// `chat`, its conversation. What was done is not done again; `more` is what it is told before its next turn. None if
-    /// all runs have ended: then [`Agent::run`] goes on with the conversation.
-    ///
-    /// What it has spent counts for the budget, and the time that it was at work.
-    ///
-    /// # Errors
-    ///
-    /// As [`Agent::run`].
-    pub async fn resume(&self, cx: &RunCx, chat: &Chat, more: Vec<Message>) -> Option<Result<Answer, RunError>> {
-        let journal = self.journal()?;
-        let (run, mut past) = journal.unfinished()?;
-        let _turn = chat.turn().await;
-        let began = Instant::now().checked_sub(past.elapsed).unwrap_or_else(Instant::now);
-        let purse = Purse::restored(&self.budget, began, past.spent);
-        let log = Log::of(journal, run);
-        for message in &more {
-            log.write(&Record::Sent { message: message.clone() });
-        }
-        let waiting = std::mem::take(&mut past.inbox).into_iter().chain(more).collect();
-        let start = self.start(cx, &purse, Some(log), Some(Box::new(past)), waiting);
-        Some(self.run_as(start, chat, Vec::new()).await)
-    }
-
     /// The start of a run of a person.
-    fn start(
+    pub(super) fn start(
         &self,
         cx: &RunCx,
         purse: &Arc<Purse>,
@@ -194,7 +170,7 @@ impl Agent {
         Box::new(Start { cx, purse, badge, place, tasks, assignment: None, log, errand: None, past })
     }
 
-    fn journal(&self) -> Option<&Arc<Journal>> {
+    pub(super) fn journal(&self) -> Option<&Arc<Journal>> {
         self.crew.as_ref().and_then(|crew| crew.journal.as_ref())
     }
 
@@ -239,20 +215,6 @@ impl Agent {
         let (ending, iterations, usage) = (std::mem::take(&mut run.ending), run.iterations, run.usage);
         Ok(Answer { message: reply?, ending, iterations, usage, account: me.purse.spent() })
     }
-
-    fn beginning(&self, me: &Instance, errand: Option<ErrandId>, input: &[Message], prompt: &str) -> Record {
-        Record::Began {
-            agent: self.name.clone(),
-            instance: me.cx.agent.clone(),
-            model: self.completer.info().model.clone(),
-            depth: me.cx.depth,
-            // Whoever delegated a task gives it again.
-            input: if errand.is_none() { input.to_vec() } else { Vec::new() },
-            errand,
-            continues: me.log.as_ref().and_then(|log| log.continues),
-            prompt: prompt.into(),
-        }
-    }
 }
 
 impl<'a> Run<'a> {
@@ -276,58 +238,6 @@ impl<'a> Run<'a> {
             told: chat.snapshot().last().map(|entry| entry.id),
             begun: false,
         }
-    }
-
-    /// Goes back to where it was when it was interrupted. What it is to be given then.
-    async fn restore(&mut self, past: RunPast, input: Vec<Message>) -> Vec<Message> {
-        (self.iterations, self.usage, self.last_usage) = (past.iterations, past.usage, past.last_usage);
-        self.started = Instant::now().checked_sub(past.elapsed).unwrap_or_else(Instant::now);
-        self.model_time = past.model_time;
-        self.effects.restore(past.effects, past.asked);
-        (self.calls, self.passed) = (past.calls, past.passed);
-        let open = self.chat.reopen();
-        self.me.restore_delegations(past.parked, past.delegated, &self.calls, open.calls());
-        self.at = match past.at {
-            Where::Turn => {
-                open.abandon("the run was interrupted");
-                At::Turn
-            }
-            Where::Model => At::Model,
-            Where::Reply { stop, silent, looked } => {
-                let tools = self.tools.without(&past.hidden);
-                At::Reply(Reply { stop, silent, open, tools, looked })
-            }
-        };
-        past.input.unwrap_or(input)
-    }
-
-    /// Writes down how it ended, and waits until that is kept where somebody waits for its answer outside.
-    async fn write_end(&mut self, reply: Result<Message, RunError>) -> Result<Message, RunError> {
-        let me = Arc::clone(&self.me);
-        let mark = me.write(|| {
-            let outcome = Ended::of(&reply, &self.ending);
-            let (iterations, usage, account) = (self.iterations, self.usage, self.me.purse.spent());
-            Record::Ended { changes: self.changes(), outcome, iterations, usage, account }
-        });
-        if self.me.assignment.is_none() {
-            self.me.kept(mark).await?;
-        }
-        reply
-    }
-
-    /// What has changed in the conversation since it was last written down. Results that stand in a record of their own are
-    /// only named.
-    pub(super) fn changes(&mut self) -> Vec<Change> {
-        let answered = |change: &Change| {
-            let Change::Added(Written { id, group: Some(group), message, .. }) = change else { return None };
-            let result = message.tool_results().next()?;
-            let is_same = self.recorded.get(&result.call_id).is_some_and(|bytes| *bytes == message.bytes());
-            is_same.then(|| Change::Answered { id: *id, group: *group, call: result.call_id.clone() })
-        };
-        let changes = self.chat.take_changes().into_iter();
-        let changes = changes.map(|change| answered(&change).unwrap_or(change)).collect();
-        self.recorded.clear();
-        changes
     }
 
     /// Until there is an answer and nobody has sent a message since that there is a turn left for.

@@ -45,7 +45,7 @@ enum Command {
     /// Check a config, and see what holds.
     #[command(subcommand)]
     Config(config::Config),
-    /// See what was done before, and go on with it.
+    /// See what was said and done before, and go on with it.
     #[command(subcommand)]
     Session(session::Session),
     /// List plugins, or look into one.

@@ -372,7 +372,7 @@ pub fn name(text: &str) -> String {
 }
 
 /// The text on one line of at most `chars` characters.
-fn one_line(text: &str, chars: usize) -> String {
+pub fn one_line(text: &str, chars: usize) -> String {
     let line: String = escaped(text).split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(chars) {
         Some((end, _)) => format!("{}…", &line[..end]),

@@ -11,7 +11,7 @@ use clap::CommandFactory;
 use super::Cli;
 
 /// A flag of a command, and the test in `tests/all` that shows what it does.
-const SHOWN: [(&str, &str, &str); 33] = [
+const SHOWN: [(&str, &str, &str); 64] = [
     ("run --config", "bad_input.rs", "a_config_that_cannot_be_read"),
     ("run --plugins", "bad_input.rs", "a_plugin_directory_that_is_none"),
     ("run --agent", "bad_input.rs", "a_name_that_is_not_there"),
@@ -49,6 +49,37 @@ const SHOWN: [(&str, &str, &str); 33] = [
     ("plugin list --output", "wiring.rs", "plugins_of_a_config_are_listed"),
     ("plugin inspect PATH", "wiring.rs", "plugins_of_a_config_are_listed"),
     ("plugin inspect --output", "wiring.rs", "plugins_of_a_config_are_listed"),
+    ("session list --config", "sessions/shown.rs", "the_config_says_whose_sessions_are_meant"),
+    ("session list --limit", "sessions/shown.rs", "sessions_are_listed_the_newest_first"),
+    ("session list --all", "sessions/shown.rs", "sessions_are_listed_the_newest_first"),
+    ("session list --output", "sessions/shown.rs", "sessions_are_listed_the_newest_first"),
+    ("session show --config", "sessions/shown.rs", "the_config_says_whose_sessions_are_meant"),
+    ("session show --full", "sessions/shown.rs", "all_that_was_said_is_shown_if_it_is_asked_for"),
+    ("session show --steps", "sessions/shown.rs", "the_steps_of_a_session_are_listed"),
+    ("session show --output", "sessions/shown.rs", "the_steps_of_a_session_are_listed"),
+    ("session show ID", "sessions/shown.rs", "what_was_said_is_shown"),
+    ("session search --config", "sessions/shown.rs", "the_config_says_whose_sessions_are_meant"),
+    ("session search --limit", "sessions/shown.rs", "a_session_is_found_by_what_was_said"),
+    ("session search --output", "sessions/shown.rs", "a_session_is_found_by_what_was_said"),
+    ("session search TEXT", "sessions/shown.rs", "a_session_is_found_by_what_was_said"),
+    ("session export --config", "sessions/shown.rs", "the_config_says_whose_sessions_are_meant"),
+    ("session export --format", "sessions/shown.rs", "a_session_is_exported_to_be_read"),
+    ("session export --out", "sessions/shown.rs", "a_session_is_exported_to_be_read"),
+    ("session export ID", "sessions/shown.rs", "a_session_is_exported_to_be_read"),
+    ("session fork --config", "sessions/shown.rs", "the_config_says_whose_sessions_are_meant"),
+    ("session fork --at", "sessions/shown.rs", "a_session_is_copied_up_to_a_step"),
+    ("session fork --output", "sessions/shown.rs", "a_session_is_copied_up_to_a_step"),
+    ("session fork ID", "sessions/shown.rs", "a_session_is_copied_up_to_a_step"),
+    ("session rm --config", "sessions/shown.rs", "the_config_says_whose_sessions_are_meant"),
+    ("session rm --output", "sessions/shown.rs", "sessions_are_removed"),
+    ("session rm ID", "sessions/shown.rs", "sessions_are_removed"),
+    ("session prune --config", "sessions/shown.rs", "the_config_says_whose_sessions_are_meant"),
+    ("session prune --older-than", "sessions/shown.rs", "old_sessions_are_removed_and_those_that_could_go_on_stay"),
+    ("session prune --keep", "sessions/shown.rs", "old_sessions_are_removed_and_those_that_could_go_on_stay"),
+    ("session prune --max-bytes", "sessions/shown.rs", "old_sessions_are_removed_and_those_that_could_go_on_stay"),
+    ("session prune --unfinished", "sessions/shown.rs", "old_sessions_are_removed_and_those_that_could_go_on_stay"),
+    ("session prune --dry-run", "sessions/shown.rs", "old_sessions_are_removed_and_those_that_could_go_on_stay"),
+    ("session prune --output", "sessions/shown.rs", "old_sessions_are_removed_and_those_that_could_go_on_stay"),
 ];
 
 /// The flags of a command and those below it, each with how it is written.

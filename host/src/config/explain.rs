@@ -154,7 +154,8 @@ pub fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>)
     }
 }
 
-fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+/// Which of the names was probably meant, if any is like it.
+pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let score = |known: &str| strsim::normalized_damerau_levenshtein(&name.to_lowercase(), &known.to_lowercase());
     known
         .iter()

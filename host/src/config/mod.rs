@@ -23,7 +23,7 @@ use indexmap::IndexMap;
 use serde::Deserialize;
 
 pub use effective::{Effective, Known, KnownAgent};
-pub use explain::unknown;
+pub use explain::{nearest, unknown};
 pub use schema::{
     AgentConfig, AgentOptions, ContextConfig, FileUse, PluginUse, ProviderConfig, ProviderKind, SessionsConfig,
     Toolbox, ToolboxUse, params,
@@ -104,12 +104,21 @@ impl Config {
                 .at(format!(", line {line}"))
                 .in_file(&shown)
         })?;
-        let folder = std::path::absolute(path).map_err(unreadable)?.parent().unwrap_or(Path::new("/")).to_owned();
-        let root = match folder.file_name() {
+        let root = Self::root_of(path).map_err(unreadable)?;
+        Self::parse(&text, root).map_err(|report| report.in_file(shown))
+    }
+
+    /// The folder that relative paths in a config file are below, whatever stands in it.
+    ///
+    /// # Errors
+    ///
+    /// There is no current directory that a relative `path` could be below.
+    pub fn root_of(path: &Path) -> io::Result<PathBuf> {
+        let folder = std::path::absolute(path)?.parent().unwrap_or(Path::new("/")).to_owned();
+        Ok(match folder.file_name() {
             Some(name) if name == ".shelly" => folder.parent().unwrap_or(&folder).to_owned(),
             _ => folder,
-        };
-        Self::parse(&text, root).map_err(|report| report.in_file(shown))
+        })
     }
 
     /// Reads a config; relative paths in it are below `root`.

@@ -112,6 +112,14 @@ impl Store {
         Summary { in_use: self.is_in_use(&id), id, modified, journal_bytes, content }
     }
 
+    /// Whether nobody writes to a session whose last run has not ended.
+    pub(super) fn could_go_on(&self, id: &str) -> bool {
+        let path = self.folder.join(id).join(JOURNAL);
+        let file = self.storage.open(&path).ok();
+        let status = file.and_then(|file| status(&*file, reader::header(&*file, &path).ok()?.1).ok());
+        status == Some(Status::Unfinished) && !self.is_in_use(id)
+    }
+
     /// Whether somebody writes to a session. What cannot be told is no.
     pub(super) fn is_in_use(&self, id: &str) -> bool {
         let lock = self.storage.open(&self.folder.join(id).join(LOCK));

@@ -57,6 +57,7 @@ mod secrets;
 mod session;
 mod storage;
 mod store;
+mod transcript;
 mod writer;
 
 pub use error::SessionError;
@@ -70,6 +71,7 @@ pub use secrets::Secrets;
 pub use session::Session;
 pub use storage::{Disk, Entry, Kind, Storage, StoredFile};
 pub use store::{New, Opened, Opening, Options, Store};
+pub use transcript::{RunTranscript, Said, Transcript};
 
 #[cfg(test)]
 mod fault_tests;

@@ -18,6 +18,8 @@ pub struct Policy {
     pub older_than: Option<Duration>,
     /// The oldest go until all take at most so many bytes.
     pub most_bytes: Option<u64>,
+    /// Also those whose last run has not ended: they could go on.
+    pub unfinished: bool,
     /// Nothing is removed: it is only told what would be.
     pub dry_run: bool,
 }
@@ -31,6 +33,8 @@ pub struct Pruned {
     pub freed: u64,
     /// Sessions that would have gone and are in use.
     pub in_use: Vec<String>,
+    /// Sessions that would have gone and have a run that has not ended.
+    pub unfinished: Vec<String>,
 }
 
 impl Store {
@@ -58,7 +62,7 @@ impl Store {
         if !policy.dry_run {
             self.remove_leftovers()?;
         }
-        for (id, bytes) in self.chosen(policy)? {
+        for (id, bytes) in self.chosen(policy, &mut pruned.unfinished)? {
             let is_free = match policy.dry_run {
                 true => !self.is_in_use(&id),
                 false => self.remove_unused(&id)?,
@@ -73,9 +77,17 @@ impl Store {
         Ok(pruned)
     }
 
-    /// The sessions that are to go and their bytes, the oldest first.
-    fn chosen(&self, policy: &Policy) -> Result<Vec<(String, u64)>, SessionError> {
-        let Policy { keep, older_than, most_bytes, dry_run: _ } = *policy;
+    /// The sessions that are to go and their bytes, the oldest first. Those that stay because they are unfinished are
+    /// added to `stay`.
+    fn chosen(&self, policy: &Policy, stay: &mut Vec<String>) -> Result<Vec<(String, u64)>, SessionError> {
+        let Policy { keep, older_than, most_bytes, unfinished, dry_run: _ } = *policy;
+        let mut stays = |id: &str| {
+            let stays = !unfinished && self.could_go_on(id);
+            if stays {
+                stay.push(id.to_owned());
+            }
+            stays
+        };
         let now = SystemTime::now();
         let is_old = |found: &Found| match older_than {
             Some(age) => now.duration_since(found.modified).is_ok_and(|since| since >= age),
@@ -85,13 +97,15 @@ impl Store {
         let mut all = Vec::new();
         for (place, found) in self.newest()?.into_iter().enumerate() {
             let bytes = self.bytes_of(&found.id)?;
-            let may_go = place >= keep.unwrap_or(0);
-            all.push((may_go && is_old(&found), may_go, found.id, bytes));
+            let mut may_go = place >= keep.unwrap_or(0);
+            let goes = may_go && is_old(&found);
+            may_go &= !goes || !stays(&found.id);
+            all.push((may_go && goes, may_go, found.id, bytes));
         }
         let mut left: u64 = all.iter().map(|(goes, _, _, bytes)| if *goes { 0 } else { *bytes }).sum();
         let mut chosen = Vec::new();
         for (goes, may_go, id, bytes) in all.into_iter().rev() {
-            let is_too_much = !goes && may_go && most_bytes.is_some_and(|most| left > most);
+            let is_too_much = !goes && may_go && most_bytes.is_some_and(|most| left > most) && !stays(&id);
             if is_too_much {
                 left -= bytes;
             }

@@ -1,7 +1,7 @@
 use super::{Line, SessionError, Store, What};
 use crate::{
     agent::journal::Record,
-    chat::{Change, Message, Part, Role},
+    chat::{Change, Part, Role, Written},
     error::cut,
     limits,
 };
@@ -50,10 +50,9 @@ impl Store {
                     return Ok(all);
                 }
                 let Ok(Line { n, run, what: What::Record(record), .. }) = line else { continue };
-                for message in messages(&record) {
-                    let mut texts = message.parts.iter().map(text_of);
-                    let hit = texts.find_map(|text| excerpt(&text, &wanted));
-                    all.extend(hit.map(|excerpt| found(n, run, Some(message.role), excerpt)));
+                for (role, texts) in said(&record) {
+                    let hit = texts.iter().find_map(|text| excerpt(text, &wanted));
+                    all.extend(hit.map(|excerpt| found(n, run, Some(role), excerpt)));
                 }
             }
         }
@@ -62,17 +61,20 @@ impl Store {
     }
 }
 
-/// The messages that came into a conversation.
-fn messages(record: &Record) -> Vec<&Message> {
+/// What came into a conversation: who said it, and its texts.
+fn said(record: &Record) -> Vec<(Role, Vec<String>)> {
     let changes: &[Change] = match record {
         Record::Turn { changes, .. }
         | Record::Replied { changes, .. }
         | Record::Looked { changes, .. }
+        | Record::Retried { changes, .. }
+        | Record::WentOn { changes, .. }
         | Record::Ended { changes, .. } => changes,
+        Record::CallEnded { result, .. } => return vec![(Role::Tool, vec![result.text()])],
         _ => &[],
     };
     let added = changes.iter().filter_map(|change| match change {
-        Change::Added(written) => Some(&*written.message),
+        Change::Added(Written { message, .. }) => Some((message.role, message.parts.iter().map(text_of).collect())),
         _ => None,
     });
     added.collect()

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::{
     agent::journal::{Ended, ErrandId, Record, Recorder},
-    chat::{Change, Message, Usage as Tokens, Written},
+    chat::{Change, Message, ToolResult, Usage as Tokens, Written},
     limits,
 };
 
@@ -394,7 +394,7 @@ fn what_goes_is_what_the_policy_says() {
         (Some(3), None, Some(0), &["a"]),
     ] {
         let store = made();
-        let policy = Policy { keep, older_than, most_bytes, dry_run: true };
+        let policy = Policy { keep, older_than, most_bytes, dry_run: true, ..Policy::default() };
         let dry = store.prune(&policy).unwrap();
         assert_eq!(store.usage().unwrap().sessions, 4);
         assert_eq!(dry.removed.iter().map(|(id, _)| id.as_str()).collect::<Vec<_>>(), gone, "{policy:?}");
@@ -402,6 +402,40 @@ fn what_goes_is_what_the_policy_says() {
         assert_eq!(store.prune(&Policy { dry_run: false, ..policy }).unwrap(), dry);
         assert_eq!(before - store.usage().unwrap().bytes, dry.freed);
         assert_eq!(store.names().unwrap().len(), 4 - gone.len());
+    }
+}
+
+#[test]
+fn what_could_go_on_stays_unless_it_is_said() {
+    let made = || {
+        let disk = MemoryDisk::new();
+        let store = store(&disk);
+        for id in ["a", "b", "c"] {
+            let session = store.create(named(id)).unwrap();
+            session.write(1, &began(None));
+            if id != "b" {
+                session.write(1, &ended(id == "a"));
+            }
+        }
+        store
+    };
+    let all = made().usage().unwrap().bytes;
+    let (everything, too_much) = (Policy { keep: Some(0), ..Policy::default() }, |bytes| Policy {
+        most_bytes: Some(bytes),
+        ..Policy::default()
+    });
+    for (policy, gone, stay) in [
+        (everything.clone(), &["a", "c"][..], &["b"][..]),
+        (Policy { unfinished: true, ..everything.clone() }, &["a", "b", "c"], &[]),
+        (Policy { keep: Some(2), ..Policy::default() }, &["a"], &[]),
+        (too_much(all - 1), &["a"], &[]),
+        // In its place the next one goes.
+        (too_much(all / 2), &["a", "c"], &["b"]),
+        (Policy { unfinished: true, ..too_much(all / 2) }, &["a", "b"], &[]),
+    ] {
+        let pruned = made().prune(&policy).unwrap();
+        assert_eq!(pruned.removed.iter().map(|(id, _)| id.as_str()).collect::<Vec<_>>(), gone, "{policy:?}");
+        assert_eq!(pruned.unfinished, stay, "{policy:?}");
     }
 }
 
@@ -430,10 +464,12 @@ fn what_was_said_is_found() {
     session.write(1, &said("nothing"));
     session.write(1, &said(format!("{}needle", "x".repeat(limits::SESSION_INLINE_LINE_BYTES))));
     session.write(2, &said("NEEDLE needle"));
+    let result = ToolResult::error("c", "no needle");
+    session.write(2, &Record::CallEnded { result, control: None, counted: true });
     drop(session);
     let found = store.search("nEEdle", 9).unwrap();
     let places: Vec<_> = found.iter().map(|found| (found.n, found.run, found.role.is_some())).collect();
-    assert_eq!(places, [(1, 0, false), (3, 1, true), (4, 2, true)]);
+    assert_eq!(places, [(1, 0, false), (3, 1, true), (4, 2, true), (5, 2, true)]);
     assert!(found[1].excerpt.starts_with("…xx") && found[1].excerpt.ends_with("needle"), "{}", found[1].excerpt);
     assert_eq!(store.search("needle", 2).unwrap().len(), 2);
     assert_eq!(store.search("", 2).unwrap(), []);

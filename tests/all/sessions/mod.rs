@@ -1,7 +1,15 @@
 //! Sessions: what is written down of runs, and that they go on from it.
 
+mod chance;
+#[cfg(unix)]
+mod crash;
+mod ends;
+mod faults;
 mod prefixes;
+#[cfg(unix)]
+mod program;
 mod resume;
+mod shown;
 mod world;
 
 use std::{
@@ -23,10 +31,6 @@ impl Memory {
             (*run, serde_json::from_str(json).unwrap_or_else(|error| panic!("{error}: {json}")))
         };
         self.0.lock().unwrap().iter().map(read).collect()
-    }
-
-    pub fn len(&self) -> usize {
-        self.0.lock().unwrap().len()
     }
 }
 

@@ -90,11 +90,10 @@ async fn every_prefix_of_what_was_written_down_goes_on_to_the_same_end() {
 
     let mut ever_interrupted = 0;
     for cut in 0..=records.len() {
-        let done = noting.done.lock().unwrap();
+        let done = noting.done.lock().unwrap().clone();
         // What was done until the next record: the process may have been killed right before it.
         let least = cut.checked_sub(1).map_or(0, |last| done[last]);
         let most = done.get(cut).copied().unwrap_or(outside.lock().unwrap().len());
-        drop(done);
         for so_far in least..=most {
             let outside: Outside = Arc::new(Mutex::new(outside.lock().unwrap()[..so_far].to_vec()));
             let past = Past::of(records[..cut].iter().cloned()).unwrap();

@@ -1,7 +1,11 @@
 //! Agents three deep, with tools, effects, middleware and a board, whose every reply follows from their conversation: so
 //! that a run that was interrupted can be compared with one that was not.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::{Arc, Mutex},
+};
 
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -27,12 +31,14 @@ use crate::script::{Asked, Mind, Reply, act, acts, said, text};
 /// What a run does outside: it cannot be undone, and must not be done twice.
 pub type Outside = Arc<Mutex<Vec<String>>>;
 
+/// Does it.
+pub type Doing = Arc<dyn Fn(String) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
+
 pub struct World {
     pub crew: Arc<Crew>,
     pub lead: Agent,
     pub board: TaskBoard,
     pub blackboard: Blackboard,
-    pub outside: Outside,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -43,6 +49,15 @@ struct Say {
 impl World {
     /// A world that writes down what happens, and goes on from `past`, whose conversation is `chat`.
     pub fn new(recorder: Arc<dyn Recorder>, past: Option<(Past, &Chat)>, outside: Outside) -> Self {
+        let send = move |what| {
+            outside.lock().unwrap().push(what);
+            Box::pin(std::future::ready(())) as _
+        };
+        Self::that_sends(recorder, past, Arc::new(send))
+    }
+
+    /// One that sends so.
+    pub fn that_sends(recorder: Arc<dyn Recorder>, past: Option<(Past, &Chat)>, doing: Doing) -> Self {
         let (board, blackboard) = (TaskBoard::new(), Blackboard::new());
         if let Some((past, _)) = &past {
             board.restore(past.tasks().iter().cloned()).unwrap();
@@ -50,7 +65,7 @@ impl World {
         }
         let registry = Registry::new();
         for name in ["mid", "leaf", "deep"] {
-            let agent = agent(name, &outside, &board, &blackboard);
+            let agent = agent(name, &doing, &board, &blackboard);
             registry.register(Entry::new(name, "helps"), move || agent.clone());
         }
         let crew = Crew::new(registry).with_board(board.clone());
@@ -60,8 +75,8 @@ impl World {
         };
         crew.record_blackboard("team", &blackboard);
         let crew = Arc::new(crew);
-        let lead = agent("lead", &outside, &board, &blackboard).with_crew(Arc::clone(&crew), 3);
-        Self { crew, lead, board, blackboard, outside }
+        let lead = agent("lead", &doing, &board, &blackboard).with_crew(Arc::clone(&crew), 3);
+        Self { crew, lead, board, blackboard }
     }
 
     /// From the beginning.
@@ -94,14 +109,17 @@ impl World {
     }
 }
 
-fn agent(name: &str, outside: &Outside, board: &TaskBoard, blackboard: &Blackboard) -> Agent {
+fn agent(name: &str, doing: &Doing, board: &TaskBoard, blackboard: &Blackboard) -> Agent {
     let price = Price { input: usd("1"), output: usd("2"), cache_read: usd("1"), cache_write: usd("1") };
     let model = Arc::new(Mind::new(think).priced(price));
-    let sent = Arc::clone(outside);
+    let does = Arc::clone(doing);
     let send =
         tool::function("send", "Sends something that cannot be taken back.", move |cx: tool::ToolCx, say: Say| {
-            sent.lock().unwrap().push(format!("{}: {}", cx.run.agent, say.what));
-            async move { Ok(format!("sent {}", say.what)) }
+            let sent = does(format!("{}: {}", cx.run.agent, say.what));
+            async move {
+                sent.await;
+                Ok(format!("sent {}", say.what))
+            }
         });
     let look = tool::function("look", "Looks.", |_, say: Say| async move { Ok(format!("saw {}", say.what)) });
     let mut agent = Agent::new(name, "", model)

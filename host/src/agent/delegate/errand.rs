@@ -90,6 +90,10 @@ pub(super) struct Order {
     pub task: String,
     pub context: String,
     pub task_id: Option<String>,
+    /// What it may spend at most.
+    pub budget: Budget,
+    /// Whether its questions are put to the agent that delegates.
+    pub asks: bool,
 }
 
 impl Errand {

@@ -13,7 +13,7 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use super::{
     entry::{Entry, PendingQuestion},
     errand::{Asked, Asker, Assignment, Errand, Order, instance_name},
-    tools::orders_of,
+    tools::Delegation,
 };
 use crate::{
     agent::{
@@ -24,7 +24,7 @@ use crate::{
         runner::Start,
         tasks::Tasks,
     },
-    capability::{Account, Budget, Carved, Purse, Share, Usd},
+    capability::{Carved, Purse, Share, Usd},
     chat::{ToolCall, Usage},
     event::RunCx,
     limits,
@@ -74,6 +74,15 @@ struct Child {
     of: (String, usize),
     /// The answer to a question that it asked before it was interrupted, and asks again if it did not hear it.
     owed: Option<Owed>,
+}
+
+/// A task of a call that is to be set going, with what is known of it from before the run was interrupted.
+struct Task {
+    at: usize,
+    order: Order,
+    /// The instance name of the agent that works on it first.
+    instance: Arc<str>,
+    past: ErrandPast,
 }
 
 struct Owed {
@@ -175,14 +184,9 @@ impl Instance {
 
     /// Has others work on these, all at once. An entry each, in the order of the orders: once all have ended or asked.
     /// What a call had begun before the run was interrupted goes on.
-    pub(super) async fn delegate(
-        self: &Arc<Self>,
-        crew: &Arc<Crew>,
-        orders: Vec<(Order, Budget, bool)>,
-        fail_fast: bool,
-    ) -> Vec<Entry> {
+    pub(super) async fn delegate(self: &Arc<Self>, crew: &Arc<Crew>, delegation: Delegation) -> Vec<Entry> {
         let call = current_call().map(|call| call.call).unwrap_or_default();
-        let children = self.children(crew, &call, orders, fail_fast, |_| true);
+        let children = self.children(crew, &call, delegation, |_| true);
         self.place.wait_for(self.gather(children)).await
     }
 
@@ -191,78 +195,97 @@ impl Instance {
         self: &Arc<Self>,
         crew: &Arc<Crew>,
         call: &str,
-        orders: Vec<(Order, Budget, bool)>,
-        fail_fast: bool,
+        Delegation { orders, fail_fast }: Delegation,
         wanted: impl Fn(usize) -> bool,
     ) -> Vec<Child> {
-        let given = self.before.get().and_then(|before| before.delegated.get(call)).map(|given| given.tasks.as_slice());
-        let stop = CancellationToken::new();
-        let orders: Vec<_> = orders.into_iter().enumerate().filter(|(task, _)| wanted(*task)).collect();
-        let known = |task: usize| {
-            let log = self.log.as_ref().filter(|_| given.is_some())?;
-            log.journal.errand(&log.errand(call, task))
+        let before = self.before.get().and_then(|before| before.delegated.get(call));
+        let given = |at: usize| before.and_then(|before| before.tasks.get(at));
+        let past = |at: usize| {
+            let log = self.log.as_ref().filter(|_| before.is_some())?;
+            log.journal.errand(&log.errand(call, at))
         };
-        let mut pasts: Vec<_> = orders.iter().map(|(task, _)| known(*task).unwrap_or_default()).collect();
+        let orders = orders.into_iter().enumerate().filter(|(at, _)| wanted(*at));
+        let task = |(at, order): (usize, Order)| Task {
+            // Here and not where it runs: so that names follow the order of the tasks.
+            instance: given(at)
+                .map_or_else(|| instance_name(crew, &order.agent, &order.task), |given| given.instance.clone()),
+            past: past(at).unwrap_or_default(),
+            at,
+            order,
+        };
+        let tasks: Vec<_> = orders.map(task).collect();
         // What has returned needs no share any more.
-        let unreturned = orders.iter().zip(&pasts).filter(|(_, past)| past.returned.is_none()).map(|(order, _)| order);
-        let mut shares = match given {
-            None => self.purse.carve(&unreturned.map(|(_, (_, budget, _))| *budget).collect::<Vec<_>>()),
-            Some(given) => {
-                let carved = |(task, (_, budget, _)): &(usize, (Order, Budget, bool))| {
-                    let bounds = given.get(*task).map(|task| task.bounds).unwrap_or_default();
-                    let spent = pasts_spent(&pasts, &orders, *task);
-                    Carved { bounds, time: budget.time, start: Instant::now(), spent }
+        let due = tasks.iter().filter(|task| task.past.returned.is_none());
+        let shares = match before {
+            None => self.purse.carve(&due.map(|task| task.order.budget).collect::<Vec<_>>()),
+            Some(_) => {
+                let carved = |task: &Task| Carved {
+                    bounds: given(task.at).map(|given| given.bounds).unwrap_or_default(),
+                    time: task.order.budget.time,
+                    start: Instant::now(),
+                    spent: task.past.spent,
                 };
-                self.purse.carve_exactly(&unreturned.map(carved).collect::<Vec<_>>())
+                self.purse.carve_exactly(&due.map(carved).collect::<Vec<_>>())
             }
-        }
-        .into_iter();
-        let instances: Vec<_> = match given {
-            // Here and not where they run: so that names follow the order of the tasks.
-            None => orders.iter().map(|(_, (order, ..))| instance_name(crew, &order.agent, &order.task)).collect(),
-            Some(given) => orders.iter().map(|(task, _)| given[*task].instance.clone()).collect(),
         };
-        if given.is_none() && self.log.is_some() {
-            let bounds = shares.as_slice().iter().map(Share::bounds);
-            let given = |(((_, (order, ..)), instance), bounds): ((&(usize, (Order, _, _)), &Arc<str>), _)| Delegated {
-                agent: order.agent.as_str().into(),
-                instance: instance.clone(),
-                bounds,
-            };
-            let tasks = orders.iter().zip(&instances).zip(bounds).map(given).collect();
-            self.write(|| Record::Delegated { call: call.into(), tasks });
+        if before.is_none() {
+            self.write(|| {
+                let delegated = |(task, share): (&Task, &Share)| Delegated {
+                    agent: task.order.agent.as_str().into(),
+                    instance: task.instance.clone(),
+                    bounds: share.bounds(),
+                };
+                Record::Delegated { call: call.into(), tasks: tasks.iter().zip(&shares).map(delegated).collect() }
+            });
         }
-        let children = orders.into_iter().zip(instances).zip(pasts.drain(..));
-        let child =
-            |(((task, (order, _, asks)), instance), past): (((usize, (Order, Budget, bool)), _), ErrandPast)| {
-                let (agent, of) = (order.agent.clone(), (call.to_owned(), task));
-                let stop_all = fail_fast.then(|| stop.clone());
-                if let Some((entry, board)) = past.returned {
+        let (mut shares, stop) = (shares.into_iter(), CancellationToken::new());
+        let child = |task: Task| {
+            let of = (call.to_owned(), task.at);
+            let agent = task.order.agent.clone();
+            let (work, questions) = match task.past.returned {
+                Some((entry, board)) => {
                     crew.settle(board);
-                    let work = self.tasks.spawn(async { entry });
-                    return Child { agent, work, questions: None, stop: stop_all, of, owed: None };
+                    (self.tasks.spawn(async { entry }), None)
                 }
-                let (sender, questions) = asks.then(|| mpsc::channel(1)).unzip();
-                let errand = Box::new(Errand {
-                    instance,
-                    crew: Arc::clone(crew),
-                    cx: self.cx.clone(),
-                    hand_overs: match self.options.max_handoffs {
-                        0 => limits::HAND_OVERS,
-                        most => most,
-                    },
-                    order,
-                    share: shares.next().expect("one was carved for each that has not returned"),
-                    asker: sender.map_or(Asker::Context, Asker::Parent),
-                    question_time: self.options.question_timeout,
-                    stop: stop.clone(),
-                    tasks: self.tasks.clone(),
-                    log: self.log.as_ref().map(|log| (log.clone(), log.errand(call, task))),
-                    before: past.runs,
-                });
-                Child { agent, work: self.tasks.spawn(errand.run()), questions, stop: stop_all, of, owed: None }
+                None => {
+                    let share = shares.next().expect("one was carved for each that has not returned");
+                    let (errand, questions) = self.errand(crew, call, task, share, stop.clone());
+                    (self.tasks.spawn(errand.run()), questions)
+                }
             };
-        children.map(child).collect()
+            Child { agent, work, questions, stop: fail_fast.then(|| stop.clone()), of, owed: None }
+        };
+        tasks.into_iter().map(child).collect()
+    }
+
+    /// A task that somebody is to work on, and where questions come from if it may ask.
+    fn errand(
+        &self,
+        crew: &Arc<Crew>,
+        call: &str,
+        Task { at, order, instance, past }: Task,
+        share: Share,
+        stop: CancellationToken,
+    ) -> (Box<Errand>, Option<mpsc::Receiver<Asked>>) {
+        let (sender, questions) = order.asks.then(|| mpsc::channel(1)).unzip();
+        let errand = Errand {
+            crew: Arc::clone(crew),
+            cx: self.cx.clone(),
+            hand_overs: match self.options.max_handoffs {
+                0 => limits::HAND_OVERS,
+                most => most,
+            },
+            instance,
+            order,
+            share,
+            asker: sender.map_or(Asker::Context, Asker::Parent),
+            question_time: self.options.question_timeout,
+            stop,
+            tasks: self.tasks.clone(),
+            log: self.log.as_ref().map(|log| (log.clone(), log.errand(call, at))),
+            before: past.runs,
+        };
+        (Box::new(errand), questions)
     }
 
     /// Takes up what it had delegated when it was interrupted. `calls` is what is known of the calls of its last reply:
@@ -287,8 +310,8 @@ impl Instance {
         let Some(crew) = self.delegates_to().filter(|_| !waiting.is_empty()) else { return };
         for (id, Parking { call, task, question, .. }) in waiting {
             let given = self.before.get().and_then(|before| before.delegated.get(&call));
-            let Some((orders, fail_fast)) = given.and_then(|given| orders_of(self, &given.arguments)) else { continue };
-            let child = self.children(crew, &call, orders, fail_fast, |at| at == task).pop();
+            let Some(delegation) = given.and_then(|given| Delegation::read(self, &given.arguments)) else { continue };
+            let child = self.children(crew, &call, delegation, |at| at == task).pop();
             if let (Some(child), Some(parked)) = (child, self.parked().as_mut()) {
                 parked.insert(id, Parked { child, question: Question::Before(question) });
             }
@@ -386,10 +409,4 @@ impl Instance {
         // Nothing panics half-way through a change.
         self.parked.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// What was spent on a task before, by those who worked on it and have ended.
-fn pasts_spent(pasts: &[ErrandPast], orders: &[(usize, (Order, Budget, bool))], task: usize) -> Account {
-    let at = orders.iter().position(|(there, _)| *there == task);
-    at.and_then(|at| pasts.get(at)).map(|past| past.spent).unwrap_or_default()
 }

@@ -123,8 +123,7 @@ fn delegate(me: Arc<Instance>) -> impl Tool {
         let me = Arc::clone(&me);
         async move {
             let crew = me.delegates_to().ok_or_else(|| Fault::other("this agent cannot delegate"))?;
-            let orders = orders(&me, args.tasks)?;
-            told(me.delegate(crew, orders, args.fail_fast).await)
+            told(me.delegate(crew, Delegation::of(&me, args)?).await)
         }
     })
     .repeatable()
@@ -132,7 +131,7 @@ fn delegate(me: Arc<Instance>) -> impl Tool {
     .with_result_chars(RESULT_CHARS)
 }
 
-fn orders(me: &Instance, tasks: Vec<Task>) -> Result<Vec<(Order, Budget, bool)>, Fault> {
+fn orders(me: &Instance, tasks: Vec<Task>) -> Result<Vec<Order>, Fault> {
     if tasks.len() > limits::TASKS_PER_DELEGATION {
         let most = limits::TASKS_PER_DELEGATION;
         return Err(Fault::invalid(format!("{} tasks are too many: at most {most} in one call", tasks.len())));
@@ -151,15 +150,26 @@ fn orders(me: &Instance, tasks: Vec<Task>) -> Result<Vec<(Order, Budget, bool)>,
             (_, Some(Mode::Interactive)) | (Interaction::Interactive, None) => true,
         };
         let Task { agent, task, context, task_id, budget, .. } = task;
-        Ok((Order { agent, task, context, task_id }, budget.unwrap_or_default(), asks))
+        Ok(Order { agent, task, context, task_id, budget: budget.unwrap_or_default(), asks })
     };
     tasks.into_iter().enumerate().map(order).collect()
 }
 
-/// What a call of `delegate` with these arguments orders, and whether its tasks fail together.
-pub(super) fn orders_of(me: &Instance, arguments: &str) -> Option<(Vec<(Order, Budget, bool)>, bool)> {
-    let args: Delegate = serde_json::from_str(arguments).ok()?;
-    Some((orders(me, args.tasks).ok()?, args.fail_fast))
+/// What one call orders.
+pub(super) struct Delegation {
+    pub orders: Vec<Order>,
+    pub fail_fast: bool,
+}
+
+impl Delegation {
+    fn of(me: &Instance, args: Delegate) -> Result<Self, Fault> {
+        Ok(Self { orders: orders(me, args.tasks)?, fail_fast: args.fail_fast })
+    }
+
+    /// What a call with these arguments has ordered.
+    pub fn read(me: &Instance, arguments: &str) -> Option<Self> {
+        Self::of(me, serde_json::from_str(arguments).ok()?).ok()
+    }
 }
 
 fn told(mut entries: Vec<Entry>) -> Result<ToolOutput, Fault> {

@@ -37,7 +37,7 @@ impl Journal {
 
     /// One of a session that goes on, whose conversation is `chat`: see [`Past::chat`].
     pub fn resumed(recorder: Arc<dyn Recorder>, past: Past, chat: Option<&Chat>) -> Self {
-        let next = past.runs.keys().next_back().map_or(1, |last| last + 1);
+        let next = past.runs.keys().next_back().map_or(1, |last| last.saturating_add(1));
         let main = past.main_run().zip(chat.cloned());
         Self { recorder, next: next.into(), past: Mutex::new(past), main: Mutex::new(main) }
     }

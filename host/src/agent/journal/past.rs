@@ -211,7 +211,8 @@ impl Past {
                 let changes = before.transpose()?.unwrap_or_default();
                 let input = errand.is_none().then_some(input);
                 let there = RunPast::new(agent, instance, errand.clone(), changes, input);
-                if self.runs.keys().next_back().is_some_and(|last| *last >= run) {
+                // Not in their order: runs that begin side by side have their numbers before they are written down.
+                if self.runs.contains_key(&run) {
                     return Err("another run has its number".into());
                 }
                 match errand {
@@ -471,5 +472,26 @@ impl RunPast {
         });
         let mut calls = added.flat_map(|message| message.tool_calls());
         calls.find(|there| there.id == call).map(|there| there.arguments.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn began(errand: Option<ErrandId>) -> Record {
+        let (agent, instance): (Arc<str>, Arc<str>) = ("ada".into(), "ada".into());
+        let (model, prompt) = (String::new(), "".into());
+        Record::Began { agent, instance, model, depth: 0, errand, continues: None, input: vec![], prompt }
+    }
+
+    #[test]
+    fn runs_that_begin_side_by_side_are_written_down_in_any_order() {
+        let errand = |task| Some(ErrandId { run: 1, call: "c".into(), task });
+        let records = [(1, began(None)), (3, began(errand(1))), (2, began(errand(0)))];
+        let past = Past::of(records.clone()).unwrap();
+        assert_eq!((past.runs.len(), past.errands[&errand(0).unwrap()].runs.as_slice()), (3, &[2][..]));
+        let twice = Past::of(records.into_iter().chain([(3, began(errand(2)))])).unwrap_err();
+        assert_eq!(twice.to_string(), "record 3 of run 3 cannot be: another run has its number");
     }
 }

@@ -1,0 +1,153 @@
+use std::{collections::HashMap, path::PathBuf};
+
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+
+use super::{Project, Read, date, facts, instant, markdown, read};
+use crate::{
+    agent::journal::Ended,
+    chat::Message,
+    cli::render::{json_line, name, print, print_for_people, tell},
+    error::{ErrorKind, Report, without_number},
+    files,
+    session::{RunTranscript, Said},
+    tool::CompletionStatus,
+};
+
+/// Print a session as one document, to read or to hand on.
+///
+/// It has what was said, thoughts included, and nothing of how the session is kept. Credentials that the host knows were
+/// never written down; whatever else was said is there: look at it before you hand it on.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  shelly-host session export last > session.md
+  shelly-host session export last --format json | jq '.runs[].usage'
+  shelly-host session export 20261122 --out session.md")]
+pub struct Export {
+    #[command(flatten)]
+    project: Project,
+    /// As what to print it.
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Document::Markdown)]
+    format: Document,
+    /// Write it into this file, which is replaced, instead of to standard output.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// The session: its name or the beginning of it; `last` is the newest.
+    #[arg(value_name = "ID")]
+    id: String,
+}
+
+/// As what a session is exported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Document {
+    /// For people.
+    Markdown,
+    /// For programs: one JSON value, described in host/docs/sessions.md.
+    Json,
+}
+
+impl Export {
+    pub fn execute(&self) -> Result<u8, Report> {
+        let read = read(&self.project.store()?, &self.id)?.whole()?;
+        let text = match self.format {
+            Document::Markdown => markdown::of(&read),
+            Document::Json => json_line(&document(&read)) + "\n",
+        };
+        match (&self.out, self.format) {
+            (Some(path), _) => {
+                let shown = name(&path.display().to_string());
+                let failed = |cause: String| {
+                    Report::new(ErrorKind::Usage, format!("cannot write {shown}"))
+                        .cause(cause)
+                        .hint("name another file with --out, or leave it out for standard output")
+                };
+                // A device or a folder would be replaced by a file.
+                if path.symlink_metadata().is_ok_and(|there| !there.is_file()) {
+                    return Err(failed("something else than a file stands there".into()));
+                }
+                // The folder of a bare name is the current one.
+                let written = std::path::absolute(path).and_then(|path| files::replace(&path, text.as_bytes()));
+                written.map_err(|error| failed(without_number(&error.to_string())))?;
+                tell(&format!("wrote {shown}\n"));
+            }
+            (None, Document::Markdown) => print_for_people(&text)?,
+            (None, Document::Json) => print(&text)?,
+        }
+        Ok(0)
+    }
+}
+
+/// A session as one JSON value.
+pub fn document(read: &Read) -> Value {
+    let runs: Vec<_> = read.transcript.runs().map(run).collect();
+    json!({ "session": facts(&read.id, &read.header), "runs": runs, "agents": read.transcript.ledger() })
+}
+
+fn run(run: &RunTranscript) -> Value {
+    json!({
+        "run": run.run,
+        "agent": run.agent,
+        "instance": run.instance,
+        "model": run.model,
+        "began": date(instant(run.began)),
+        "parent": run.errand,
+        "continues": run.continues,
+        "prompt": run.prompt,
+        "messages": run.said().map(said).collect::<Vec<_>>(),
+        "not_read": run.waiting().collect::<Vec<_>>(),
+        "calls": calls(run),
+        "completions": run.spent.completions,
+        "usage": run.spent.usage,
+        "usd": run.spent.usd,
+        "outcome": run.ended.as_ref().map(outcome),
+    })
+}
+
+fn said(said: &Said) -> Value {
+    let Message { sender, role, parts, .. } = &*said.message;
+    json!({ "sender": sender, "role": role, "parts": parts, "note": said.note, "edited": said.edited })
+}
+
+/// Each call with its result, which may not stand in the conversation yet, and the runs that worked for it.
+fn calls(run: &RunTranscript) -> Vec<Value> {
+    let results = run.results();
+    let mut below: HashMap<&str, Vec<u64>> = HashMap::new();
+    for (call, child) in &run.children {
+        below.entry(call).or_default().push(*child);
+    }
+    let calls = run.said().flat_map(|said| said.message.tool_calls());
+    let call = |call: &crate::chat::ToolCall| {
+        let result = results.get(&*call.id);
+        let state = match result {
+            Some(result) if result.is_error => "failed",
+            Some(_) => "done",
+            None if run.has_begun(&call.id) => "begun",
+            None => "open",
+        };
+        let runs = below.get(&*call.id).cloned().unwrap_or_default();
+        json!({
+            "id": call.id,
+            "tool": call.name,
+            "arguments": call.arguments,
+            "state": state,
+            "result": result.map(|result| &result.content),
+            "runs": runs,
+        })
+    };
+    calls.map(call).collect()
+}
+
+fn outcome(ended: &Ended) -> Value {
+    match ended {
+        Ended::Answered { message } => json!({ "kind": "answered", "answer": message.text_content() }),
+        Ended::Completed { message, completed } => {
+            let done = completed.status == CompletionStatus::Completed;
+            json!({ "kind": "completed", "done": done, "answer": message.text_content() })
+        }
+        Ended::HandedOver { to, .. } => json!({ "kind": "handed_over", "to": to.agent, "reason": to.reason }),
+        Ended::Failed { error, exhausted, cancelled } => {
+            json!({ "kind": "failed", "error": error, "exhausted": exhausted, "cancelled": cancelled })
+        }
+    }
+}

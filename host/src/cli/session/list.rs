@@ -1,0 +1,210 @@
+use std::time::SystemTime;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::{BEGIN, Format, Project, ago, date, table, when};
+use crate::{
+    chat::Role,
+    cli::{
+        plugin::size,
+        render::{json_line, name, one_line, print, tell},
+    },
+    error::{ErrorKind, Report},
+    limits,
+    session::{Found, Status, Summary},
+};
+
+/// List sessions, the newest first.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  shelly-host session list
+  shelly-host session list --all --output json | jq -r '.sessions[].id'")]
+pub struct List {
+    #[command(flatten)]
+    project: Project,
+    /// So many at most.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    limit: usize,
+    /// All of them.
+    #[arg(long, conflicts_with = "limit")]
+    all: bool,
+    /// How to print them.
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
+    pub output: Format,
+}
+
+impl List {
+    pub fn execute(&self) -> Result<u8, Report> {
+        let most = if self.all { limits::SESSIONS } else { self.limit };
+        let mut sessions = self.project.store()?.list(most.saturating_add(1)).map_err(|error| error.report())?;
+        let has_more = sessions.len() > most;
+        sessions.truncate(most);
+        if self.output == Format::Json {
+            let sessions: Vec<_> = sessions.iter().map(as_json).collect();
+            print(&json_line(&json!({ "sessions": sessions, "more": has_more })))?;
+            return Ok(0);
+        }
+        let now = SystemTime::now();
+        if !sessions.is_empty() {
+            let mut rows =
+                vec![["SESSION", "LAST WRITTEN (UTC)", "", "AGENT", "STATUS", "SIZE", "TITLE"].map(str::to_owned)];
+            rows.extend(sessions.iter().map(|session| row(session, now)));
+            print(&table(&rows))?;
+        }
+        if has_more {
+            tell("there are older ones: --limit N or --all shows more\n");
+        } else if sessions.is_empty() {
+            tell(&format!("there is no session; {BEGIN}\n"));
+        }
+        Ok(0)
+    }
+}
+
+fn row(session: &Summary, now: SystemTime) -> [String; 7] {
+    let Summary { id, modified, journal_bytes, in_use, content } = session;
+    let (agent, status, title) = match content {
+        Ok((header, status)) => {
+            let status = if *in_use { "in use" } else { word(*status) };
+            (one_line(&header.agent, 40), status, one_line(&header.title, 80))
+        }
+        Err(reason) => ("-".into(), "unreadable", one_line(reason, 200)),
+    };
+    let written = when(*modified);
+    let to_the_minute = written.get(..16).unwrap_or(&written).to_owned();
+    [name(id), to_the_minute, ago(*modified, now), agent, status.into(), size(*journal_bytes), title]
+}
+
+fn word(status: Status) -> &'static str {
+    match status {
+        Status::Empty => "empty",
+        Status::Unfinished => "unfinished",
+        Status::Finished => "finished",
+        Status::Failed => "failed",
+    }
+}
+
+fn as_json(session: &Summary) -> Value {
+    let Summary { id, modified, journal_bytes, in_use, content } = session;
+    let (header, status, error) = match content {
+        Ok((header, status)) => (Some(header), word(*status), None),
+        Err(reason) => (None, "unreadable", Some(reason)),
+    };
+    json!({
+        "id": id,
+        "modified": date(*modified),
+        "status": status,
+        "in_use": in_use,
+        "journal_bytes": journal_bytes,
+        "agent": header.map(|header| &header.agent),
+        "model": header.map(|header| &header.model),
+        "title": header.map(|header| &header.title),
+        "created": header.and_then(|header| date(header.created)),
+        "forked_from": header.and_then(|header| header.forked_from.as_ref()),
+        "follows": header.and_then(|header| header.follows.as_ref()),
+        "error": error,
+    })
+}
+
+/// Find messages and titles with a text, in whatever case, in the newest sessions first.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  shelly-host session search \"rate limit\"
+  shelly-host session search --limit 100 --output json Tokio | jq -r '.found[].id' | sort -u")]
+pub struct Search {
+    #[command(flatten)]
+    project: Project,
+    /// So many at most.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    limit: usize,
+    /// How to print them.
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
+    pub output: Format,
+    /// What to look for.
+    #[arg(value_name = "TEXT")]
+    text: String,
+}
+
+impl Search {
+    pub fn execute(&self) -> Result<u8, Report> {
+        if self.text.trim().is_empty() {
+            return Err(Report::new(ErrorKind::Usage, "there is nothing to look for")
+                .hint("say what: shelly-host session search \"rate limit\""));
+        }
+        let found = self.project.store()?.search(&self.text, self.limit.saturating_add(1));
+        let mut found = found.map_err(|error| error.report())?;
+        let has_more = found.len() > self.limit;
+        found.truncate(self.limit);
+        if self.output == Format::Json {
+            let row = |found: &Found| {
+                let Found { id, title, n, run, role, excerpt } = found;
+                json!({ "id": id, "title": title, "n": n, "run": run, "role": role, "excerpt": excerpt })
+            };
+            let found: Vec<_> = found.iter().map(row).collect();
+            print(&json_line(&json!({ "found": found, "more": has_more })))?;
+            return Ok(0);
+        }
+        let mut lines = Vec::new();
+        let mut session = None;
+        for Found { id, title, n, role, excerpt, .. } in &found {
+            if session.replace(id) != Some(id) {
+                lines.push(format!("{}  {}", name(id), one_line(title, 80)));
+            }
+            let who = match role {
+                None => "title",
+                Some(Role::System) => "system",
+                Some(Role::User) => "user",
+                Some(Role::Assistant) => "agent",
+                Some(Role::Tool) => "result",
+            };
+            lines.push(format!("  {n:>5}  {who:6}  {}", one_line(&marked(excerpt, &self.text), 500)));
+        }
+        if !lines.is_empty() {
+            print(&lines.join("\n"))?;
+        }
+        match (has_more, found.is_empty()) {
+            (true, _) => tell("there is more: --limit N shows it\n"),
+            (false, true) => tell("it was not found in any session\n"),
+            _ => {}
+        }
+        Ok(0)
+    }
+}
+
+/// The excerpt with marks around the first place that has the text, in whatever case.
+fn marked(excerpt: &str, text: &str) -> String {
+    // White space was made one blank in the excerpt.
+    let wanted = text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
+    let place = excerpt.char_indices().find_map(|(start, _)| {
+        let mut small = String::new();
+        excerpt[start..].char_indices().find_map(|(at, c)| {
+            small.extend(c.to_lowercase());
+            (small == wanted).then(|| (start, start + at + c.len_utf8()))
+        })
+    });
+    match place {
+        Some((start, end)) => format!("{}»{}«{}", &excerpt[..start], &excerpt[start..end], &excerpt[end..]),
+        None => excerpt.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_found_is_marked() {
+        for (excerpt, text, shown) in [
+            ("a Needle here", "needle", "a »Needle« here"),
+            ("two  needles", "NEEDLE", "two  »needle«s"),
+            ("İ in a Haystack", "a h", "İ in »a H«aystack"),
+            ("one line", "one\n  line", "»one line«"),
+            ("nothing", "needle", "nothing"),
+            ("nothing", "  ", "nothing"),
+        ] {
+            assert_eq!(marked(excerpt, text), shown);
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! A session as Markdown. What was said stands in quotes and fences that it cannot end.
+
+use std::collections::HashMap;
+
+use super::{
+    Read, date, instant,
+    show::{kind, media, outcome, speaker},
+};
+use crate::{
+    chat::{Content, Part, Role, ToolCall, ToolResult},
+    cli::render::name,
+    session::{Header, RunTranscript},
+};
+
+/// The whole session.
+pub fn of(read: &Read) -> String {
+    let Read { id, header, transcript, .. } = read;
+    let mut text = front_matter(id, header);
+    text.push_str(&format!("\n# {}\n", plain(&header.title)));
+    for run in transcript.runs() {
+        add_run(&mut text, run);
+    }
+    let total = transcript.ledger().total();
+    if total.completions > 0 {
+        text.push_str("\n## Used\n\n| agent | completions | tokens | cost |\n|---|---|---|---|\n");
+        let rows = transcript.ledger().agents().map(|(agent, tally)| (plain(agent), *tally));
+        for (agent, tally) in rows.chain([("**all**".to_owned(), total)]) {
+            let (completions, tokens, usd) = (tally.completions, tally.usage.total(), tally.usd);
+            text.push_str(&format!("| {agent} | {completions} | {tokens} | {usd} |\n"));
+        }
+    }
+    text
+}
+
+/// The facts, as YAML between two lines.
+fn front_matter(id: &str, header: &Header) -> String {
+    let Header { created, host, agent, model, title, forked_from, follows, parts, .. } = header;
+    // JSON's texts are YAML's.
+    let quoted = |text: &str| serde_json::Value::from(text).to_string();
+    let mut lines = vec![
+        format!("session: {}", quoted(id)),
+        format!("title: {}", quoted(title)),
+        format!("agent: {}", quoted(agent)),
+        format!("model: {}", quoted(model)),
+        format!("created: {}", quoted(&date(*created).unwrap_or_default())),
+        format!("host: {}", quoted(host)),
+    ];
+    lines.extend(forked_from.iter().map(|fork| format!("forked_from: {{id: {}, at: {}}}", quoted(&fork.id), fork.at)));
+    lines.extend(follows.iter().map(|before| format!("follows: {}", quoted(before))));
+    if !parts.is_empty() {
+        lines.push("parts:".into());
+        let part = |part: &crate::session::Part| {
+            format!("  - {{kind: {}, name: {}, digest: \"{}\"}}", kind(part.kind), quoted(&part.name), part.digest)
+        };
+        lines.extend(parts.iter().map(part));
+    }
+    format!("---\n{}\n---\n", lines.join("\n"))
+}
+
+fn add_run(text: &mut String, run: &RunTranscript) {
+    text.push_str(&format!("\n## Run {}: {}\n\n", run.run, plain(&run.instance)));
+    let began = date(instant(run.began)).unwrap_or_default();
+    text.push_str(&format!("{} on {}, began {began}", plain(&run.agent), plain(&run.model)));
+    if let Some(errand) = &run.errand {
+        text.push_str(&format!(", works for run {}: its call {}", errand.run, code(&errand.call)));
+    }
+    if let Some(before) = run.continues {
+        text.push_str(&format!(", goes on with run {before}"));
+    }
+    text.push_str(".\n");
+    let results = run.results();
+    for said in run.said().filter(|said| said.message.role != Role::Tool) {
+        text.push_str(&format!("\n### {}\n", plain(&speaker(&said.message, said.note, said.edited))));
+        for part in &said.message.parts {
+            add_part(text, part, run, &results);
+        }
+    }
+    for message in run.waiting() {
+        text.push_str(&format!("\n### {}, not read\n", plain(&speaker(message, message.is_note(), false))));
+        message.parts.iter().for_each(|part| add_part(text, part, run, &results));
+    }
+    let end = run.ended.as_ref().map_or_else(|| "has not ended".into(), outcome);
+    text.push_str(&format!("\nRun {} {}.\n", run.run, plain(&end)));
+}
+
+fn add_part(text: &mut String, part: &Part, run: &RunTranscript, results: &HashMap<&str, &ToolResult>) {
+    match part {
+        Part::Text(said) => text.push_str(&quote(said)),
+        Part::Thinking(thinking) if thinking.text.trim().is_empty() => {}
+        Part::Thinking(thinking) => text.push_str(&format!("\nThought:\n{}", quote(&thinking.text))),
+        Part::Media(what) => text.push_str(&format!("\n[{}]\n", plain(&media(what)))),
+        Part::Other(opaque) => text.push_str(&format!("\n[{}]\n", plain(&opaque.kind))),
+        Part::ToolCall(call) => add_call(text, call, run, results.get(&*call.id).copied()),
+        // It stands with its call.
+        Part::ToolResult(_) => {}
+    }
+}
+
+fn add_call(text: &mut String, call: &ToolCall, run: &RunTranscript, result: Option<&ToolResult>) {
+    text.push_str(&format!("\nCall {} of {}:\n", code(&call.id), code(&call.name)));
+    text.push_str(&fenced("json", &call.arguments));
+    let below = run.children.iter().filter(|(of, _)| *of == call.id).map(|(_, child)| child.to_string());
+    let below: Vec<_> = below.collect();
+    if !below.is_empty() {
+        text.push_str(&format!("\nFor it worked: run {}.\n", below.join(", ")));
+    }
+    let Some(result) = result else {
+        let begun = if run.has_begun(&call.id) { ", and was begun" } else { "" };
+        text.push_str(&format!("\nCall {} has no result{begun}.\n", code(&call.id)));
+        return;
+    };
+    let what = if result.is_error { "Error" } else { "Result" };
+    text.push_str(&format!("\n{what} of {}:\n", code(&call.id)));
+    for content in &result.content {
+        match content {
+            Content::Text(said) => text.push_str(&fenced("text", said)),
+            Content::Json(json) => text.push_str(&fenced("json", json)),
+            Content::Media(what) => text.push_str(&format!("\n[{}]\n", plain(&media(what)))),
+            Content::Other(opaque) => text.push_str(&format!("\n[{}]\n", plain(&opaque.kind))),
+        }
+    }
+}
+
+/// What others named, as a part of a line of ours.
+fn plain(text: &str) -> String {
+    let mut plain = String::new();
+    for c in name(text).chars() {
+        if matches!(c, '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '|' | '#') {
+            plain.push('\\');
+        }
+        plain.push(c);
+    }
+    plain
+}
+
+/// The same as code.
+fn code(text: &str) -> String {
+    let (text, ticks) = (name(text), "`".repeat(longest_run(text) + 1));
+    // A blank on both sides is not shown, and keeps ticks apart.
+    if ticks.len() > 1 { format!("{ticks} {text} {ticks}") } else { format!("`{text}`") }
+}
+
+/// A text as a quote: whatever it begins ends with it.
+fn quote(text: &str) -> String {
+    let lines = text.trim_end().lines().map(|line| format!("> {line}"));
+    format!("\n{}\n", lines.collect::<Vec<_>>().join("\n").replace("> \n", ">\n"))
+}
+
+/// A text in a fence that is longer than any in it.
+fn fenced(language: &str, text: &str) -> String {
+    let fence = "`".repeat((longest_run(text) + 1).max(3));
+    format!("\n{fence}{language}\n{}\n{fence}\n", text.trim_end_matches('\n'))
+}
+
+/// The most backticks that stand side by side.
+fn longest_run(text: &str) -> usize {
+    text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_was_said_ends_what_it_stands_in() {
+        for (text, shown) in [
+            ("", "\n```text\n\n```\n"),
+            ("plain\n\n", "\n```text\nplain\n```\n"),
+            ("```\nrm\n```", "\n````text\n```\nrm\n```\n````\n"),
+            ("a `````` b", "\n```````text\na `````` b\n```````\n"),
+        ] {
+            assert_eq!(fenced("text", text), shown);
+        }
+        for (text, shown) in
+            [("one", "\n> one\n"), ("one\n\n# two\n```\n", "\n> one\n>\n> # two\n> ```\n"), ("a\r\nb", "\n> a\n> b\n")]
+        {
+            assert_eq!(quote(text), shown);
+        }
+        for (text, shown) in [("a_b", "`a_b`"), ("`", "`` ` ``"), ("x\n## y", "`x ## y`")] {
+            assert_eq!(code(text), shown);
+        }
+        assert_eq!(plain("# a*b\n<c> [d](e)"), r"\# a\*b \<c\> \[d\](e)");
+    }
+}

@@ -1,0 +1,238 @@
+//! Sessions: what there is, what was said in them, and what may go.
+
+mod disposal;
+mod export;
+mod list;
+mod markdown;
+mod show;
+mod steps;
+
+use std::{
+    fmt::Write,
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime},
+};
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use super::{
+    plugin::Format,
+    render::{self, Output, warn},
+    run::Resume,
+};
+use crate::{
+    app,
+    config::{self, Config},
+    error::{ErrorKind, Report},
+    limits,
+    session::{Header, SessionError, Store, Transcript},
+};
+
+#[derive(Subcommand)]
+pub enum Session {
+    Resume(Resume),
+    List(list::List),
+    Show(show::Show),
+    Search(list::Search),
+    Export(export::Export),
+    Fork(disposal::Fork),
+    Rm(disposal::Rm),
+    Prune(disposal::Prune),
+}
+
+impl Session {
+    pub fn execute(self) -> u8 {
+        let (done, output) = match self {
+            Self::Resume(resume) => return resume.execute(),
+            Self::List(list) => (list.execute(), list.output),
+            Self::Show(show) => (show.execute(), show.output),
+            Self::Search(search) => (search.execute(), search.output),
+            // A failed export is no document in any format.
+            Self::Export(export) => (export.execute(), Format::Text),
+            Self::Fork(fork) => (fork.execute(), fork.output),
+            Self::Rm(rm) => (rm.execute(), rm.output),
+            Self::Prune(prune) => (prune.execute(), prune.output),
+        };
+        done.unwrap_or_else(|report| {
+            render::failed(&report, if output == Format::Json { Output::Json } else { Output::Text })
+        })
+    }
+}
+
+/// Whose sessions are meant.
+#[derive(Args)]
+struct Project {
+    /// The config of the project; without it .shelly/config.yaml or shelly.yaml, if there is one.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+impl Project {
+    fn store(&self) -> Result<Store, Report> {
+        let Some(path) = super::config_path(self.config.clone()) else { return Ok(app::sessions(Path::new("."))) };
+        match Config::root_of(&path) {
+            // Sessions can be looked at whatever is wrong with the config.
+            Ok(root) if path.is_file() => Ok(app::sessions(&root)),
+            _ => Ok(app::sessions(&Config::read(&path)?.root)),
+        }
+    }
+}
+
+/// How one begins a session, for whoever has none.
+const BEGIN: &str = "`shelly-host run` begins one";
+
+/// The full name of a session that a person names; `last` is the newest.
+pub fn named(store: &Store, given: &str) -> Result<String, Report> {
+    if given == "last" {
+        let newest = store.list(1).map_err(|error| error.report())?.into_iter().next();
+        let none = || Report::new(ErrorKind::Usage, "there is no session").hint(BEGIN);
+        return newest.map(|newest| newest.id).ok_or_else(none);
+    }
+    store.resolve(given).map_err(|error| {
+        let report = error.report();
+        let SessionError::NotFound { .. } = error else { return report };
+        let known = store.list(limits::NAMES_SHOWN).unwrap_or_default();
+        let known: Vec<_> = known.iter().map(|session| &*session.id).collect();
+        match config::nearest(given, &known) {
+            Some(near) => report.hint(format!("did you mean `{near}`?")),
+            None if known.is_empty() => report.hint(format!("there is none; {BEGIN}")),
+            None => report,
+        }
+    })
+}
+
+/// A session as it was read.
+struct Read {
+    id: String,
+    header: Header,
+    transcript: Transcript,
+    /// Where it could not be read on, if that is so.
+    damage: Option<Report>,
+}
+
+impl Read {
+    /// Itself, if all of it could be read.
+    fn whole(self) -> Result<Self, Report> {
+        match self.damage {
+            None => Ok(self),
+            Some(damage) => Err(damage),
+        }
+    }
+}
+
+/// Reads a session as far as it can be read, and tells what was left out.
+fn read(store: &Store, given: &str) -> Result<Read, Report> {
+    let id = named(store, given)?;
+    let mut journal = store.read(&id).map_err(|error| error.report())?;
+    let (mut transcript, mut damage) = (Transcript::default(), None);
+    for line in journal.by_ref() {
+        match line {
+            Ok(line) => transcript.add(line),
+            Err(error) => damage = Some(damaged(&id, &error)),
+        }
+    }
+    journal.warnings().iter().for_each(|warning| warn(warning));
+    Ok(Read { header: journal.header().clone(), id, transcript, damage })
+}
+
+/// What can be done about a journal that cannot be read on: whatever stands before can be copied.
+fn damaged(id: &str, error: &SessionError) -> Report {
+    let report = error.report();
+    match error {
+        SessionError::Damaged { line, .. } if *line > 1 => {
+            let before = line - 1;
+            report.hint(format!("`shelly-host session fork {id} --at {before}` makes a session of what stands before"))
+        }
+        _ => report,
+    }
+}
+
+/// The facts of a session as JSON.
+fn facts(id: &str, header: &Header) -> Value {
+    let Header { created, host, agent, model, title, forked_from, follows, parts, .. } = header;
+    json!({
+        "id": id,
+        "created": date(*created),
+        "host": host,
+        "agent": agent,
+        "model": model,
+        "title": title,
+        "forked_from": forked_from,
+        "follows": follows,
+        "parts": parts,
+    })
+}
+
+/// A time as RFC 3339; none for one that cannot be written so.
+fn date(time: SystemTime) -> Option<String> {
+    time.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    let mut text = String::new();
+    write!(text, "{}", humantime::format_rfc3339_millis(time)).ok()?;
+    Some(text)
+}
+
+/// The time that a journal gives in milliseconds since 1970.
+fn instant(t: u64) -> SystemTime {
+    SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(t)).unwrap_or(SystemTime::UNIX_EPOCH)
+}
+
+/// A time for people, to the second; all of them are UTC.
+fn when(time: SystemTime) -> String {
+    let date = date(time).and_then(|date| Some(date.get(..19)?.replace('T', " ")));
+    date.unwrap_or_else(|| "unknown".into())
+}
+
+/// How long ago that was.
+fn ago(time: SystemTime, now: SystemTime) -> String {
+    let seconds = now.duration_since(time).unwrap_or_default().as_secs();
+    match seconds {
+        0..60 => "just now".into(),
+        60..3_600 => format!("{} min ago", seconds / 60),
+        3_600..172_800 => format!("{} h ago", seconds / 3_600),
+        _ => format!("{} d ago", seconds / 86_400),
+    }
+}
+
+/// Rows of cells, each column as wide as its widest cell.
+fn table<const N: usize>(rows: &[[String; N]]) -> String {
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: [usize; N] = std::array::from_fn(width);
+    let line = |row: &[String; N]| {
+        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_told_whatever_they_are() {
+        let at = |seconds: u64| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+        assert_eq!(when(at(1_795_342_503)), "2026-11-22 10:15:03");
+        assert_eq!(date(at(0)).unwrap(), "1970-01-01T00:00:00.000Z");
+        assert_eq!(when(at(0) - Duration::from_secs(1)), "unknown");
+        assert_eq!(when(instant(u64::MAX)), "unknown");
+        for (seconds, shown) in [
+            (0, "just now"),
+            (59, "just now"),
+            (60, "1 min ago"),
+            (3_599, "59 min ago"),
+            (3_600, "1 h ago"),
+            (172_799, "47 h ago"),
+            (172_800, "2 d ago"),
+        ] {
+            assert_eq!(ago(at(1_000_000), at(1_000_000 + seconds)), shown);
+        }
+        assert_eq!(ago(at(2), at(1)), "just now", "a clock that was set back");
+    }
+
+    #[test]
+    fn columns_are_as_wide_as_they_must_be() {
+        let row = |a: &str, b: &str| [a.to_owned(), b.to_owned()];
+        assert_eq!(table(&[row("A", "B"), row("äöü", "x"), row("", "")]), "A    B\näöü  x\n");
+    }
+}

@@ -1,0 +1,303 @@
+use std::collections::HashMap;
+
+use clap::Args;
+
+use super::{Format, Project, Read, export, instant, read, steps, table, when};
+use crate::{
+    agent::journal::Ended,
+    chat::{Media, Message, Part, Role, Source, ToolCall, ToolResult},
+    cli::{
+        plugin::size,
+        render::{self, Output, escaped, json_line, name, one_line, print},
+    },
+    error::Report,
+    limits,
+    model::Tally,
+    session::{Header, PartKind, RunTranscript, Said, Transcript},
+    tool::CompletionStatus,
+};
+
+/// Show what was said in a session: the conversation, those of the agents that worked for it, and what they used.
+///
+/// Of a session that is damaged it shows what stands before the damage, and ends with exit code 1.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  shelly-host session show last
+  shelly-host session show --full 20261122 | less
+  shelly-host session show --steps last       # the numbers that `session fork --at` takes")]
+pub struct Show {
+    #[command(flatten)]
+    project: Project,
+    /// Also show system prompts, thoughts, and all of the calls and their results.
+    #[arg(long)]
+    full: bool,
+    /// List the lines of its journal instead.
+    #[arg(long, conflicts_with = "full")]
+    steps: bool,
+    /// How to print it: `json` has all of it, as `session export` does.
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
+    pub output: Format,
+    /// The session: its name or the beginning of it; `last` is the newest.
+    #[arg(value_name = "ID")]
+    id: String,
+}
+
+impl Show {
+    pub fn execute(&self) -> Result<u8, Report> {
+        let store = self.project.store()?;
+        if self.steps {
+            return steps::show(&store, &self.id, self.output);
+        }
+        let read = read(&store, &self.id)?;
+        if self.output == Format::Json {
+            print(&json_line(&export::document(&read.whole()?)))?;
+            return Ok(0);
+        }
+        print(&page(&read, self.full))?;
+        Ok(read.damage.map_or(0, |damage| render::failed(&damage, Output::Text)))
+    }
+}
+
+/// All that is shown of a session.
+fn page(read: &Read, full: bool) -> String {
+    let Read { id, header, transcript, .. } = read;
+    let mut page = Page { text: facts(id, header), transcript, full };
+    for run in transcript.top() {
+        page.text.push('\n');
+        page.run(run, 0);
+    }
+    page.totals();
+    page.open();
+    page.text
+}
+
+/// What stands above the conversation.
+fn facts(id: &str, header: &Header) -> String {
+    let Header { created, host, agent, model, title, forked_from, follows, parts, .. } = header;
+    let mut text = String::new();
+    let mut fact = |label: &str, value: String| text.push_str(&format!("{label:8} {value}\n"));
+    fact("session", name(id));
+    fact("title", name(title));
+    fact("agent", format!("{} on {}", name(agent), name(model)));
+    fact("created", format!("{} UTC by shelly-host {}", when(*created), name(host)));
+    if let Some(fork) = forked_from {
+        fact("fork of", format!("{} up to line {}", name(&fork.id), fork.at));
+    }
+    if let Some(before) = follows {
+        fact("follows", name(before));
+    }
+    for part in parts {
+        let digest = part.digest.to_string();
+        fact("with", format!("{} {} {}", kind(part.kind), name(&part.name), digest.get(..19).unwrap_or(&digest)));
+    }
+    text
+}
+
+pub fn kind(kind: PartKind) -> &'static str {
+    match kind {
+        PartKind::Agent => "agent",
+        PartKind::Plugin => "plugin",
+        PartKind::Config => "config",
+        PartKind::Model => "model",
+    }
+}
+
+/// How a run ended, in a few words.
+pub fn outcome(ended: &Ended) -> String {
+    match ended {
+        Ended::Answered { .. } => "ended with an answer".into(),
+        Ended::Completed { completed, .. } => {
+            format!(
+                "ended: {}",
+                if completed.status == CompletionStatus::Completed { "it is done" } else { "it failed" }
+            )
+        }
+        Ended::HandedOver { to, .. } => format!("handed over to {}: {}", name(&to.agent), one_line(&to.reason, 200)),
+        Ended::Failed { error, cancelled, .. } => {
+            format!("{}: {}", if *cancelled { "was cancelled" } else { "failed" }, one_line(error, 500))
+        }
+    }
+}
+
+/// What is known of media without their bytes.
+pub fn media(media: &Media) -> String {
+    let about = match &media.source {
+        Source::Bytes(bytes) => size(bytes.len() as u64),
+        Source::Url(url) => url.clone(),
+    };
+    let parts = [media.media_type.as_str(), media.name.as_deref().unwrap_or_default(), &about];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+/// Who said a message, and what is to be known of it.
+pub fn speaker(message: &Message, note: bool, edited: bool) -> String {
+    let role = match message.role {
+        Role::System => "system",
+        Role::User => "user",
+        Role::Assistant => "agent",
+        Role::Tool => "result",
+    };
+    let who = if message.sender.is_empty() { role.to_owned() } else { name(&message.sender) };
+    let marks: Vec<_> =
+        [(note, "a note"), (edited, "edited")].iter().filter(|mark| mark.0).map(|mark| mark.1).collect();
+    if marks.is_empty() { who } else { format!("{who} ({})", marks.join(", ")) }
+}
+
+struct Page<'a> {
+    text: String,
+    transcript: &'a Transcript,
+    full: bool,
+}
+
+impl Page<'_> {
+    fn run(&mut self, run: &RunTranscript, deep: usize) {
+        let mut of = if run.instance == run.agent { String::new() } else { format!(" ({})", name(&run.agent)) };
+        of.push_str(&format!(" on {}, {}", name(&run.model), when(instant(run.began))));
+        if let Some(before) = run.continues {
+            of.push_str(&format!(", goes on with run {before}"));
+        }
+        self.line(deep, &format!("run {}: {}{of}", run.run, name(&run.instance)));
+        if self.full {
+            self.line(deep, "system");
+            self.block(deep + 1, &run.prompt);
+        }
+        let results = run.results();
+        let mut children: Vec<_> = run.children.iter().map(|(call, child)| (call.as_str(), *child)).collect();
+        for said in run.said().filter(|said| said.message.role != Role::Tool) {
+            self.message(run, said, &results, &mut children, deep);
+        }
+        for message in run.waiting() {
+            self.line(deep, &format!("{}, not read", speaker(message, message.is_note(), false)));
+            message.parts.iter().for_each(|part| self.part(part, deep + 1));
+        }
+        // Their calls stand in the conversation no more.
+        for child in children {
+            self.child(child.1, deep + 1);
+        }
+        let end = run.ended.as_ref().map_or_else(|| "has not ended".into(), outcome);
+        self.line(deep, &format!("run {} {end}", run.run));
+    }
+
+    fn message(
+        &mut self,
+        run: &RunTranscript,
+        said: &Said,
+        results: &HashMap<&str, &ToolResult>,
+        children: &mut Vec<(&str, u64)>,
+        deep: usize,
+    ) {
+        self.line(deep, &speaker(&said.message, said.note, said.edited));
+        for part in &said.message.parts {
+            let Part::ToolCall(call) = part else {
+                self.part(part, deep + 1);
+                continue;
+            };
+            self.call(call, deep + 1);
+            let below: Vec<_> = children.extract_if(.., |(of, _)| *of == call.id).collect();
+            for (_, child) in below {
+                self.child(child, deep + 2);
+            }
+            match results.get(&*call.id) {
+                Some(result) => self.result(result, deep + 1),
+                None if run.has_begun(&call.id) => self.line(deep + 1, "← no result; it was begun"),
+                None => self.line(deep + 1, "← no result"),
+            }
+        }
+    }
+
+    fn child(&mut self, run: u64, deep: usize) {
+        if let Some(run) = self.transcript.run(run) {
+            self.run(run, deep);
+        }
+    }
+
+    fn part(&mut self, part: &Part, deep: usize) {
+        match part {
+            Part::Text(text) => self.block(deep, text),
+            Part::Media(what) => self.line(deep, &format!("[{}]", name(&media(what)))),
+            Part::Thinking(thinking) if self.full => {
+                self.line(deep, "[thinks]");
+                self.block(deep + 1, &thinking.text);
+            }
+            Part::Thinking(_) => {}
+            Part::ToolCall(call) => self.call(call, deep),
+            Part::ToolResult(result) => self.result(result, deep),
+            Part::Other(opaque) => self.line(deep, &format!("[{}]", name(&opaque.kind))),
+        }
+    }
+
+    fn call(&mut self, call: &ToolCall, deep: usize) {
+        if self.full {
+            self.line(deep, &format!("→ {} {}", name(&call.name), name(&call.id)));
+            self.block(deep + 1, &call.arguments);
+        } else {
+            let arguments = one_line(&call.arguments, limits::SESSION_CALL_CHARS);
+            self.line(deep, &format!("→ {} {arguments}", name(&call.name)));
+        }
+    }
+
+    fn result(&mut self, result: &ToolResult, deep: usize) {
+        let (text, most) = (result.text(), limits::SESSION_RESULT_CHARS);
+        let failed = if result.is_error { " failed" } else { "" };
+        match text.char_indices().nth(most).filter(|_| !self.full) {
+            Some((end, _)) => {
+                self.line(deep, &format!("←{failed}"));
+                self.block(deep + 1, &text[..end]);
+                let more = text[end..].chars().count();
+                self.line(deep + 1, &format!("… {more} more characters: --full shows them"));
+            }
+            None if text.lines().count() > 1 => {
+                self.line(deep, &format!("←{failed}"));
+                self.block(deep + 1, &text);
+            }
+            None => self.line(deep, &format!("←{failed} {}", escaped(text.trim()))),
+        }
+    }
+
+    fn totals(&mut self) {
+        let ledger = self.transcript.ledger();
+        let row = |agent: &str, tally: &Tally| {
+            let Tally { completions, usage, usd } = tally;
+            let cost = if usd.pico() == 0 { "-".into() } else { usd.to_string() };
+            [name(agent), completions.to_string(), usage.total().to_string(), cost]
+        };
+        let mut rows = vec![["AGENT", "COMPLETIONS", "TOKENS", "COST"].map(str::to_owned)];
+        rows.extend(ledger.agents().map(|(agent, tally)| row(agent, tally)));
+        match rows.len() {
+            1 => return,
+            2 => {}
+            _ => rows.push(row("(all)", &ledger.total())),
+        }
+        self.text.push_str(&format!("\n{}\n", table(&rows)));
+    }
+
+    /// What is not at its end.
+    fn open(&mut self) {
+        let mut lines = Vec::new();
+        for run in self.transcript.runs() {
+            let who = format!("run {} ({})", run.run, name(&run.instance));
+            for call in run.open_calls() {
+                let begun = if run.has_begun(&call.id) { "was begun and has no result" } else { "has no result" };
+                lines.push(format!("  {who}: the call of {} {begun}", name(&call.name)));
+            }
+            if run.ended.is_none() {
+                lines.push(format!("  {who} has not ended"));
+            }
+        }
+        if !lines.is_empty() {
+            self.text.push_str(&format!("\nopen\n{}\n", lines.join("\n")));
+        }
+    }
+
+    fn line(&mut self, deep: usize, line: &str) {
+        self.text.push_str(&format!("{}{line}\n", "  ".repeat(deep)));
+    }
+
+    /// A text of others: no line of it begins where ours begin.
+    fn block(&mut self, deep: usize, text: &str) {
+        for line in escaped(text.trim_end()).lines() {
+            self.line(deep, line);
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Agents with a session: what an iteration costs that is written down, and how long it takes to go on with a long one.
+
+use std::{
+    error::Error,
+    fs,
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use shelly_host::{
+    agent::{
+        Agent, Crew, Registry,
+        journal::{Past, Recorder},
+    },
+    chat::{Chat, ToolHints},
+    event::RunCx,
+    model::Completer,
+    session::{Disk, New, Opened, Opening, Options, Store},
+    tool::{self, ToolCx},
+};
+
+use crate::{
+    disk::{CountedDisk, Death},
+    stage::{self, Says},
+};
+
+/// Calls that each agent makes, one a turn.
+const CALLS: usize = 100;
+
+/// Rounds of each kind of run; the median counts.
+const ROUNDS: usize = 7;
+
+/// Whether what happens is written down, and whether the tool can be called twice: if it can not, each call waits until
+/// it is on the disk that it is about to be made.
+#[derive(Debug, Clone, Copy)]
+struct Way {
+    recorded: bool,
+    repeatable: bool,
+}
+
+/// What an iteration took, the median of the rounds.
+struct Cost {
+    wall: Duration,
+    cpu: Duration,
+    syncs: f64,
+    bytes: u64,
+}
+
+/// Agents that call a tool of this process, alone and a hundred at once in one session.
+pub async fn iterations(folder: &Path, smoke: bool) -> Result<(), Box<dyn Error>> {
+    println!("\none iteration (a request and a tool call)     wall        CPU   syncs  bytes");
+    for agents in [1, 100] {
+        for (name, recorded, repeatable) in [
+            ("not written down", false, true),
+            ("written down, the tool can be repeated", true, true),
+            ("written down, the tool cannot be repeated", true, false),
+        ] {
+            let (calls, rounds) = if smoke { (2, 1) } else { (CALLS, ROUNDS) };
+            let mut costs = Vec::new();
+            for _ in 0..rounds {
+                costs.push(round(folder, agents, calls, Way { recorded, repeatable }).await?);
+            }
+            costs.sort_by_key(|cost| cost.wall);
+            let Cost { wall, cpu, syncs, bytes } = &costs[costs.len() / 2];
+            println!("{agents:3} at once, {name:42} {wall:9.1?} {cpu:9.1?} {syncs:6.2} {bytes:6}");
+        }
+    }
+    Ok(())
+}
+
+/// So many agents that make so many calls each, in a session of their own; the cost of one iteration.
+async fn round(folder: &Path, agents: usize, calls: usize, way: Way) -> Result<Cost, Box<dyn Error>> {
+    let disk = CountedDisk::new(Death::never());
+    let store = Store::new(Arc::new(disk.clone()), folder.join("iterations"), Options::default());
+    let session = match way.recorded {
+        true => Some(Arc::new(store.create(New::default())?)),
+        false => None,
+    };
+    let crew = Crew::new(Registry::new());
+    let crew = match &session {
+        Some(session) => crew.with_recorder(session.clone()),
+        None => crew,
+    };
+    let agent = worker(calls, "hello, how are you today?", way.repeatable).with_crew(Arc::new(crew), 1);
+    let (before, start, cpu) = (disk.syncs(), Instant::now(), stage::cpu());
+    let runs: Vec<_> = (0..agents)
+        .map(|_| {
+            let (agent, chat) = (agent.clone(), if way.recorded { Chat::recorded() } else { Chat::new() });
+            tokio::spawn(async move { agent.run(&RunCx::new("worker"), &chat, stage::task()).await })
+        })
+        .collect();
+    for run in runs {
+        let answer = run.await??;
+        assert_eq!(answer.iterations as usize, calls + 1);
+    }
+    let (wall, cpu, syncs) = (start.elapsed(), stage::cpu() - cpu, disk.syncs() - before);
+    let mut bytes = 0;
+    if let Some(session) = session {
+        session.close().await?;
+        bytes = fs::metadata(session.folder().join("journal.jsonl"))?.len();
+        let id = session.id().to_owned();
+        drop((agent, session));
+        store.remove(&id)?;
+    }
+    let count = (agents * calls) as u32;
+    Ok(Cost {
+        wall: wall / count,
+        cpu: cpu / count,
+        syncs: syncs as f64 / f64::from(count),
+        bytes: bytes / u64::from(count),
+    })
+}
+
+/// An agent that calls its tool so often and then answers.
+fn worker(calls: usize, says: &'static str, repeatable: bool) -> Agent {
+    let hints = ToolHints { read_only: repeatable, ..ToolHints::default() };
+    let look = tool::function("look", "Looks something up.", move |_: ToolCx, _: serde_json::Value| async move {
+        Ok(says.to_owned())
+    });
+    let mut agent = Agent::new("worker", "Report what you found.", model(calls)).with_tool(look.with_hints(hints));
+    agent.options.max_iterations = 10_000;
+    agent
+}
+
+fn model(calls: usize) -> Arc<dyn Completer> {
+    stage::Model::completer(Duration::ZERO, move |request| {
+        // The prompt and the task, then a call and its result each.
+        match request.messages.len() / 2 > calls {
+            true => Says::Answer("It stands there four times."),
+            false => Says::Call("look", r#"{"where":"in the documentation"}"#.into()),
+        }
+    })
+}
+
+/// Opens a session of a run of so many messages, and makes of it what a run goes on from.
+pub async fn gone_on_with(folder: &Path, messages: usize) -> Result<(), Box<dyn Error>> {
+    println!("\na session of {messages} messages      disk   of text     read     fold  restore  go on");
+    for size in [25, 1_000] {
+        let store = Store::new(Arc::new(Disk), folder.join("long"), Options::default());
+        let session = Arc::new(store.create(New { id: Some(format!("s{size}")), ..New::default() })?);
+        let crew = Crew::new(Registry::new()).with_recorder(session.clone());
+        let text: &'static str = "It is so. ".repeat(size / 10 + 1)[..size].to_owned().leak();
+        let agent = worker(messages / 2 - 1, text, true).with_crew(Arc::new(crew), 1);
+        let chat = Chat::recorded();
+        agent.run(&RunCx::new("worker"), &chat, stage::task()).await?;
+        session.close().await?;
+        let said: usize = chat.snapshot().iter().map(|entry| entry.message.bytes()).sum();
+        let (id, path) = (session.id().to_owned(), session.folder().join("journal.jsonl"));
+        drop((agent, session));
+        let disk = fs::metadata(path)?.len() as usize;
+
+        let start = Instant::now();
+        let Opened { session, records, .. } = store.open(&id, Opening::default())?;
+        let read = start.elapsed();
+        let past = Past::of(records)?;
+        let fold = start.elapsed() - read;
+        let chat = past.chat()?;
+        let restore = start.elapsed() - read - fold;
+        let session: Arc<dyn Recorder> = Arc::new(session);
+        std::hint::black_box(Crew::new(Registry::new()).resuming(session, past, &chat));
+        let all = start.elapsed();
+        println!(
+            "results of {size:4} bytes: {:6.2} MB {:8.2} × {read:8.1?} {fold:8.1?} {restore:8.1?} {all:8.1?}",
+            disk as f64 / 1e6,
+            disk as f64 / said as f64,
+        );
+        assert!(chat.snapshot().len() >= messages, "{}", chat.snapshot().len());
+    }
+    Ok(())
+}
