@@ -344,6 +344,9 @@ pub const GIVEN_RANDOM_BYTES: usize = 64 << 10;
 pub const SESSIONS: usize = 100_000;
 /// Bytes of all sessions of one project; beyond it no further one is made, and a person is asked to remove some.
 pub const SESSIONS_BYTES: u64 = 8 << 30;
+/// How long what was written to a session may wait until the disk is told to keep it, if nobody waits for that: so a call
+/// that follows a reply at once waits for the disk once, and not for the reply first.
+pub const SESSION_SYNC_DELAY: Duration = Duration::from_millis(5);
 /// Bytes of one session, attachments and all: what a run without end may fill before it ends.
 pub const SESSION_BYTES: u64 = 2 << 30;
 /// Bytes of one line of a journal: the largest record is a conversation of small messages that was rewritten.

@@ -161,7 +161,15 @@ impl Store {
         let journal = self.storage.open(&path).map_err(disk("write", &path))?;
         self.start(
             header,
-            Place { storage: Arc::clone(&self.storage), id: String::new(), folder, journal, end, _lock: lock },
+            Place {
+                storage: Arc::clone(&self.storage),
+                id: String::new(),
+                folder,
+                journal,
+                end,
+                kept: end,
+                _lock: lock,
+            },
             1,
             end,
             HashSet::new(),
@@ -217,7 +225,8 @@ impl Store {
             file.truncate(end).and_then(|()| file.sync()).map_err(disk("write", &path))?;
         }
         let total = self.bytes_of(&id)?;
-        let place = Place { storage: Arc::clone(&self.storage), id, folder, journal: file, end, _lock: lock };
+        let place =
+            Place { storage: Arc::clone(&self.storage), id, folder, journal: file, end, kept: end, _lock: lock };
         let session = self.start(header, place, last, total, top)?;
         session.opened(opening.parts);
         Ok(Opened { session, records, parts, warnings })

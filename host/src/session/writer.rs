@@ -1,13 +1,14 @@
 //! The thread that writes what an open session was told.
 //!
-//! Group commit: all that was told while the last write was on its way to the disk goes into the next one.
+//! Group commit: all that was told while the disk was busy goes into the next write, and all that was written is synced at
+//! once.
 
 use std::{
     collections::HashSet,
     fmt, io,
     path::{Path, PathBuf},
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
-    time::{SystemTime, UNIX_EPOCH},
+    time::{Instant, SystemTime, UNIX_EPOCH},
 };
 
 use tokio::sync::watch;
@@ -30,9 +31,10 @@ pub(super) struct Place {
     pub id: String,
     /// Its folder.
     pub folder: PathBuf,
-    /// Its journal, of which everything up to `end` is whole.
+    /// Its journal, of which everything up to `end` is whole, and up to `kept` synced.
     pub journal: Box<dyn StoredFile>,
     pub end: u64,
+    pub kept: u64,
     /// Held as long as the session is open.
     pub _lock: Box<dyn StoredFile>,
 }
@@ -65,6 +67,8 @@ struct Pending {
     bytes: usize,
     /// The number of the last line that was told.
     last: u64,
+    /// The last line that somebody waits for.
+    wanted: u64,
     /// Bytes of the whole session, what is pending included.
     total: u64,
     /// Attachments that were told once.
@@ -135,12 +139,22 @@ impl Queue {
 
     pub async fn kept(&self, mark: Mark) -> Result<(), Lost> {
         let mut progress = self.progress.subscribe();
+        self.want(mark);
         let done = progress.wait_for(|progress| progress.kept >= mark.0 || progress.lost.is_some()).await;
         match done {
             Ok(progress) if progress.kept >= mark.0 => Ok(()),
             Ok(progress) => Err(progress.lost.clone().unwrap_or_else(crashed)),
             // The sender is ours.
             Err(_) => Err(crashed()),
+        }
+    }
+
+    /// Has the thread make haste.
+    fn want(&self, mark: Mark) {
+        let mut pending = self.lock();
+        pending.wanted = pending.wanted.max(mark.0.min(pending.last));
+        if pending.is_asleep {
+            self.wake.notify_one();
         }
     }
 
@@ -186,37 +200,68 @@ impl Pending {
     }
 }
 
-/// Writes until the queue is closed or something fails.
+/// Writes until the queue is closed or something fails. What is written is there if the process is killed; what is synced is
+/// there if the power fails too. It is synced as soon as somebody waits for that, and else [a moment
+/// later](limits::SESSION_SYNC_DELAY).
 pub(super) fn write(queue: &Queue, mut place: Place) {
     let _at_end = AtEnd(queue);
     let mut lines = Vec::new();
     // A name that an earlier process made may not be on the disk yet.
     let mut is_folder_synced = false;
+    let (mut written, mut kept) = (queue.last().0, queue.last().0);
+    // By when what is written must be synced; none: all of it is.
+    let mut due: Option<Instant> = None;
     loop {
         let mut pending = queue.lock();
-        while pending.lines.is_empty() && pending.lost.is_none() {
+        let must_sync = loop {
+            let is_late = due.is_some_and(|due| due <= Instant::now());
+            let must_sync = pending.wanted > kept || is_late || pending.lost.is_some();
+            if !pending.lines.is_empty() || (due.is_some() && must_sync) {
+                break must_sync;
+            }
+            if pending.lost.is_some() {
+                return;
+            }
             pending.is_asleep = true;
-            pending = queue.wake.wait(pending).unwrap_or_else(PoisonError::into_inner);
-        }
-        pending.is_asleep = false;
-        if pending.lines.is_empty() {
-            return;
-        }
+            pending = match due {
+                None => queue.wake.wait(pending).unwrap_or_else(PoisonError::into_inner),
+                Some(due) => {
+                    let left = due.saturating_duration_since(Instant::now());
+                    queue.wake.wait_timeout(pending, left).unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+            pending.is_asleep = false;
+        };
         std::mem::swap(&mut lines, &mut pending.lines);
         let attachments = std::mem::take(&mut pending.attachments);
         let last = pending.last;
         pending.bytes = 0;
         drop(pending);
-        if let Err(error) = place.put(&lines, &attachments, &mut is_folder_synced) {
+        let mut done = match lines.is_empty() {
+            true => Ok(()),
+            false => place.put(&lines, &attachments, &mut is_folder_synced).inspect(|()| {
+                written = last;
+                due.get_or_insert_with(|| Instant::now() + limits::SESSION_SYNC_DELAY);
+            }),
+        };
+        // What was written before something failed is kept, if the disk lets us.
+        if (must_sync || done.is_err()) && due.is_some() {
+            let synced = place.sync();
+            if synced.is_ok() {
+                (kept, due) = (written, None);
+                queue.progress.send_modify(|progress| progress.kept = kept);
+            }
+            done = done.and(synced);
+        }
+        if let Err(error) = done {
             // What is not whole goes, as far as the disk lets us; whoever reads it leaves it out in any case.
-            let _ = place.journal.truncate(place.end);
+            let _ = place.journal.truncate(if due.is_some() { place.kept } else { place.end });
             let mut pending = queue.lock();
             pending.lost = Some(Lost { reason: place.why(&error) });
             pending.lines = Vec::new();
             pending.attachments = Vec::new();
             return;
         }
-        queue.progress.send_modify(|progress| progress.kept = last);
         lines.clear();
         lines.shrink_to(1 << 20);
     }
@@ -244,8 +289,13 @@ impl Place {
         }
         let path = self.journal_path();
         self.journal.write_all_at(lines, self.end).map_err(disk("write", &path))?;
-        self.journal.sync().map_err(disk("write", &path))?;
         self.end += lines.len() as u64;
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<(), SessionError> {
+        self.journal.sync().map_err(|error| disk("write", &self.journal_path())(error))?;
+        self.kept = self.end;
         Ok(())
     }
 
