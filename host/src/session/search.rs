@@ -32,24 +32,27 @@ impl Store {
     /// [`SessionError`]: the folder cannot be read. What is damaged is left out from there on.
     pub fn search(&self, text: &str, most: usize) -> Result<Vec<Found>, SessionError> {
         let wanted: Vec<char> = text.chars().take(limits::SESSION_SEARCH_CHARS).flat_map(char::to_lowercase).collect();
-        let mut all = Vec::new();
+        let (mut all, word) = (Vec::new(), longest_word(&wanted));
         if wanted.is_empty() {
             return Ok(all);
         }
         for session in self.newest()? {
-            let Ok(journal) = self.read(&session.id) else { continue };
+            let Ok(mut journal) = self.read(&session.id) else { continue };
             let title = journal.header().title.clone();
             let found = |n, run, role, excerpt| {
                 let (id, title) = (session.id.clone(), title.clone());
                 Found { id, title, n, run, role, excerpt }
             };
             all.extend(excerpt(&title, &wanted).map(|excerpt| found(1, 0, None, excerpt)));
-            for line in journal {
+            while let Ok(Some(line)) = journal.next_checked() {
                 if all.len() >= most {
                     all.truncate(most);
                     return Ok(all);
                 }
-                let Ok(Line { n, run, what: What::Record(record), .. }) = line else { continue };
+                if line.attached.is_empty() && !may_hold(&line.text, &word) {
+                    continue;
+                }
+                let Ok(Line { n, run, what: What::Record(record), .. }) = journal.understood(line) else { continue };
                 for (role, texts) in said(&record) {
                     let hit = texts.iter().find_map(|text| excerpt(text, &wanted));
                     all.extend(hit.map(|excerpt| found(n, run, Some(role), excerpt)));
@@ -59,6 +62,23 @@ impl Store {
         all.truncate(most);
         Ok(all)
     }
+}
+
+/// The longest word of letters and digits that stand in JSON as they are: nothing if another script is looked for.
+fn longest_word(wanted: &[char]) -> String {
+    if !wanted.iter().all(char::is_ascii) {
+        return String::new();
+    }
+    let words = wanted.split(|c| !c.is_ascii_alphanumeric());
+    words.max_by_key(|word| word.len()).unwrap_or_default().iter().collect()
+}
+
+/// Whether a line can hold this word, in whatever case: most cannot, and need not be understood.
+fn may_hold(line: &str, word: &str) -> bool {
+    let (line, word) = (line.as_bytes(), word.as_bytes());
+    let Some(first) = word.first() else { return true };
+    memchr::memchr2_iter(*first, first.to_ascii_uppercase(), line)
+        .any(|at| line.get(at..at + word.len()).is_some_and(|part| part.eq_ignore_ascii_case(word)))
 }
 
 /// What came into a conversation: who said it, and its texts.
@@ -116,6 +136,21 @@ fn excerpt(text: &str, wanted: &[char]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_lines_that_can_hold_the_text_are_understood() {
+        let word = |text: &str| longest_word(&text.chars().flat_map(char::to_lowercase).collect::<Vec<_>>());
+        for (text, longest) in [("a Needle\n", "needle"), ("\"{}\"", ""), ("straße", ""), ("x-yz", "yz"), ("", "")] {
+            assert_eq!(word(text), longest, "{text}");
+        }
+        for (line, word, may) in [
+            (r#"{"text":"A NEEDLE"}"#, "needle", true),
+            (r#"{"text":"nn need"}"#, "needle", false),
+            (r#"{"text":"nothing"}"#, "", true),
+        ] {
+            assert_eq!(may_hold(line, word), may, "{line}");
+        }
+    }
 
     #[test]
     fn an_excerpt_shows_what_stands_around() {

@@ -49,7 +49,8 @@ struct Cost {
 
 /// Agents that call a tool of this process, alone and a hundred at once in one session.
 pub async fn iterations(folder: &Path, smoke: bool) -> Result<(), Box<dyn Error>> {
-    println!("\none iteration (a request and a tool call)     wall        CPU   syncs  bytes");
+    let title = "one iteration, a request and a tool call";
+    println!("\n{title:54} {:>9} {:>9} {:>6} {:>6}", "wall", "CPU", "syncs", "bytes");
     for agents in [1, 100] {
         for (name, recorded, repeatable) in [
             ("not written down", false, true),
@@ -63,7 +64,8 @@ pub async fn iterations(folder: &Path, smoke: bool) -> Result<(), Box<dyn Error>
             }
             costs.sort_by_key(|cost| cost.wall);
             let Cost { wall, cpu, syncs, bytes } = &costs[costs.len() / 2];
-            println!("{agents:3} at once, {name:42} {wall:9.1?} {cpu:9.1?} {syncs:6.2} {bytes:6}");
+            let (wall, cpu) = (format!("{wall:.1?}"), format!("{cpu:.1?}"));
+            println!("{agents:3} at once, {name:41} {wall:>9} {cpu:>9} {syncs:6.2} {bytes:6}");
         }
     }
     Ok(())
@@ -135,7 +137,8 @@ fn model(calls: usize) -> Arc<dyn Completer> {
 
 /// Opens a session of a run of so many messages, and makes of it what a run goes on from.
 pub async fn gone_on_with(folder: &Path, messages: usize) -> Result<(), Box<dyn Error>> {
-    println!("\na session of {messages} messages      disk   of text     read     fold  restore  go on");
+    let title = format!("a session of {messages} messages");
+    println!("\n{title:30} {:>9} {:>8} {:>8} {:>8} {:>8} {:>8}", "disk", "of text", "read", "fold", "restore", "all");
     for size in [25, 1_000] {
         let store = Store::new(Arc::new(Disk), folder.join("long"), Options::default());
         let session = Arc::new(store.create(New { id: Some(format!("s{size}")), ..New::default() })?);
@@ -160,10 +163,11 @@ pub async fn gone_on_with(folder: &Path, messages: usize) -> Result<(), Box<dyn 
         let session: Arc<dyn Recorder> = Arc::new(session);
         std::hint::black_box(Crew::new(Registry::new()).resuming(session, past, &chat));
         let all = start.elapsed();
+        let [read, fold, restore, all] = [read, fold, restore, all].map(|time| format!("{time:.1?}"));
+        let (megabytes, share) = (disk as f64 / 1e6, disk as f64 / said as f64);
         println!(
-            "results of {size:4} bytes: {:6.2} MB {:8.2} × {read:8.1?} {fold:8.1?} {restore:8.1?} {all:8.1?}",
-            disk as f64 / 1e6,
-            disk as f64 / said as f64,
+            "{:30} {megabytes:6.2} MB {share:7.2}× {read:>8} {fold:>8} {restore:>8} {all:>8}",
+            format!("results of {size} bytes")
         );
         assert!(chat.snapshot().len() >= messages, "{}", chat.snapshot().len());
     }
