@@ -7,10 +7,11 @@ use super::{
     completion::in_time,
     delegate::Instance,
     journal::{CallPast, Record},
+    react::Reply,
     runner::{Ending, Run},
 };
 use crate::{
-    chat::{OpenCalls, ToolCall, ToolResult},
+    chat::{ToolCall, ToolResult},
     error::Fault,
     limits,
     tool::{Begin, Control, Dispatched, ToolBox, ToolCx},
@@ -19,18 +20,14 @@ use futures_util::{FutureExt, StreamExt, stream};
 
 impl Run<'_> {
     /// Runs the calls of a reply side by side and answers them, in the order of the calls.
-    pub(super) async fn run_calls(
-        &mut self,
-        tools: &ToolBox,
-        cx: &ToolCx,
-        open: OpenCalls,
-    ) -> Result<Option<Control>, RunError> {
+    pub(super) async fn run_calls(&mut self, cx: &ToolCx, reply: Box<Reply>) -> Result<Option<Control>, RunError> {
+        let Reply { open, tools, .. } = *reply;
         let (calls, beyond) = open.calls().split_at(open.calls().len().min(limits::CALLS_PER_REPLY));
         let mut before = std::mem::take(&mut self.calls);
         let dispatched = match calls {
             [call] => {
                 let before = before.remove(&call.id);
-                in_time(&self.me.purse, async { vec![dispatch(&self.me, tools, cx, call, before).await] }).await
+                in_time(&self.me.purse, async { vec![dispatch(&self.me, &tools, cx, call, before).await] }).await
             }
             calls => {
                 let shared = Arc::new((Arc::clone(&self.me), tools.clone(), cx.clone()));
@@ -89,33 +86,38 @@ async fn dispatch(
     tools: &ToolBox,
     cx: &ToolCx,
     call: &ToolCall,
-    before: Option<CallPast>,
+    mut before: Option<Box<CallPast>>,
 ) -> Dispatched {
-    let CallPast { began, changed, ended } = before.unwrap_or_default();
-    if let Some((result, control)) = ended {
+    if let Some((result, control)) = before.as_mut().and_then(|before| before.ended.take()) {
         return Dispatched { result, control };
     }
-    let counted = tools.counts(&call.name);
-    let taken = if counted { me.purse.take_call() } else { Ok(()) };
-    let is_paid = counted && taken.is_ok();
-    let dispatched = match taken {
-        Err(spent) => tools.refuse(cx, call, &spent.into()).await,
-        Ok(()) if changed => tools.refuse(cx, call, &Fault::other(INTERRUPTED_AFTER)).await,
-        Ok(()) if began && !tools.can_repeat(&call.name) => tools.refuse(cx, call, &Fault::other(INTERRUPTED)).await,
-        Ok(()) if me.log.is_some() => {
-            let begin = Begin::new({
-                let (me, call, tool) = (Arc::clone(me), call.id.clone(), call.name.clone());
-                move || begin(Arc::clone(&me), call.clone(), tool.clone()).boxed()
-            });
-            tools.dispatch(&ToolCx { begin, ..cx.clone() }, call).await
+    let counts = tools.counts(&call.name);
+    let taken = if counts { me.purse.take_call() } else { Ok(()) };
+    let counted = counts && taken.is_ok();
+    let interrupted = || before.and_then(|before| before.why_not_again(tools.can_repeat(&call.name)));
+    let dispatched = match taken.err().map(Fault::from).or_else(interrupted) {
+        Some(why_not) => tools.refuse(cx, call, &why_not).await,
+        None => {
+            let recorded = me.log.is_some().then(|| Box::new(ToolCx { begin: begin(me, call), ..cx.clone() }));
+            tools.dispatch(recorded.as_deref().unwrap_or(cx), call).await
         }
-        Ok(()) => tools.dispatch(cx, call).await,
     };
     me.write(|| {
         let (result, control) = (dispatched.result.clone(), dispatched.control.clone());
-        Record::CallEnded { result, control, counted: is_paid }
+        Record::CallEnded { result, control, counted }
     });
     dispatched
+}
+
+impl CallPast {
+    /// Why a call that was interrupted is not simply made again.
+    fn why_not_again(&self, can_repeat: bool) -> Option<Fault> {
+        match self {
+            Self { changed: true, .. } => Some(Fault::other(INTERRUPTED_AFTER)),
+            Self { began: true, .. } if !can_repeat => Some(Fault::other(INTERRUPTED)),
+            _ => None,
+        }
+    }
 }
 
 /// What a model is told of a call that may have been made.
@@ -128,7 +130,14 @@ const INTERRUPTED_AFTER: &str =
 
 /// Writes down that a call is about to be made, and waits until that is kept: if the host is interrupted now, it must be
 /// known that the call may have been made.
-async fn begin(me: Arc<Instance>, call: String, tool: String) -> Result<(), Fault> {
-    let mark = me.write(|| Record::CallBegan { call, tool });
-    me.kept(mark).await.map_err(|error| Fault::Unavailable { message: error.in_full(), after: None })
+fn begin(me: &Arc<Instance>, call: &ToolCall) -> Begin {
+    let (me, id, tool) = (Arc::clone(me), call.id.clone(), call.name.clone());
+    Begin::new(move || {
+        let (me, call, tool) = (Arc::clone(&me), id.clone(), tool.clone());
+        async move {
+            let mark = me.write(|| Record::CallBegan { call, tool });
+            me.kept(mark).await.map_err(|error| Fault::Unavailable { message: error.in_full(), after: None })
+        }
+        .boxed()
+    })
 }

@@ -19,6 +19,7 @@ use crate::{
     limits,
     model::{Ledger, Usage},
     state::{Actor, Blackboard, BlackboardChange, Reflections, Task, TaskBoard, TaskStatus},
+    tool::outside_of_calls,
 };
 
 /// What agents that work together share: the registry, the task board, what was learned from failures, and who works
@@ -212,7 +213,8 @@ impl Crew {
             .get(&id)
             .is_ok_and(|task| task.status == TaskStatus::InProgress && task.assignee.as_deref() == Some(&holder))
         {
-            let _ = board.set_status(&id, status, Actor::Agent(&holder));
+            // As where the agent's work ends: the call that gave the task has not taken effect by it.
+            let _ = outside_of_calls(|| board.set_status(&id, status, Actor::Agent(&holder)));
         }
     }
 

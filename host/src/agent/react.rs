@@ -23,7 +23,7 @@ pub(super) enum At {
     /// The model is to be asked.
     Model,
     /// The model has replied.
-    Reply(Reply),
+    Reply(Box<Reply>),
 }
 
 /// A reply that stands in the conversation, if it says anything.
@@ -83,7 +83,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    async fn ask_model(&mut self) -> Result<Reply, RunError> {
+    async fn ask_model(&mut self) -> Result<Box<Reply>, RunError> {
         // One that goes on in the middle of its turn has no place yet.
         in_time(&self.me.purse, self.me.place.enter()).await?;
         let iteration = self.iterations.saturating_sub(1);
@@ -100,41 +100,41 @@ impl Run<'_> {
             self.me.write(|| Record::Replied { iteration, model, stop, usage, cost, took, changes, silent });
         }
         self.tell_reply(told, iteration).await;
-        Ok(Reply { stop, silent, open, tools, looked: false })
+        // Boxed: all who hand it on would have room for it.
+        Ok(Box::new(Reply { stop, silent, open, tools, looked: false }))
     }
 
     /// Has the effects look at a reply, and runs its calls. None: another turn follows.
-    async fn act_on(&mut self, reply: Reply) -> Result<Option<Message>, RunError> {
-        let Reply { stop, silent, open, tools, looked } = reply;
+    async fn act_on(&mut self, reply: Box<Reply>) -> Result<Option<Message>, RunError> {
         let (run, chat) = (self.me.cx.clone(), self.chat.snapshot());
         let seen = ToolCx { run, chat, tools: self.tools.specs(), begin: Begin::default() };
-        if silent.is_none()
-            && !looked
+        if reply.silent.is_none()
+            && !reply.looked
             && let Err(error) = self.look_at_reply().await
         {
-            open.abandon(&error.to_string());
+            reply.open.abandon(&error.to_string());
             return Err(error);
         }
         self.tell_messages().await;
-        match stop {
+        match reply.stop {
             StopReason::MaxTokens => {
-                open.abandon("the reply that made it was cut off");
+                reply.open.abandon("the reply that made it was cut off");
                 Err(self.why_cut())
             }
             StopReason::Refusal => {
-                open.abandon("the model declined to answer");
-                Err(RunError::Refused(silent.unwrap_or_else(|| self.last_reply()).text_content()))
+                reply.open.abandon("the model declined to answer");
+                Err(RunError::Refused(reply.silent.unwrap_or_else(|| self.last_reply()).text_content()))
             }
-            _ if open.calls().is_empty() => {
+            _ if reply.open.calls().is_empty() => {
                 let sent = self.messages();
                 if sent.is_empty() {
-                    return Ok(Some(silent.unwrap_or_else(|| self.last_reply())));
+                    return Ok(Some(reply.silent.unwrap_or_else(|| self.last_reply())));
                 }
                 self.add(sent)?;
                 Ok(None)
             }
             _ => {
-                let control = self.run_calls(&tools, &seen, open).await?;
+                let control = self.run_calls(&seen, reply).await?;
                 let sent = self.messages();
                 match control {
                     Some(control) if sent.is_empty() => {

@@ -38,7 +38,7 @@ impl Agent {
             log.write(&Record::Sent { message: message.clone() });
         }
         let waiting = std::mem::take(&mut past.inbox).into_iter().chain(more).collect();
-        let start = self.start(cx, &purse, Some(log), Some(Box::new(past)), waiting);
+        let start = self.start(cx, &purse, Some(log), Some(past), waiting);
         Some(self.run_as(start, chat, Vec::new()).await)
     }
 
@@ -59,7 +59,7 @@ impl Agent {
 
 impl Run<'_> {
     /// Goes back to where it was when it was interrupted. What it is to be given then.
-    pub(super) async fn restore(&mut self, past: RunPast, input: Vec<Message>) -> Vec<Message> {
+    pub(super) fn restore(&mut self, past: RunPast, input: Vec<Message>) -> Vec<Message> {
         (self.iterations, self.usage, self.last_usage) = (past.iterations, past.usage, past.last_usage);
         self.started = Instant::now().checked_sub(past.elapsed).unwrap_or_else(Instant::now);
         self.model_time = past.model_time;
@@ -75,7 +75,7 @@ impl Run<'_> {
             Where::Model => At::Model,
             Where::Reply { stop, silent, looked } => {
                 let tools = self.tools.without(&past.hidden);
-                At::Reply(Reply { stop, silent, open, tools, looked })
+                At::Reply(Box::new(Reply { stop, silent, open, tools, looked }))
             }
         };
         past.input.unwrap_or(input)

@@ -116,7 +116,7 @@ pub(super) struct Run<'a> {
     /// Where it goes on.
     pub at: At,
     /// What is known of the calls of the last reply from before it was interrupted.
-    pub calls: HashMap<String, CallPast>,
+    pub calls: HashMap<String, Box<CallPast>>,
     /// The results that stand in records of their own since the conversation was last written down: their bytes as messages.
     pub recorded: HashMap<String, usize>,
     /// The middleware that had let it pass before it was interrupted, outermost first.
@@ -193,7 +193,7 @@ impl Agent {
         }
         let mut run = Run::new(self, Arc::clone(&me), chat, tools);
         let input = match past {
-            Some(past) => run.restore(*past, input).await,
+            Some(past) => run.restore(*past, input),
             None => input,
         };
         run.tell_start(&input).await;

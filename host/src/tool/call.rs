@@ -15,18 +15,23 @@ pub struct CurrentCall {
 }
 
 tokio::task_local! {
-    static CURRENT: CurrentCall;
+    static CURRENT: Option<CurrentCall>;
 }
 
 /// The call in which this code runs; none outside of calls, and in tasks that a call has started.
 pub fn current_call() -> Option<CurrentCall> {
-    CURRENT.try_with(CurrentCall::clone).ok()
+    CURRENT.try_with(Clone::clone).ok().flatten()
+}
+
+/// Does what no call does, though one is under way.
+pub(crate) fn outside_of_calls<T>(work: impl FnOnce() -> T) -> T {
+    CURRENT.sync_scope(None, work)
 }
 
 impl CurrentCall {
     /// Runs what belongs to this call.
     pub(super) fn of<F: Future>(self, future: F) -> impl Future<Output = F::Output> {
-        CURRENT.scope(self, future)
+        CURRENT.scope(Some(self), future)
     }
 }
 
@@ -93,6 +98,7 @@ mod tests {
                 let CurrentCall { agent, call } = current_call().ok_or_else(|| Fault::other("no call"))?;
                 let elsewhere = tokio::spawn(async { current_call() }).await;
                 assert_eq!(elsewhere.unwrap(), None, "a task of its own is no call");
+                assert_eq!((outside_of_calls(current_call), current_call().is_some()), (None, true));
                 Ok(format!("{agent} {call}").into())
             })
         })

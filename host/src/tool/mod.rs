@@ -9,6 +9,7 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 
+pub(crate) use call::outside_of_calls;
 pub use call::{Begin, CurrentCall, current_call};
 pub use function::{FnTool, function, spec};
 pub use output::{Completed, CompletionStatus, Control, HandOver, ToolOutput};

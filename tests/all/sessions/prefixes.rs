@@ -10,6 +10,7 @@ use std::{
 use shelly_host::{
     agent::journal::{Lost, Mark, Past, Record, Recorder},
     chat::Chat,
+    state::TaskStatus,
 };
 
 use super::{
@@ -130,4 +131,31 @@ async fn every_prefix_of_what_was_written_down_goes_on_to_the_same_end() {
         }
     }
     assert!(ever_interrupted > 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_of_the_board_that_is_settled_when_a_run_goes_on_does_not_end_the_call_that_gave_it() {
+    let (outside, written) = (Outside::default(), memory());
+    let (whole, chat) = (World::new(written.clone(), None, outside.clone()), Chat::recorded());
+    whole.run(&chat).await.unwrap();
+    let (mut records, end) = (written.records(), whole.state(&chat));
+    let settles = |(_, record): &(u64, Record)| matches!(record, Record::Returned { board: Some(_), .. });
+    records.truncate(records.iter().position(settles).unwrap() + 1);
+    // Interrupted before the board was told, and again after that.
+    for life in 0..2 {
+        let past = Past::of(records.clone()).unwrap();
+        let (chat, memory) = (past.chat().unwrap(), memory());
+        for (run, record) in &records {
+            memory.write(*run, record);
+        }
+        let again = World::new(memory.clone(), Some((past, &chat)), Outside::default());
+        again.go_on(&chat).await.unwrap();
+        assert!(again.state(&chat) == end, "{life}: {}", difference(&end, &again.state(&chat)));
+        let is_settled = |(_, record): &(u64, Record)| match record {
+            Record::Task { task, by } => task.status == TaskStatus::Completed && by.is_none(),
+            _ => false,
+        };
+        records = memory.records();
+        records.truncate(records.iter().position(is_settled).expect("no call has done it") + 1);
+    }
 }

@@ -192,7 +192,7 @@ impl Errand {
     }
 
     /// The run that was the `stage`th to work on the task before the one that delegates was interrupted.
-    fn before(&self, stage: usize) -> Option<(u64, RunPast)> {
+    fn before(&self, stage: usize) -> Option<(u64, Box<RunPast>)> {
         let run = *self.before.get(stage)?;
         let (log, _) = self.log.as_ref()?;
         log.journal.run(run).map(|past| (run, past))
@@ -205,9 +205,16 @@ impl Errand {
         (name, instance): (&str, &Arc<str>),
         assignment: Arc<Assignment>,
         input: Vec<Message>,
-        before: Option<(u64, RunPast)>,
+        before: Option<(u64, Box<RunPast>)>,
     ) -> Result<Answer, Failure> {
-        if let Some((_, RunPast { ended: Some((ended, account)), .. })) = before {
+        let (before, ended) = match before {
+            Some((run, mut past)) => {
+                let ended = past.ended.take();
+                (Some((run, past)), ended)
+            }
+            None => (None, None),
+        };
+        if let Some((ended, account)) = ended {
             claim.hold(instance);
             return ended.into_answer(account).map_err(|(error, cancelled)| match cancelled {
                 true => Failure::Canceled,
@@ -243,7 +250,7 @@ impl Errand {
             None => Chat::new(),
         };
         let (waiting, past) = match before {
-            Some((_, mut past)) => (std::mem::take(&mut past.inbox), Some(Box::new(past))),
+            Some((_, mut past)) => (std::mem::take(&mut past.inbox), Some(past)),
             None => (Vec::new(), None),
         };
         let start = Box::new(Start {

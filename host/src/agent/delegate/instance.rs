@@ -294,7 +294,7 @@ impl Instance {
         self: &Arc<Self>,
         parked: BTreeMap<String, Parking>,
         delegated: HashMap<String, DelegatedPast>,
-        calls: &HashMap<String, CallPast>,
+        calls: &HashMap<String, Box<CallPast>>,
         open: &[ToolCall],
     ) {
         let number = |id: &String| id.strip_prefix("d-").and_then(|number| number.parse().ok());

@@ -48,10 +48,10 @@ impl Journal {
     }
 
     /// The run that a person started and that has not ended, with its past; once.
-    pub(super) fn unfinished(&self) -> Option<(u64, RunPast)> {
+    pub(super) fn unfinished(&self) -> Option<(u64, Box<RunPast>)> {
         let mut past = self.past();
         let run = past.main_run().filter(|_| past.is_unfinished())?;
-        past.runs.remove(&run).map(|there| (run, there))
+        past.runs.remove(&run).map(|there| (run, Box::new(there)))
     }
 
     /// What is known of a task that was delegated, once.
@@ -60,8 +60,8 @@ impl Journal {
     }
 
     /// What is known of a run, once.
-    pub(super) fn run(&self, run: u64) -> Option<RunPast> {
-        self.past().runs.remove(&run)
+    pub(super) fn run(&self, run: u64) -> Option<Box<RunPast>> {
+        self.past().runs.remove(&run).map(Box::new)
     }
 
     /// The number of a run that a person starts in this conversation, and of the one before it there.

@@ -60,7 +60,7 @@ pub(in crate::agent) struct RunPast {
     pub hidden: Vec<String>,
     pub at: Where,
     /// The calls of the last reply, by their id.
-    pub calls: HashMap<String, CallPast>,
+    pub calls: HashMap<String, Box<CallPast>>,
     /// What models have told effects in this phase, by the effect's place.
     pub asked: VecDeque<(usize, Completion)>,
     /// The middleware that has let it pass, outermost first.
