@@ -94,8 +94,9 @@ async fn dispatch(
     let counts = tools.counts(&call.name);
     let taken = if counts { me.purse.take_call() } else { Ok(()) };
     let counted = counts && taken.is_ok();
-    let interrupted = || before.and_then(|before| before.why_not_again(tools.can_repeat(&call.name)));
-    let dispatched = match taken.err().map(Fault::from).or_else(interrupted) {
+    // Whatever is left of the budget, it may have been made.
+    let interrupted = before.and_then(|before| before.why_not_again(tools.can_repeat(&call.name)));
+    let dispatched = match interrupted.or_else(|| taken.err().map(Fault::from)) {
         Some(why_not) => tools.refuse(cx, call, &why_not).await,
         None => {
             let recorded = me.log.is_some().then(|| Box::new(ToolCx { begin: begin(me, call), ..cx.clone() }));

@@ -234,9 +234,10 @@ impl Crew {
         }
     }
 
-    /// Makes an agent known to those who send messages or cancel, as long as the badge is there.
-    pub(super) fn enter(&self, instance: &Arc<str>, log: Option<&Log>, waiting: Vec<Message>) -> Badge {
-        let (inbox, cancel) = (Inbox::new(log.cloned(), waiting), CancellationToken::new());
+    /// Makes an agent known to those who send messages or cancel, as long as the badge is there. `waiting` is written down
+    /// already; what is sent is from when the inbox is [told to](Inbox::record).
+    pub(super) fn enter(&self, instance: &Arc<str>, waiting: Vec<Message>) -> Badge {
+        let (inbox, cancel) = (Inbox::new(waiting), CancellationToken::new());
         let working = Working { inbox: inbox.clone(), cancel: cancel.clone() };
         self.roster().insert(Arc::clone(instance), working);
         Badge { inbox, cancel, entered: Some((Arc::clone(&self.roster), Arc::clone(instance))) }
@@ -288,13 +289,25 @@ pub(super) struct Inbox(Arc<Mutex<Letters>>);
 struct Letters {
     waiting: Vec<Message>,
     closed: bool,
-    /// Where it is written down what was sent.
+    /// Where it is written down what was sent; none before the run itself is.
     log: Option<Log>,
+    /// How many of those that wait are written down.
+    recorded: usize,
 }
 
 impl Inbox {
-    fn new(log: Option<Log>, waiting: Vec<Message>) -> Self {
-        Self(Arc::new(Mutex::new(Letters { waiting, closed: false, log })))
+    fn new(waiting: Vec<Message>) -> Self {
+        let recorded = waiting.len();
+        Self(Arc::new(Mutex::new(Letters { waiting, recorded, ..Letters::default() })))
+    }
+
+    /// Writes down what was sent so far and is from now on: the run's beginning is written down.
+    pub fn record(&self, log: &Log) {
+        let mut letters = self.letters();
+        for message in letters.waiting.iter().skip(letters.recorded) {
+            log.write(&Record::Sent { message: message.clone() });
+        }
+        letters.log = Some(log.clone());
     }
 
     fn put(&self, message: Message) -> Result<(), SendError> {

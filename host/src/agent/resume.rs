@@ -29,8 +29,8 @@ impl Agent {
     /// As [`Agent::run`].
     pub async fn resume(&self, cx: &RunCx, chat: &Chat, more: Vec<Message>) -> Option<Result<Answer, RunError>> {
         let journal = self.journal()?;
-        let (run, mut past) = journal.unfinished()?;
         let _turn = chat.turn().await;
+        let (run, mut past) = journal.unfinished()?;
         let began = Instant::now().checked_sub(past.elapsed).unwrap_or_else(Instant::now);
         let purse = Purse::restored(&self.budget, began, past.spent);
         let log = Log::of(journal, run);
@@ -42,7 +42,14 @@ impl Agent {
         Some(self.run_as(start, chat, Vec::new()).await)
     }
 
-    pub(super) fn beginning(&self, me: &Instance, errand: Option<ErrandId>, input: &[Message], prompt: &str) -> Record {
+    pub(super) fn beginning(
+        &self,
+        (me, errand): (&Instance, Option<ErrandId>),
+        chat: &Chat,
+        input: &[Message],
+        prompt: &str,
+    ) -> Record {
+        let continues = me.log.as_ref().and_then(|log| log.continues);
         Record::Began {
             agent: self.name.clone(),
             instance: me.cx.agent.clone(),
@@ -51,8 +58,12 @@ impl Agent {
             // Whoever delegated a task gives it again.
             input: if errand.is_none() { input.to_vec() } else { Vec::new() },
             errand,
-            continues: me.log.as_ref().and_then(|log| log.continues),
+            continues,
             prompt: prompt.into(),
+            changes: match continues {
+                Some(_) => chat.take_changes(),
+                None => chat.record(),
+            },
         }
     }
 }

@@ -165,7 +165,7 @@ impl Agent {
         past: Option<Box<RunPast>>,
         waiting: Vec<Message>,
     ) -> Box<Start> {
-        let badge = self.crew.as_ref().map(|crew| crew.enter(&cx.agent, log.as_ref(), waiting)).unwrap_or_default();
+        let badge = self.crew.as_ref().map(|crew| crew.enter(&cx.agent, waiting)).unwrap_or_default();
         let (cx, purse, place, tasks) = (cx.clone(), Arc::clone(purse), Place::free(), Tasks::default());
         Box::new(Start { cx, purse, badge, place, tasks, assignment: None, log, errand: None, past })
     }
@@ -185,9 +185,14 @@ impl Agent {
         let tools = delegate::equip(self, &me).await;
         let prompt = prompt::system_prompt(self, &me, &tools);
         if past.is_none() {
-            me.write(|| self.beginning(&me, errand, &input, &prompt));
+            me.write(|| self.beginning((&me, errand), chat, &input, &prompt));
+        }
+        if let Some(log) = &me.log {
+            me.badge.inbox.record(log);
         }
         match &self.crew {
+            // Once it has had a turn, it is as its effects have left it.
+            _ if past.as_ref().is_some_and(|past| past.iterations > 0) && chat.has_edited_prompt() => {}
             Some(crew) => chat.share_system_prompt(crew.share_prompt(&self.name, prompt)),
             None => chat.set_system_prompt(&self.name, prompt),
         }
@@ -279,6 +284,7 @@ impl<'a> Run<'a> {
             };
             let was_here = self.passed.pop_front().filter(|passed| passed.middleware == name);
             let mut input = input;
+            let mut usage_before = was_here.as_ref().map(|passed| passed.usage);
             let (mut state, mut attempt) = match was_here {
                 Some(passed) => (passed.state, passed.attempt),
                 None => {
@@ -306,7 +312,7 @@ impl<'a> Run<'a> {
             };
             let limit = middleware.time_limit();
             loop {
-                let (before, started) = (self.usage, Instant::now());
+                let (before, started) = (usage_before.take().unwrap_or(self.usage), Instant::now());
                 let inner = self.through_middleware(level + 1, input);
                 let reply = match limit {
                     None => inner.await,
@@ -361,7 +367,12 @@ impl<'a> Run<'a> {
         if !cx.events.is_watched() {
             return;
         }
-        let task = input.iter().rev().find(|message| message.role == Role::User).map(Message::text_content);
+        let is_task = |message: &&Message| message.role == Role::User && !message.is_note();
+        let task = input.iter().rev().find(is_task).map(Message::text_content).or_else(|| {
+            // Of a run that goes on it stands in the conversation.
+            let chat = self.chat.snapshot();
+            chat.iter().rev().map(|entry| &*entry.message).find(is_task).map(Message::text_content)
+        });
         let mut task = task.unwrap_or_default();
         task.truncate(task.floor_char_boundary(limits::TASK_SHOWN_BYTES));
         let event = Event::RunStarted {

@@ -126,7 +126,18 @@ impl App {
                 let summary = follows.as_ref().map(|id| store.recall(id)).transpose().map_err(report)?;
                 let (name, model) = (agent.name.to_string(), agent.completer.info().model.clone());
                 let new = New { id, agent: name, model, title, follows, parts };
-                let journal = Arc::new(store.create(new).map_err(report)?);
+                let journal = match store.create(new) {
+                    // Another process has made it meanwhile.
+                    Err(SessionError::Exists { id }) => {
+                        let existing = Recording::Existing { id, up_to_damage: false };
+                        return self.record(existing, (agent, crew), made, shared);
+                    }
+                    journal => Arc::new(journal.map_err(|error| {
+                        let report = error.report();
+                        let hint = report.hint.clone().map(|hint| format!("{hint}; or "));
+                        report.hint(format!("{}write nothing down with --no-session", hint.unwrap_or_default()))
+                    })?),
+                };
                 let crew = crew.with_recorder(journal.clone());
                 let session = Session {
                     journal,
@@ -150,6 +161,11 @@ impl App {
                 let past = Past::of(records).map_err(|error| unfit(error.to_string()))?;
                 let chat = past.chat().map_err(|error| unfit(error.to_string()))?;
                 warnings.extend(shared.restore(&past).map_err(|error| unfit(error.to_string()))?);
+                let known = crew.registry.list();
+                if let Some(gone) = past.at_work().find(|agent| !known.iter().any(|known| known.name == **agent)) {
+                    let what = format!("agent `{gone}` was at work when it was interrupted, and is not there any more");
+                    return Err(unfit(what).hint("put it back into the config: what it did would be lost"));
+                }
                 let (is_unfinished, has_failed) = (past.is_unfinished(), past.has_failed());
                 let journal = Arc::new(journal);
                 let crew = crew.resuming(journal.clone(), past, &chat);

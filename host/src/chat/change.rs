@@ -98,6 +98,26 @@ impl Chat {
         self.lock().changes.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
+    /// Keeps changes from now on; all those that make the conversation as it is, in whatever way it came to be.
+    pub(crate) fn record(&self) -> Vec<Change> {
+        let mut log = self.lock();
+        log.changes = Some(Vec::new());
+        let by: Vec<_> = log.all().map(Written::from).collect();
+        let Some(first) = by.first().cloned() else { return Vec::new() };
+        let (id, first) = (first.id, Change::Added(first));
+        // Their ids need not be in order: what was edited has later ones.
+        let all = Change::Replaced { first: id, last: id, by };
+        [first, all]
+            .into_iter()
+            .chain(log.waiting.iter().map(|message| Change::Waits(Arc::new(message.clone()))))
+            .collect()
+    }
+
+    /// Whether its system prompt was edited or removed since a run has set it.
+    pub(crate) fn has_edited_prompt(&self) -> bool {
+        self.lock().entries.get(0).is_none_or(|first| first.message.role != Role::System || first.edited)
+    }
+
     /// The calls of the last reply that have no results yet, of a conversation that was [restored](Chat::restore).
     pub fn reopen(&self) -> super::OpenCalls {
         let log = self.lock();

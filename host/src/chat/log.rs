@@ -1,7 +1,7 @@
 use std::{
     collections::HashSet,
     pin::pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
 use tokio::sync::Notify;
@@ -50,6 +50,11 @@ impl Chat {
     /// Whether both are the same conversation.
     pub fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
+    /// The same conversation, which goes away if nobody else has it.
+    pub(crate) fn downgrade(&self) -> WeakChat {
+        WeakChat(Arc::downgrade(&self.shared))
     }
 
     /// Waits until no other run works in this conversation: two at once would answer each other's messages.
@@ -245,6 +250,20 @@ impl Chat {
     pub(super) fn lock(&self) -> MutexGuard<'_, Log> {
         // Nothing panics half-way through a change, so a poisoned log is still whole.
         self.shared.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A conversation that others have.
+#[derive(Debug)]
+pub(crate) struct WeakChat(Weak<Shared>);
+
+impl WeakChat {
+    pub fn is(&self, chat: &Chat) -> bool {
+        self.0.as_ptr() == Arc::as_ptr(&chat.shared)
+    }
+
+    pub fn is_gone(&self) -> bool {
+        self.0.strong_count() == 0
     }
 }
 

@@ -20,6 +20,7 @@ pub(crate) use bytes::as_base64;
 pub use change::{Change, Written};
 pub use edit::{EditError, Replacement};
 pub use log::Chat;
+pub(crate) use log::WeakChat;
 pub use message::{Media, Message, Meta, Opaque, Part, Role, Source, Thinking};
 pub use open::OpenCalls;
 pub use reply::{Delta, StopReason, Usage};

@@ -3,6 +3,7 @@
 mod ask;
 mod config;
 mod init;
+mod place;
 mod plugin;
 mod render;
 mod run;

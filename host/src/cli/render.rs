@@ -95,9 +95,6 @@ pub fn failed_after(report: &Report, agents: &Ledger, session: Option<&str>, out
     if let Some(hint) = &report.hint {
         text.push_str(&format!("  {DIM}hint:{PLAIN}  {}\n", indented(&escaped(hint))));
     }
-    if let Some(session) = session {
-        text.push_str(&go_on(session));
-    }
     tell(&text);
     report.kind.exit_code()
 }
@@ -107,9 +104,9 @@ pub fn failed_as_json(report: &Report) {
     say(&failure(&json!(report), report.kind.exit_code(), &Ledger::new(), None));
 }
 
-/// How to go on with what is written down.
-fn go_on(session: &str) -> String {
-    format!("{DIM}go on with: shelly-host session resume {}{PLAIN}\n", name(session))
+/// Says how to go on with what is written down.
+pub fn go_on(arguments: &str) {
+    tell(&format!("{DIM}go on with: shelly-host session resume {}{PLAIN}\n", escaped(arguments)));
 }
 
 fn failure(error: &serde_json::Value, code: u8, agents: &Ledger, session: Option<&str>) -> serde_json::Value {
@@ -129,7 +126,7 @@ pub const CANCELLED: u8 = 130;
 
 /// Says that the run was cancelled. Returns the exit code.
 pub fn cancelled(agents: &Ledger, session: Option<&str>, output: Output) -> u8 {
-    tell(&format!("cancelled\n{}", session.map(go_on).unwrap_or_default()));
+    tell("cancelled\n");
     if output != Output::Text {
         let error = json!({ "kind": "cancelled", "message": "cancelled", "causes": [], "hint": null });
         say(&failure(&error, CANCELLED, agents, session));

@@ -12,18 +12,16 @@ use tokio::signal;
 
 use super::{
     ask::{self, Approve},
+    place::{Over, Place, Work, resume_arguments},
     render::{self, Output, Progress, RunResult},
 };
 use crate::{
     agent::{Answer, RunError},
-    app::{App, Prepared, Recording, Session, sessions},
-    chat::{Chat, Message},
-    config::Config,
+    app::{App, Prepared, Session},
     error::{ErrorKind, Fault, Report, without_number},
     event::{EventSink, RunCx},
     limits,
     model::Ledger,
-    session::SessionError,
 };
 
 /// Give an agent a task and print its answer.
@@ -121,20 +119,6 @@ struct Job {
     place: Place,
 }
 
-enum Place {
-    Nowhere,
-    /// In a new session, which may follow another one.
-    New {
-        after: Option<String>,
-    },
-    /// In the session of this name, which is made if it is not there.
-    Named(String),
-    There {
-        id: String,
-        up_to_damage: bool,
-    },
-}
-
 /// How a run ended that had a task and a config.
 struct End {
     outcome: Outcome,
@@ -145,7 +129,12 @@ struct End {
 }
 
 enum Outcome {
-    Answered(Box<Prepared>, Box<Answer>),
+    /// By this agent on this model.
+    Answered {
+        agent: String,
+        model: String,
+        answer: Box<Answer>,
+    },
     Failed(Report),
     Cancelled,
 }
@@ -171,7 +160,7 @@ impl Resume {
 
 impl Job {
     fn execute(self) -> u8 {
-        let output = self.with.output;
+        let (with, output) = (&self.with, self.with.output);
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         let runtime = match runtime {
             Ok(runtime) => runtime,
@@ -186,25 +175,42 @@ impl Job {
             Err(report) => return render::failed(&report, output),
         };
         let session = session.as_deref();
+        let go_on = || {
+            let arguments = session.map(|id| resume_arguments(id, with.config.as_deref(), &with.plugins));
+            arguments.iter().for_each(|arguments| render::go_on(arguments));
+        };
         match outcome {
-            Outcome::Answered(prepared, answer) => {
-                let Prepared { agent, .. } = *prepared;
-                let model = &agent.completer.info().model;
-                let duration = started.elapsed();
-                let result = RunResult { agent: &agent.name, model, answer: &answer, agents, duration, session };
-                render::answered(result, output)
+            Outcome::Answered { agent, model, answer } => {
+                let (agent, model, duration) = (&*agent, &*model, started.elapsed());
+                render::answered(RunResult { agent, model, answer: &answer, agents, duration, session }, output)
             }
-            Outcome::Failed(report) => render::failed_after(&report, &agents, session, output),
-            Outcome::Cancelled => render::cancelled(&agents, session, output),
+            Outcome::Failed(report) => {
+                let code = render::failed_after(&report, &agents, session, output);
+                go_on();
+                code
+            }
+            Outcome::Cancelled => {
+                let code = render::cancelled(&agents, session, output);
+                go_on();
+                code
+            }
         }
     }
 
     async fn run(&self) -> Result<End, Report> {
         let task = self.task.as_ref().map(task).transpose()?;
         let config = super::config(self.with.config.as_ref())?;
+        if task.is_none()
+            && let Some(Over { header, agents, answer }) = self.place.over(&config)?
+        {
+            render::tell("nothing was left to be done; this was answered\n");
+            let answer = Box::new(answer);
+            let outcome = Outcome::Answered { agent: header.agent, model: header.model, answer };
+            return Ok(End { outcome, agents, session: Some(header.id) });
+        }
         let reads_task = self.task.as_ref().is_some_and(|task| task == "-");
         let (desk, person) = ask::desk(self.with.approve, reads_task, &config.root)?;
-        let (recording, agent) = self.recording(&config, task.as_deref())?;
+        let (recording, agent) = self.place.recording(&config, task.as_deref())?;
         let app = App::new(config, &self.with.plugins, super::cache_directory(), super::environment(), desk.clone())?;
         // One listener for all of it, which listens from here on: a signal between two of them would be lost.
         let interrupt = signal::ctrl_c();
@@ -216,7 +222,7 @@ impl Job {
             prepared = app.agent(agent, self.with.model.as_deref(), recording) => prepared?,
         };
         let session = prepared.session.take();
-        let work = Work::of(session.as_ref(), task)?;
+        let work = Work::of(session.as_ref(), task);
 
         let (events, stream) = EventSink::channel();
         session.iter().for_each(|session| session.listen(&events));
@@ -255,74 +261,14 @@ impl Job {
             _ = shown => {}
         }
         let outcome = match outcome {
-            Ok(answer) => Outcome::Answered(Box::new(prepared), Box::new(answer)),
+            Ok(answer) => Outcome::Answered {
+                agent: prepared.agent.name.to_string(),
+                model: prepared.agent.completer.info().model.clone(),
+                answer: Box::new(answer),
+            },
             Err(error) => Outcome::Failed(explain(&prepared, &error)),
         };
         Ok(End { outcome, agents, session: name })
-    }
-
-    /// Where it is written down, and the agent that was at work there.
-    fn recording(&self, config: &Config, task: Option<&str>) -> Result<(Recording, Option<String>), Report> {
-        let store = sessions(&config.root);
-        let title = task.unwrap_or_default().to_owned();
-        let (id, up_to_damage) = match &self.place {
-            Place::Nowhere => return Ok((Recording::Off, None)),
-            Place::New { after: None } if !config.sessions.record => return Ok((Recording::Off, None)),
-            Place::New { after } => {
-                let follows = after.as_deref().map(|id| super::session::named(&store, id)).transpose()?;
-                return Ok((Recording::New { id: None, title, follows }, None));
-            }
-            Place::Named(name) => match store.resolve(name) {
-                Ok(id) if id == *name => (id, false),
-                Ok(_) | Err(SessionError::NotFound { .. } | SessionError::Ambiguous { .. }) => {
-                    return Ok((Recording::New { id: Some(name.clone()), title, follows: None }, None));
-                }
-                Err(error) => return Err(error.report()),
-            },
-            Place::There { id, up_to_damage } => (super::session::named(&store, id)?, *up_to_damage),
-        };
-        let agent = store.read(&id).map_err(|error| error.report())?.header().agent.clone();
-        Ok((Recording::Existing { id, up_to_damage }, Some(agent)))
-    }
-}
-
-/// What is left to do.
-enum Work {
-    /// A run was interrupted. It may be told something more.
-    Finish(Vec<Message>),
-    /// A run begins with this; with nothing it goes on with the conversation.
-    Begin(Vec<Message>),
-}
-
-impl Work {
-    fn of(session: Option<&Session>, task: Option<String>) -> Result<Self, Report> {
-        let task = task.map(Message::user);
-        let Some(session) = session else { return Ok(Self::Begin(task.into_iter().collect())) };
-        if session.is_unfinished {
-            return Ok(Self::Finish(task.into_iter().collect()));
-        }
-        if task.is_none() && !session.has_failed {
-            let id = session.journal.id();
-            return Err(Report::new(ErrorKind::Usage, format!("nothing in the session `{id}` is left to be done"))
-                .hint(format!("give it a task: shelly-host session resume {id} \"…\"")));
-        }
-        let recalled = session.summary.as_deref().filter(|summary| !summary.is_empty());
-        let recalled = recalled.map(|summary| {
-            let text = format!("<earlier_session>\n{}\n</earlier_session>", summary.replace("</", "<\\/"));
-            Message::note("session", text)
-        });
-        Ok(Self::Begin(recalled.into_iter().chain(task).collect()))
-    }
-
-    async fn run(self, prepared: &Prepared, cx: &RunCx, chat: &Chat) -> Result<Answer, RunError> {
-        let input = match self {
-            Self::Begin(input) => input,
-            Self::Finish(more) => match prepared.agent.resume(cx, chat, more.clone()).await {
-                Some(outcome) => return outcome,
-                None => more,
-            },
-        };
-        prepared.agent.run(cx, chat, input).await
     }
 }
 

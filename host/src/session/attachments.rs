@@ -262,6 +262,7 @@ mod tests {
             continues: None,
             input: Vec::new(),
             prompt,
+            changes: Vec::new(),
         }
     }
 

@@ -185,6 +185,9 @@ impl Store {
         let id = self.resolve(given)?;
         let folder = self.folder.join(&id);
         let lock = self.lock(&id)?.ok_or_else(|| SessionError::InUse { id: id.clone() })?;
+        // Whoever copies sessions may leave out folders in which there is nothing.
+        let attachments = folder.join(ATTACHMENTS);
+        self.storage.create_folder(&attachments).map_err(disk("make", &attachments))?;
         let mut journal = Journal::open(Arc::clone(&self.storage), folder.clone())?;
         let mut header = journal.header().clone();
         header.id.clone_from(&id);

@@ -23,7 +23,17 @@ pub(super) fn began(of: Option<u64>) -> Record {
     let errand = of.map(|run| ErrandId { run, call: "c".into(), task: 0 });
     let prompt = "p".repeat(limits::SESSION_INLINE_PROMPT_BYTES + 1).into();
     let (agent, instance) = ("ada".into(), "ada".into());
-    Record::Began { agent, instance, model: "m".into(), depth: 0, errand, continues: None, input: Vec::new(), prompt }
+    Record::Began {
+        agent,
+        instance,
+        model: "m".into(),
+        depth: 0,
+        errand,
+        continues: None,
+        input: Vec::new(),
+        prompt,
+        changes: Vec::new(),
+    }
 }
 
 pub(super) fn said(text: impl Into<String>) -> Record {

@@ -84,7 +84,7 @@ impl Transcript {
     pub fn add(&mut self, line: Line) {
         let Line { n, t, run, what: What::Record(record) } = line else { return };
         if let Record::Began { .. } = record {
-            self.begin(run, t, record);
+            self.begin(run, (n, t), record);
             return;
         }
         let Some(there) = self.runs.get_mut(&run) else { return };
@@ -122,11 +122,13 @@ impl Transcript {
         &self.ledger
     }
 
-    fn begin(&mut self, run: u64, t: u64, record: Record) {
-        let Record::Began { agent, instance, model, errand, continues, input, prompt, .. } = record else { return };
-        // Whoever wrote the journal may be anyone: none is its own child, and none twice.
-        let is_new = self.runs.keys().next_back().is_none_or(|last| *last < run);
-        if !is_new {
+    fn begin(&mut self, run: u64, (n, t): (u64, u64), record: Record) {
+        let Record::Began { agent, instance, model, errand, continues, input, prompt, changes, .. } = record else {
+            return;
+        };
+        // Whoever wrote the journal may be anyone: none is its own child, and none twice. Those that begin side by side
+        // come in any order of their numbers.
+        if self.runs.contains_key(&run) {
             return;
         }
         let mut level = 0;
@@ -139,7 +141,7 @@ impl Transcript {
         }
         let before = continues.and_then(|before| self.runs.get_mut(&before));
         let said = before.map(RunTranscript::hand_on).unwrap_or_default();
-        let there = RunTranscript {
+        let mut there = RunTranscript {
             run,
             agent,
             instance,
@@ -158,6 +160,7 @@ impl Transcript {
             begun: HashSet::new(),
             results: HashMap::new(),
         };
+        there.change(n, changes);
         self.runs.insert(run, there);
     }
 }

@@ -181,7 +181,9 @@ impl Pending {
         let bytes = self.lines.len() - before + files;
         // One that is too long alone is taken: it is bounded too.
         let refused = if self.total + bytes as u64 > most {
-            Some(format!("the session has reached its bound of {most} bytes on disk; begin a new one"))
+            Some(format!(
+                "the session has reached its bound of {most} bytes on disk: raise sessions.max_bytes in the config, or begin a new one"
+            ))
         } else if self.bytes > 0 && self.bytes + bytes > limits::SESSION_PENDING_BYTES {
             Some(format!("the disk is too slow: {} bytes wait for it; what was written is kept", self.bytes))
         } else {

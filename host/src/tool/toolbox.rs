@@ -162,9 +162,9 @@ impl ToolBox {
         self.get(name).is_none_or(|tool| tool.is_counted())
     }
 
-    /// Whether a call of this tool that was interrupted may simply be made again.
+    /// Whether a call of this tool that was interrupted may simply be made again; one of no tool may not.
     pub fn can_repeat(&self, name: &str) -> bool {
-        self.get(name).is_none_or(|tool| tool.is_repeatable())
+        self.get(name).is_some_and(|tool| tool.is_repeatable())
     }
 
     /// The tools in order.

@@ -3,6 +3,7 @@
 mod chance;
 #[cfg(unix)]
 mod crash;
+mod edges;
 mod ends;
 mod faults;
 mod prefixes;

@@ -77,6 +77,11 @@ fn a_named_session_is_made_and_gone_on_with() {
     assert_eq!(journals(&place).len(), 1);
     assert_eq!(journal.matches(r#""kind":"began""#).count(), 2);
     assert!(journal.contains(r#""continues":1"#), "{journal}");
+    let part = place.run(&["run", COUNT, "--session", "wor"]);
+    assert_eq!(part.code, 2, "{}", part.shown());
+    assert!(part.stderr.contains("`wor` is the beginning of the session `words`"), "{}", part.shown());
+    let last = place.run(&["run", COUNT, "--session", "last"]);
+    assert!(last.code == 2 && last.stderr.contains("`last` is no name for a session"), "{}", last.shown());
     for bad in ["../words", ".hidden", "a b", ""] {
         let ran = place.run(&["run", COUNT, "--session", bad]);
         assert_eq!(ran.code, 2, "{}", ran.shown());
@@ -110,9 +115,12 @@ fn what_failed_goes_on_and_what_has_changed_is_told() {
     assert_eq!(ran.stdout, "\"one two three\" has 3 words.\n", "{}", ran.shown());
     assert!(ran.stderr.contains("since the session was last used: agent `helper` has changed"), "{}", ran.shown());
     assert!(!ran.stderr.contains("count_text of count-text"), "the call was made before: {}", ran.shown());
-    let over = place.run(&["session", "resume", "s"]);
-    assert_eq!(over.code, 2, "{}", over.shown());
-    assert!(over.stderr.contains("nothing in the session `s` is left to be done"), "{}", over.shown());
+    // Once more changes nothing, and says the same.
+    let journal = fs::read_to_string(&journals(&place)[0]).unwrap();
+    let over = fine(place.run(&["session", "resume", "s"]));
+    assert_eq!(over.stdout, ran.stdout, "{}", over.shown());
+    assert!(over.stderr.contains("nothing was left to be done"), "{}", over.shown());
+    assert_eq!(fs::read_to_string(&journals(&place)[0]).unwrap(), journal);
     let more = fine(place.run(&["session", "resume", "s", "How many words are in \"four five\"?"]));
     assert_eq!(more.stdout, "\"four five\" has 2 words.\n", "{}", more.shown());
 }
@@ -182,6 +190,7 @@ fn a_damaged_session_is_gone_on_with_up_to_the_damage_if_it_is_said() {
     assert!(ran.stderr.contains("--up-to-damage"), "{}", ran.shown());
     let ran = fine(place.run(&["session", "resume", "s", "--up-to-damage"]));
     assert_eq!(ran.stdout, "\"one two three\" has 3 words.\n", "{}", ran.shown());
+    assert!(ran.stderr.contains("is damaged at line"), "{}", ran.shown());
     assert!(ran.stderr.contains("all of it is in [DIR]"), "{}", ran.shown());
     assert!(journal.with_file_name("journal.damaged-1.jsonl").exists());
 
@@ -190,6 +199,37 @@ fn a_damaged_session_is_gone_on_with_up_to_the_damage_if_it_is_said() {
     fs::write(journal, &text[..text.len() - 20]).unwrap();
     let ran = fine(place.run(&["session", "resume", "s", COUNT]));
     assert!(ran.stderr.contains("warning: "), "{}", ran.shown());
+}
+
+#[test]
+fn what_is_printed_can_be_typed() {
+    let place = Place::new();
+    place.file("else where/shelly.yaml", config(1));
+    let failed =
+        place.run(&["run", COUNT, "--config", "else where/shelly.yaml", "--plugins", PLUGIN_ROOT, "--session", "s"]);
+    let line = failed.stderr.lines().last().unwrap();
+    let typed = line.strip_prefix("go on with: shelly-host ").unwrap();
+    assert_eq!(typed, format!("session resume s --config 'else where/shelly.yaml' --plugins {PLUGIN_ROOT}"));
+    let nowhere = place.run(&["session", "resume", "s"]);
+    assert_eq!(nowhere.code, 2, "{}", nowhere.shown());
+    assert!(nowhere.stderr.contains(".shelly/local/sessions was looked in"), "{}", nowhere.shown());
+    place.file("else where/shelly.yaml", config(9));
+    fine(place.run(&["session", "resume", "s", "--config", "else where/shelly.yaml", "--plugins", PLUGIN_ROOT]));
+    let forgotten = place.run(&["session", "resume", "Write the tests"]);
+    assert!(forgotten.stderr.contains("the session comes first, then the task"), "{}", forgotten.shown());
+}
+
+#[test]
+fn a_session_that_never_began_is_told_so() {
+    let place = place(9);
+    fine(place.run(&["run", COUNT, "--session", "s"]));
+    let journal = &journals(&place)[0];
+    let text = fs::read_to_string(journal).unwrap();
+    fs::write(journal, text.split_inclusive('\n').next().unwrap()).unwrap();
+    let ran = place.run(&["session", "resume", "s"]);
+    assert_eq!(ran.code, 2, "{}", ran.shown());
+    assert!(ran.stderr.contains("in the session `s` nothing has begun"), "{}", ran.shown());
+    fine(place.run(&["session", "resume", "s", COUNT]));
 }
 
 #[test]

@@ -256,7 +256,7 @@ impl Errand {
         let start = Box::new(Start {
             cx: RunCx { agent: instance.clone(), depth: self.cx.depth + 1, ..self.cx.clone() },
             purse: Arc::clone(own.purse()),
-            badge: crew.enter(instance, log.as_ref(), waiting),
+            badge: crew.enter(instance, waiting),
             place,
             tasks: self.tasks.below(),
             assignment: Some(assignment),

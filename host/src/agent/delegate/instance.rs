@@ -186,17 +186,18 @@ impl Instance {
     /// What a call had begun before the run was interrupted goes on.
     pub(super) async fn delegate(self: &Arc<Self>, crew: &Arc<Crew>, delegation: Delegation) -> Vec<Entry> {
         let call = current_call().map(|call| call.call).unwrap_or_default();
-        let children = self.children(crew, &call, delegation, |_| true);
+        let children = self.children(crew, &call, delegation, |_| true, CancellationToken::new());
         self.place.wait_for(self.gather(children)).await
     }
 
-    /// Sets those tasks of a call going that are `wanted`.
+    /// Sets those tasks of a call going that are `wanted`. `stop` ends them, if they are to fail together.
     fn children(
         self: &Arc<Self>,
         crew: &Arc<Crew>,
         call: &str,
         Delegation { orders, fail_fast }: Delegation,
         wanted: impl Fn(usize) -> bool,
+        stop: CancellationToken,
     ) -> Vec<Child> {
         let before = self.before.get().and_then(|before| before.delegated.get(call));
         let given = |at: usize| before.and_then(|before| before.tasks.get(at));
@@ -238,7 +239,7 @@ impl Instance {
                 Record::Delegated { call: call.into(), tasks: tasks.iter().zip(&shares).map(delegated).collect() }
             });
         }
-        let (mut shares, stop) = (shares.into_iter(), CancellationToken::new());
+        let mut shares = shares.into_iter();
         let child = |task: Task| {
             let of = (call.to_owned(), task.at);
             let agent = task.order.agent.clone();
@@ -305,15 +306,33 @@ impl Instance {
         let waits = |(_, parking): &(&String, &Parking)| {
             !is_open(&parking.call) && parking.answered_by.as_deref().is_none_or(is_open)
         };
-        let waiting: Vec<_> = parked.iter().filter(waits).map(|(id, parking)| (id.clone(), parking.clone())).collect();
+        // By the call, since the tasks of one may fail together, and by the task.
+        let mut waiting: BTreeMap<String, BTreeMap<usize, (String, String)>> = BTreeMap::new();
+        let mut questions: Vec<_> = parked.iter().filter(waits).collect();
+        questions.sort_by_key(|(id, _)| number(id));
+        for (id, parking) in questions {
+            // One who was answered, and asked again before the call that answered had its result, is asked for its first
+            // question alone: that call is made again, and comes to the second one.
+            let tasks = waiting.entry(parking.call.clone()).or_default();
+            tasks.entry(parking.task).or_insert_with(|| (id.clone(), parking.question.clone()));
+        }
         let _ = self.before.set(Box::new(Before { delegated, parked }));
         let Some(crew) = self.delegates_to().filter(|_| !waiting.is_empty()) else { return };
-        for (id, Parking { call, task, question, .. }) in waiting {
+        for (call, mut tasks) in waiting {
             let given = self.before.get().and_then(|before| before.delegated.get(&call));
             let Some(delegation) = given.and_then(|given| Delegation::read(self, &given.arguments)) else { continue };
-            let child = self.children(crew, &call, delegation, |at| at == task).pop();
-            if let (Some(child), Some(parked)) = (child, self.parked().as_mut()) {
-                parked.insert(id, Parked { child, question: Question::Before(question) });
+            let (stop, log) = (CancellationToken::new(), self.log.as_ref());
+            let has_failed = |at: &usize| log.is_some_and(|log| log.journal.has_failed(&log.errand(&call, *at)));
+            if delegation.fail_fast
+                && (0..delegation.orders.len()).filter(|at| !tasks.contains_key(at)).any(|at| has_failed(&at))
+            {
+                stop.cancel();
+            }
+            for child in self.children(crew, &call, delegation, |at| tasks.contains_key(&at), stop) {
+                let waits = tasks.remove(&child.of.1);
+                if let (Some((id, question)), Some(parked)) = (waits, self.parked().as_mut()) {
+                    parked.insert(id, Parked { child, question: Question::Before(question) });
+                }
             }
         }
     }

@@ -17,7 +17,7 @@ pub(super) use past::{CallPast, DelegatedPast, ErrandPast, Parking, Passed, RunP
 pub use past::{Past, PastError};
 pub use record::{BoardTask, CallId, Delegated, EffectMemory, Ended, ErrandId, Lost, Mark, Record, Recorder};
 
-use crate::chat::Chat;
+use crate::chat::{Chat, WeakChat};
 
 /// Where the runs of a session are written down, and what is known of those that were interrupted.
 pub struct Journal {
@@ -25,8 +25,8 @@ pub struct Journal {
     /// The number of the next run.
     next: AtomicU64,
     past: Mutex<Past>,
-    /// The newest run that a person started, and its conversation.
-    main: Mutex<Option<(u64, Chat)>>,
+    /// The newest run that a person started in each conversation that may go on.
+    mains: Mutex<Vec<(u64, WeakChat)>>,
 }
 
 impl Journal {
@@ -38,8 +38,8 @@ impl Journal {
     /// One of a session that goes on, whose conversation is `chat`: see [`Past::chat`].
     pub fn resumed(recorder: Arc<dyn Recorder>, past: Past, chat: Option<&Chat>) -> Self {
         let next = past.runs.keys().next_back().map_or(1, |last| last.saturating_add(1));
-        let main = past.main_run().zip(chat.cloned());
-        Self { recorder, next: next.into(), past: Mutex::new(past), main: Mutex::new(main) }
+        let main = past.main_run().zip(chat.map(Chat::downgrade));
+        Self { recorder, next: next.into(), past: Mutex::new(past), mains: Mutex::new(main.into_iter().collect()) }
     }
 
     /// Where it is written down.
@@ -59,16 +59,29 @@ impl Journal {
         self.past().errands.remove(id)
     }
 
+    /// Whether a task that was delegated has returned as failed, of which nobody has asked yet.
+    pub(super) fn has_failed(&self, id: &ErrandId) -> bool {
+        let past = self.past();
+        past.errands.get(id).and_then(|errand| errand.returned.as_ref()).is_some_and(|(entry, _)| entry.has_failed())
+    }
+
     /// What is known of a run, once.
     pub(super) fn run(&self, run: u64) -> Option<Box<RunPast>> {
         self.past().runs.remove(&run).map(Box::new)
     }
 
-    /// The number of a run that a person starts in this conversation, and of the one before it there.
+    /// The number of a run that a person starts in this conversation, and of the one before it there. From now on nobody
+    /// goes on with one that was interrupted.
     fn begin_main(&self, chat: &Chat) -> (u64, Option<u64>) {
-        let mut main = self.main.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut mains = self.mains.lock().unwrap_or_else(PoisonError::into_inner);
         let run = self.next.fetch_add(1, Ordering::Relaxed);
-        let before = main.replace((run, chat.clone())).filter(|(_, there)| there.is(chat)).map(|(run, _)| run);
+        mains.retain(|(_, there)| !there.is_gone());
+        let before = mains.iter().position(|(_, there)| there.is(chat)).map(|at| mains.swap_remove(at).0);
+        mains.push((run, chat.downgrade()));
+        let was_resumed = self.past().main_run();
+        if before.is_some() && before == was_resumed {
+            drop(self.unfinished());
+        }
         (run, before)
     }
 

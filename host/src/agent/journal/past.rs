@@ -99,6 +99,8 @@ pub(in crate::agent) struct Passed {
     pub middleware: String,
     pub state: Vec<u8>,
     pub attempt: u32,
+    /// Of the run when this attempt began.
+    pub usage: Usage,
 }
 
 #[derive(Debug)]
@@ -154,6 +156,17 @@ impl Past {
         self.main().is_some_and(|run| run.ended.is_none())
     }
 
+    /// The agents that worked for others when it was interrupted, each as often as it did.
+    pub fn at_work(&self) -> impl Iterator<Item = &Arc<str>> {
+        let main = self.main.filter(|_| self.is_unfinished());
+        let runs = main.into_iter().flat_map(|main| self.runs.range(main + 1..)).map(|(_, run)| run);
+        let is_due = |run: &&RunPast| {
+            let errand = run.errand.as_ref().and_then(|errand| self.errands.get(errand));
+            run.ended.is_none() && errand.is_some_and(|errand| errand.returned.is_none())
+        };
+        runs.filter(is_due).map(|run| &run.agent)
+    }
+
     /// Whether the newest run that a person started has ended without an answer.
     pub fn has_failed(&self) -> bool {
         matches!(self.ended(), Some(Ended::Failed { .. }))
@@ -206,9 +219,10 @@ impl Past {
 
     fn add(&mut self, run: u64, record: Record) -> Result<(), String> {
         match record {
-            Record::Began { agent, instance, errand, continues, input, .. } => {
+            Record::Began { agent, instance, errand, continues, input, changes: newer, .. } => {
                 let before = continues.map(|before| self.run(before).map(|run| std::mem::take(&mut run.changes)));
-                let changes = before.transpose()?.unwrap_or_default();
+                let mut changes = before.transpose()?.unwrap_or_default();
+                changes.extend(newer);
                 let input = errand.is_none().then_some(input);
                 let there = RunPast::new(agent, instance, errand.clone(), changes, input);
                 // Not in their order: runs that begin side by side have their numbers before they are written down.
@@ -377,14 +391,14 @@ impl RunPast {
             Record::Sent { message } => self.inbox.push(message),
             Record::Passed { middleware, state, input, level } => {
                 self.passed.truncate(level);
-                self.passed.push_back(Passed { middleware, state, attempt: 0 });
+                self.passed.push_back(Passed { middleware, state, attempt: 0, usage: self.usage });
                 self.input = input.or(self.input.take());
             }
             Record::Retried { level, attempt, state, input, changes } => {
                 self.change(changes)?;
                 self.passed.truncate(level + 1);
                 let passed = self.passed.get_mut(level).ok_or("a middleware repeats that was never passed")?;
-                (passed.attempt, passed.state) = (attempt, state);
+                (passed.attempt, passed.state, passed.usage) = (attempt, state, self.usage);
                 (self.input, self.at) = (Some(input), Where::Turn);
             }
             Record::WentOn { input, changes } => {
@@ -394,8 +408,10 @@ impl RunPast {
                 (self.input, self.at) = (Some(input), Where::Turn);
             }
             Record::Delegated { call, tasks } => {
-                let arguments = self.arguments(&call).ok_or("tasks are delegated by a call that is not there")?;
-                self.delegated.insert(call, DelegatedPast { arguments, tasks });
+                // Of a run that was cancelled, another one may have its conversation by now: nobody goes on with it.
+                if let Some(arguments) = self.arguments(&call) {
+                    self.delegated.insert(call, DelegatedPast { arguments, tasks });
+                }
             }
             Record::Parked { call, task, delegation, question } => {
                 self.parked.insert(delegation, Parking { call, task, question, answered_by: None });
@@ -482,7 +498,17 @@ mod tests {
     fn began(errand: Option<ErrandId>) -> Record {
         let (agent, instance): (Arc<str>, Arc<str>) = ("ada".into(), "ada".into());
         let (model, prompt) = (String::new(), "".into());
-        Record::Began { agent, instance, model, depth: 0, errand, continues: None, input: vec![], prompt }
+        Record::Began {
+            agent,
+            instance,
+            model,
+            depth: 0,
+            errand,
+            continues: None,
+            input: vec![],
+            prompt,
+            changes: vec![],
+        }
     }
 
     #[test]
@@ -493,5 +519,16 @@ mod tests {
         assert_eq!((past.runs.len(), past.errands[&errand(0).unwrap()].runs.as_slice()), (3, &[2][..]));
         let twice = Past::of(records.into_iter().chain([(3, began(errand(2)))])).unwrap_err();
         assert_eq!(twice.to_string(), "record 3 of run 3 cannot be: another run has its number");
+    }
+
+    #[test]
+    fn what_a_cancelled_run_still_does_is_no_matter_for_the_one_that_goes_on() {
+        let mut next = began(None);
+        if let Record::Began { continues, .. } = &mut next {
+            *continues = Some(1);
+        }
+        let late = Record::Delegated { call: "c".into(), tasks: vec![] };
+        let past = Past::of([(1, began(None)), (2, next), (1, late)]).unwrap();
+        assert_eq!((past.main_run(), past.is_unfinished()), (Some(2), true));
     }
 }

@@ -59,6 +59,9 @@ pub enum Record {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         input: Vec<Message>,
         prompt: Arc<str>,
+        /// What has changed in its conversation since an earlier run there, or all that makes it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        changes: Vec<Change>,
     },
     /// The model is about to be asked, in turn `iteration`, counted from 0. The effects have looked.
     Turn {
@@ -370,6 +373,7 @@ mod tests {
                 continues: Some(3),
                 input: vec![message()],
                 prompt: "p".into(),
+                changes: changes(),
             },
             Record::Turn { iteration: 1, changes: changes(), effects: vec![memory], elapsed: limits::TOOL_TIME },
             Record::Asked { effect: 1, completion: completion(), cost },

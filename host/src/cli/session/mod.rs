@@ -85,13 +85,23 @@ const BEGIN: &str = "`shelly-host run` begins one";
 /// The full name of a session that a person names; `last` is the newest.
 pub fn named(store: &Store, given: &str) -> Result<String, Report> {
     if given == "last" {
-        let newest = store.list(1).map_err(|error| error.report())?.into_iter().next();
-        let none = || Report::new(ErrorKind::Usage, "there is no session").hint(BEGIN);
+        let some = store.list(limits::NAMES_SHOWN).map_err(|error| error.report())?;
+        let newest = some.into_iter().find(|session| session.content.is_ok());
+        let none = || {
+            let place = format!("none that can be read is in {}", store.folder().display());
+            Report::new(ErrorKind::Usage, "there is no session").cause(place).hint(BEGIN)
+        };
         return newest.map(|newest| newest.id).ok_or_else(none);
     }
     store.resolve(given).map_err(|error| {
         let report = error.report();
-        let SessionError::NotFound { .. } = error else { return report };
+        let report = match error {
+            SessionError::NotFound { .. } => report.cause(format!("{} was looked in", store.folder().display())),
+            SessionError::BadName { .. } => {
+                return report.hint("the session comes first, then the task: shelly-host session resume last \"…\"");
+            }
+            _ => return report,
+        };
         let known = store.list(limits::NAMES_SHOWN).unwrap_or_default();
         let known: Vec<_> = known.iter().map(|session| &*session.id).collect();
         match config::nearest(given, &known) {

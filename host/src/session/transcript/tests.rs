@@ -22,6 +22,15 @@ fn began(instance: &str, more: Value) -> Value {
     record
 }
 
+#[test]
+fn runs_that_begin_side_by_side_are_all_there() {
+    let below = |task: usize| json!({"errand": {"run": 1, "call": "c", "task": task}});
+    let records = [(1, began("ada", json!({}))), (3, began("eve-2", below(1))), (2, began("eve-1", below(0)))];
+    let mut transcript = Transcript::default();
+    lines(&records).into_iter().for_each(|line| transcript.add(line));
+    assert_eq!(transcript.runs().count(), 3);
+}
+
 fn turn(changes: Vec<Change>) -> Value {
     json!({"kind": "turn", "iteration": 0, "changes": changes, "elapsed": 0})
 }

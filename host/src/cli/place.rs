@@ -1,0 +1,175 @@
+//! Where a run is written down, and what of it is left to be done.
+
+use std::path::Path;
+
+use super::session::named;
+use crate::{
+    agent::{
+        Answer, Ending, RunError,
+        journal::{Ended, Past},
+    },
+    app::{Prepared, Recording, Session, sessions},
+    capability::Account,
+    chat::{Chat, Message, Usage},
+    config::Config,
+    error::{ErrorKind, Report},
+    event::RunCx,
+    model::Ledger,
+    session::{Header, SessionError, Store, What},
+};
+
+/// Where a run is written down.
+pub enum Place {
+    Nowhere,
+    /// In a new session, which may follow another one.
+    New {
+        after: Option<String>,
+    },
+    /// In the session of this name, which is made if it is not there.
+    Named(String),
+    There {
+        id: String,
+        up_to_damage: bool,
+    },
+}
+
+/// A session in which nothing is left to be done, and what was answered there last.
+pub struct Over {
+    pub header: Header,
+    pub agents: Ledger,
+    pub answer: Answer,
+}
+
+impl Place {
+    /// The session as the app is told of it, and the agent that was at work there.
+    pub fn recording(&self, config: &Config, task: Option<&str>) -> Result<(Recording, Option<String>), Report> {
+        let store = sessions(&config.root);
+        let title = task.unwrap_or_default().to_owned();
+        let new = |id, follows| Ok((Recording::New { id, title, follows }, None));
+        let (id, up_to_damage) = match self {
+            Self::Nowhere => return Ok((Recording::Off, None)),
+            Self::New { after: None } if !config.sessions.record => return Ok((Recording::Off, None)),
+            Self::New { after } => return new(None, after.as_deref().map(|id| named(&store, id)).transpose()?),
+            Self::Named(name) if name == "last" => {
+                return Err(Report::new(ErrorKind::Usage, "`last` is no name for a session: it means the newest")
+                    .hint("choose another name, or go on with the newest: `shelly-host session resume last`"));
+            }
+            Self::Named(name) => match store.resolve(name) {
+                Ok(id) if id == *name => (id, false),
+                Err(SessionError::NotFound { .. }) => return new(Some(name.clone()), None),
+                Ok(id) => {
+                    return Err(Report::new(
+                        ErrorKind::Usage,
+                        format!("`{name}` is the beginning of the session `{id}`"),
+                    )
+                    .hint("write all of its name to go on with it, or choose another one"));
+                }
+                Err(error) => return Err(error.report()),
+            },
+            Self::There { id, up_to_damage } => (named(&store, id)?, *up_to_damage),
+        };
+        let agent = store.read(&id).map_err(|error| error.report())?.header().agent.clone();
+        Ok((Recording::Existing { id, up_to_damage }, Some(agent)))
+    }
+
+    /// The session, if it is one in which nothing is left to be done: whoever asks for no more than that need not change
+    /// it. What cannot be read is told of where it is opened.
+    pub fn over(&self, config: &Config) -> Result<Option<Over>, Report> {
+        let Self::There { id, .. } = self else { return Ok(None) };
+        let store = sessions(&config.root);
+        let id = named(&store, id)?;
+        let Ok((header, past)) = read(&store, &id) else { return Ok(None) };
+        let message = match past.ended() {
+            Some(Ended::Failed { .. }) => return Ok(None),
+            Some(
+                Ended::Answered { message } | Ended::Completed { message, .. } | Ended::HandedOver { message, .. },
+            ) => message.clone(),
+            None if past.is_unfinished() => return Ok(None),
+            None => {
+                return Err(Report::new(ErrorKind::Usage, format!("in the session `{id}` nothing has begun"))
+                    .hint(format!("give it its task: shelly-host session resume {id} \"…\"")));
+            }
+        };
+        let (usage, account) = (Usage::default(), Account::default());
+        let answer = Answer { message, ending: Ending::Answered, iterations: 0, usage, account };
+        Ok(Some(Over { header, agents: past.ledger().clone(), answer }))
+    }
+}
+
+fn read(store: &Store, id: &str) -> Result<(Header, Past), String> {
+    let journal = store.read(id).map_err(|error| error.to_string())?;
+    let header = journal.header().clone();
+    let mut records = Vec::new();
+    for line in journal {
+        let line = line.map_err(|error| error.to_string())?;
+        if let What::Record(record) = line.what {
+            records.push((line.run, record));
+        }
+    }
+    Ok((header, Past::of(records).map_err(|error| error.to_string())?))
+}
+
+/// The arguments with which a session is gone on with that was run with these.
+pub fn resume_arguments(id: &str, config: Option<&Path>, plugins: &[impl AsRef<Path>]) -> String {
+    let config = config.into_iter().map(|path| ("--config", path));
+    let plugins = plugins.iter().map(|path| ("--plugins", path.as_ref()));
+    let flags = config.chain(plugins).map(|(flag, path)| format!(" {flag} {}", quoted(&path.to_string_lossy())));
+    format!("{id}{}", flags.collect::<String>())
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "_./:=@%+,-".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+/// What is left to do.
+pub enum Work {
+    /// A run was interrupted. It may be told something more.
+    Finish(Vec<Message>),
+    /// A run begins with this; with nothing it goes on with the conversation.
+    Begin(Vec<Message>),
+}
+
+impl Work {
+    pub fn of(session: Option<&Session>, task: Option<String>) -> Self {
+        let task = task.map(Message::user);
+        let Some(session) = session else { return Self::Begin(task.into_iter().collect()) };
+        if session.is_unfinished {
+            return Self::Finish(task.into_iter().collect());
+        }
+        let recalled = session.summary.as_deref().filter(|summary| !summary.is_empty());
+        let recalled = recalled.map(|summary| {
+            let text = format!("<earlier_session>\n{}\n</earlier_session>", summary.replace("</", "<\\/"));
+            Message::note("session", text)
+        });
+        Self::Begin(recalled.into_iter().chain(task).collect())
+    }
+
+    pub async fn run(self, prepared: &Prepared, cx: &RunCx, chat: &Chat) -> Result<Answer, RunError> {
+        let input = match self {
+            Self::Begin(input) => input,
+            Self::Finish(more) => match prepared.agent.resume(cx, chat, more.clone()).await {
+                Some(outcome) => return outcome,
+                None => more,
+            },
+        };
+        prepared.agent.run(cx, chat, input).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_can_be_typed() {
+        let plugins = ["a b", "it's", "target/plugins"];
+        let said = resume_arguments("s", Some(Path::new("examples/x.yaml")), &plugins);
+        assert_eq!(said, r"s --config examples/x.yaml --plugins 'a b' --plugins 'it'\''s' --plugins target/plugins");
+        assert_eq!(resume_arguments("s", None, &[] as &[&str]), "s");
+    }
+}

@@ -1,0 +1,446 @@
+//! What is easily forgotten: a second crash soon after the first, agents that ask twice, tasks that fail together, several
+//! conversations, and what an effect has made of the system prompt.
+
+use std::{
+    fs,
+    future::Future,
+    pin::Pin,
+    sync::{Arc, Mutex},
+};
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use shelly_host::{
+    agent::{
+        Action, AfterDecision, Agent, BeforeDecision, Crew, Edit, Effect, Entry, Interaction, Middleware, Moment,
+        Outcome, Phase, Registry, Step,
+        journal::{Lost, Mark, Past, Record, Recorder},
+    },
+    capability::{Power, Powers},
+    chat::{Chat, Message, Replacement, Role, Snapshot, ToolSpec},
+    error::Fault,
+    event::{Event, EventSink, RunCx},
+    session::{Disk, New, Opening, Options, Store},
+    state::{TaskBoard, task_tools},
+};
+
+use super::{
+    Memory, memory,
+    world::{Outside, World},
+};
+use crate::{
+    script::{Asked, Mind, Reply, act, said, text, tool},
+    support::Place,
+};
+
+struct Small {
+    crew: Arc<Crew>,
+    lead: Agent,
+    board: TaskBoard,
+}
+
+fn small(recorder: Arc<dyn Recorder>, past: Option<(Past, &Chat)>) -> Small {
+    let board = TaskBoard::new();
+    if let Some((past, _)) = &past {
+        board.restore(past.tasks().iter().cloned()).unwrap();
+    }
+    let agent = |name: &str| {
+        let mut agent = Agent::new(name, "", Arc::new(Mind::new(think)));
+        agent.tools.extend(task_tools(&board));
+        agent.options.interaction = Interaction::Interactive;
+        agent
+    };
+    let registry = Registry::new();
+    for name in ["asker", "fails"] {
+        let agent = agent(name);
+        registry.register(Entry::new(name, "helps"), move || agent.clone());
+    }
+    let crew = Crew::new(registry).with_board(board.clone());
+    let crew = Arc::new(match past {
+        None => crew.with_recorder(recorder),
+        Some((past, chat)) => crew.resuming(recorder, past, chat),
+    });
+    Small { lead: agent("lead").with_crew(Arc::clone(&crew), 2), crew, board }
+}
+
+fn answer(id: &str, answer: &str) -> Reply {
+    act("answer_delegation_questions", json!({"answers": [{"delegation_id": id, "answer": answer}]}))
+}
+
+fn order(agent: &str) -> Value {
+    json!({"agent": agent, "task": "help", "context": "know this"})
+}
+
+fn think(asked: &Asked<'_>) -> Reply {
+    let name = asked.agent.split('-').next().unwrap_or_default();
+    match (name, asked.turn) {
+        ("lead", 0) => act("shared_tasks_create", json!({"title": "first", "description": "do"})),
+        ("lead", 1) => {
+            let mut asks = order("asker");
+            asks["task_id"] = "task-1".into();
+            act("delegate", json!({"tasks": [asks]}))
+        }
+        ("lead", 2) => answer("d-1", "one"),
+        ("lead", 3) => answer("d-2", "two"),
+        ("lead", 4) => act("delegate", json!({"tasks": [order("fails"), order("fails")], "fail_fast": true})),
+        ("lead", 5) => answer("d-3", "fail"),
+        ("lead", 6) => answer("d-4", "too late"),
+        ("lead", _) => text("All is done."),
+        ("asker", turn @ (0 | 1)) => act("request_input", json!({"question": format!("Question {turn}?")})),
+        ("asker", _) => text("asker is done"),
+        ("fails", 0) => act("request_input", json!({"question": "May I fail?"})),
+        _ => act("task_complete", json!({"status": "failed", "summary": "it cannot be done"})),
+    }
+}
+
+impl Small {
+    fn state(&self, chat: &Chat) -> String {
+        let mut state = String::new();
+        for entry in chat.snapshot().iter().filter(|entry| entry.message.role != Role::System) {
+            let line = format!("{:?} {}\n", entry.message.role, said(&entry.message));
+            // A task that was made is not made again, but who made it may not be told.
+            if !line.starts_with("Tool #call_1 ") {
+                state.push_str(&line);
+            }
+        }
+        for task in self.board.list(&Default::default()) {
+            state.push_str(&format!("{} {} {:?}\n", task.id, task.status.as_str(), task.assignee));
+        }
+        state + &serde_json::to_string(&self.crew.ledger()).unwrap()
+    }
+}
+
+/// Goes on from these records to the end: what it came to, and all records.
+async fn go_on(records: &[(u64, Record)], at: &str) -> (String, Vec<(u64, Record)>) {
+    let past = Past::of(records.iter().cloned()).unwrap_or_else(|error| panic!("{error}: {at}"));
+    let (chat, memory) = (past.chat().unwrap(), memory());
+    for (run, record) in records {
+        memory.write(*run, record);
+    }
+    let is_over = past.ended().is_some();
+    let again = small(memory.clone(), Some((past, &chat)));
+    if !is_over {
+        let cx = RunCx::new("lead");
+        let outcome = match again.lead.resume(&cx, &chat, Vec::new()).await {
+            Some(outcome) => outcome,
+            None => again.lead.run(&cx, &chat, vec![Message::user("Do it.")]).await,
+        };
+        outcome.unwrap_or_else(|error| panic!("{}: {at}", error.in_full()));
+    }
+    (again.state(&chat), memory.records())
+}
+
+fn begun(records: &[(u64, Record)]) -> usize {
+    records.iter().filter(|(_, record)| matches!(record, Record::Began { .. })).count()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_crash_soon_after_the_first_changes_nothing() {
+    let (recorder, chat) = (memory(), Chat::recorded());
+    let whole = small(recorder.clone(), None);
+    whole.lead.run(&RunCx::new("lead"), &chat, vec![Message::user("Do it.")]).await.unwrap();
+    let (records, end) = (recorder.records(), whole.state(&chat));
+    assert!(end.contains("d-4") && end.contains("stopped: another task"), "{end}");
+    assert_eq!(begun(&records), 4);
+    for first in 0..=records.len() {
+        let at = format!("after record {first} ({:?})", records.get(first.wrapping_sub(1)));
+        let (seen, after) = go_on(&records[..first], &at).await;
+        assert!(seen == end, "{seen}\n{at}\nnot\n{end}");
+        assert_eq!(begun(&after), 4, "{at}");
+        for second in first + 1..=after.len().min(first + 6) {
+            let at = format!("{at}, then {second} ({:?})", after[second - 1]);
+            let (seen, after) = go_on(&after[..second], &at).await;
+            assert!(seen == end, "{seen}\n{at}\nnot\n{end}");
+            assert_eq!(begun(&after), 4, "{at}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_is_sent_while_a_run_begins_can_be_read_later() {
+    let recorder = memory();
+    let registry = Registry::new();
+    registry.register(Entry::new("other", "helps"), || Agent::new("other", "", Arc::new(Mind::new(|_| text("so")))));
+    let crew = Arc::new(Crew::new(registry).with_recorder(recorder.clone()));
+    // Its tool clashes with the host's, which is told of before anything else of the run.
+    let lead = Agent::new("lead", "", Arc::new(Mind::new(|_| text("done"))))
+        .with_tool(tool("delegate", |_| async { Ok(String::new()) }))
+        .with_crew(Arc::clone(&crew), 1);
+    let (events, _stream) = EventSink::channel();
+    let sent = Arc::new(Mutex::new(0));
+    events.tap({
+        let (crew, sent) = (Arc::clone(&crew), Arc::clone(&sent));
+        Arc::new(move |event| {
+            if matches!(event, Event::Warning { .. }) {
+                crew.send("lead", Message::user("By the way.")).unwrap();
+                *sent.lock().unwrap() += 1;
+            }
+        })
+    });
+    let chat = Chat::recorded();
+    lead.run(&RunCx::new("lead").with_events(events), &chat, vec![Message::user("Do it.")]).await.unwrap();
+    assert!(*sent.lock().unwrap() > 0);
+    let records = recorder.records();
+    let past = Past::of(records.iter().cloned()).unwrap();
+    let has_it = |chat: &Chat| chat.snapshot().iter().any(|entry| said(&entry.message).contains("By the way."));
+    assert!(has_it(&chat) && has_it(&past.chat().unwrap()));
+    let is_sent = |(_, record): &(u64, Record)| matches!(record, Record::Sent { .. });
+    assert_eq!(records.iter().filter(|record| is_sent(record)).count(), *sent.lock().unwrap());
+}
+
+/// Says who the agent is, once.
+struct Renames(Powers);
+
+#[async_trait]
+impl Effect for Renames {
+    fn name(&self) -> &str {
+        "renames"
+    }
+
+    fn phases(&self) -> &[Phase] {
+        &[Phase::BeforeModel]
+    }
+
+    fn powers(&self) -> &Powers {
+        &self.0
+    }
+
+    async fn eval(
+        &self,
+        _: &RunCx,
+        _: &Moment,
+        chat: &Snapshot,
+        _: &Arc<[Arc<ToolSpec>]>,
+        state: Vec<u8>,
+    ) -> Result<Step, Fault> {
+        let first = chat.iter().next().unwrap().id;
+        let messages = vec![Message::text(Role::System, "renames", "You are somebody else.")];
+        let edits =
+            if state.is_empty() { vec![Edit::Replace(Replacement { first, last: first, messages })] } else { vec![] };
+        Ok(Step { state: vec![1], action: Action::Edits(edits), wake: None })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_effect_made_of_the_system_prompt_stays() {
+    let make = |crew: Crew| {
+        let powers = [Power::Rewrite, Power::SeeMessages, Power::SeeArguments, Power::SeeResults, Power::SystemPrompt];
+        let mind = Arc::new(Mind::steps([act("look", json!({})), act("look", json!({})), text("done")]));
+        let agent = Agent::new("lead", "You are lead.", mind.clone())
+            .with_tool(tool("look", |_| async { Ok("seen".into()) }))
+            .with_effect(Renames(powers.into_iter().collect()))
+            .with_crew(Arc::new(crew), 0);
+        (agent, mind)
+    };
+    let (recorder, chat) = (memory(), Chat::recorded());
+    let (lead, mind) = make(Crew::default().with_recorder(recorder.clone()));
+    lead.run(&RunCx::new("lead"), &chat, vec![Message::user("Do it.")]).await.unwrap();
+    let prompts = mind.prompts();
+    assert_eq!(prompts.len(), 1);
+    let records = recorder.records();
+    for cut in 1..records.len() {
+        let past = Past::of(records[..cut].iter().cloned()).unwrap();
+        let chat = past.chat().unwrap();
+        let (lead, mind) = make(Crew::default().resuming(memory(), past, &chat));
+        lead.resume(&RunCx::new("lead"), &chat, vec![]).await.unwrap().unwrap();
+        let seen = mind.prompts();
+        assert!(seen.is_empty() || seen == prompts, "after {cut} ({:?}): {seen:?}", records[cut - 1]);
+        assert_eq!(chat.snapshot().system_prompt(), Some(prompts[0].clone()), "after {cut}");
+    }
+}
+
+fn texts(chat: &Chat) -> Vec<String> {
+    let spoken = |role| role != Role::System;
+    chat.snapshot().iter().filter(|entry| spoken(entry.message.role)).map(|entry| said(&entry.message)).collect()
+}
+
+fn talker(recorder: &Arc<Memory>) -> Agent {
+    let crew = Arc::new(Crew::default().with_recorder(recorder.clone()));
+    Agent::new("lead", "", Arc::new(Mind::new(|asked| text(&format!("heard {}", asked.heard))))).with_crew(crew, 0)
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_of_a_conversation_is_written_down_wherever_it_comes_from() {
+    // One that nobody recorded, one between whose runs another conversation came, and one with an edit.
+    let (one, other) = (Chat::new(), Chat::recorded());
+    let recorder = memory();
+    let lead = talker(&recorder);
+    for (chat, says) in [(&one, "a"), (&other, "b"), (&one, "c"), (&other, "d")] {
+        lead.run(&RunCx::new("lead"), chat, vec![Message::user(says)]).await.unwrap();
+        let past = Past::of(recorder.records()).unwrap();
+        assert_eq!(texts(&past.chat().unwrap()), texts(chat), "{says}");
+        let second = chat.snapshot().iter().nth(1).unwrap().id;
+        let messages = vec![Message::user(format!("instead of {says}"))];
+        chat.replace(Replacement { first: second, last: second, messages }).unwrap();
+    }
+    assert_eq!(texts(&other).len(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_stood_in_a_conversation_when_a_run_began_is_there_from_the_first_record() {
+    let recorder = memory();
+    let (lead, chat) = (talker(&recorder), Chat::recorded());
+    lead.run(&RunCx::new("lead"), &chat, vec![Message::user("a")]).await.unwrap();
+    chat.append(Message::user("between")).unwrap();
+    let before = texts(&chat);
+    lead.run(&RunCx::new("lead"), &chat, vec![Message::user("b")]).await.unwrap();
+    let records = recorder.records();
+    let second = records.iter().rposition(|(_, record)| matches!(record, Record::Began { .. })).unwrap();
+    let past = Past::of(records[..=second].iter().cloned()).unwrap();
+    assert_eq!(texts(&past.chat().unwrap()), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_was_interrupted_says_so_also_where_its_tool_is_gone() {
+    let steps = || Mind::steps([act("send", json!({})), text("done")]);
+    let (recorder, chat) = (memory(), Chat::recorded());
+    let lead = Agent::new("lead", "", Arc::new(steps()))
+        .with_tool(tool("send", |_| async { Ok("sent".into()) }))
+        .with_crew(Arc::new(Crew::default().with_recorder(recorder.clone())), 0);
+    lead.run(&RunCx::new("lead"), &chat, vec![Message::user("Do it.")]).await.unwrap();
+    let records = recorder.records();
+    let began = records.iter().position(|(_, record)| matches!(record, Record::CallBegan { .. })).unwrap();
+    let past = Past::of(records[..=began].iter().cloned()).unwrap();
+    let chat = past.chat().unwrap();
+    let crew = Arc::new(Crew::default().resuming(memory(), past, &chat));
+    let lead = Agent::new("lead", "", Arc::new(steps())).with_crew(crew, 0);
+    lead.resume(&RunCx::new("lead"), &chat, vec![]).await.unwrap().unwrap();
+    let said = texts(&chat).join("\n");
+    assert!(said.contains("The host was interrupted during this call"), "{said}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_begins_anew_does_not_go_on_too() {
+    let (recorder, chat) = (memory(), Chat::recorded());
+    talker(&recorder).run(&RunCx::new("lead"), &chat, vec![Message::user("a")]).await.unwrap();
+    let records = recorder.records();
+    let past = Past::of(records[..2].iter().cloned()).unwrap();
+    let (chat, again) = (past.chat().unwrap(), memory());
+    let crew = Arc::new(Crew::default().resuming(again.clone(), past, &chat));
+    let lead = Agent::new("lead", "", Arc::new(Mind::new(|_| text("so")))).with_crew(crew, 0);
+    lead.run(&RunCx::new("lead"), &chat, vec![Message::user("b")]).await.unwrap();
+    assert!(lead.resume(&RunCx::new("lead"), &chat, vec![]).await.is_none());
+}
+
+/// Tells when so many records were written.
+#[derive(Debug)]
+struct Telling {
+    memory: Arc<Memory>,
+    written: tokio::sync::watch::Sender<usize>,
+}
+
+impl Recorder for Telling {
+    fn write(&self, run: u64, record: &Record) -> Mark {
+        self.written.send_modify(|written| *written += 1);
+        self.memory.write(run, record)
+    }
+
+    fn kept(&self, mark: Mark) -> Pin<Box<dyn Future<Output = Result<(), Lost>> + Send + '_>> {
+        self.memory.kept(mark)
+    }
+
+    fn lost(&self) -> Option<Lost> {
+        None
+    }
+}
+
+#[test]
+fn a_run_that_is_dropped_leaves_what_another_one_goes_on_with() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build().unwrap();
+    for drop_at in (1..160).step_by(3) {
+        runtime.block_on(async {
+            let recorder = Arc::new(Telling { memory: memory(), written: Default::default() });
+            let mut written = recorder.written.subscribe();
+            let (world, chat) = (World::new(recorder.clone(), None, Outside::default()), Chat::recorded());
+            tokio::select! {
+                biased;
+                _ = written.wait_for(|written| *written >= drop_at) => {}
+                _ = world.run(&chat) => {}
+            }
+            let cx = RunCx::new("lead");
+            // Whatever comes of it: what was claimed by those that are gone may have failed.
+            let outcome = world.lead.run(&cx, &chat, vec![Message::user("Do it all.")]).await;
+            let records = recorder.memory.records();
+            for cut in 0..=records.len() {
+                let at =
+                    || format!("dropped at {drop_at}, after record {cut} ({:?})", records.get(cut.wrapping_sub(1)));
+                let past = Past::of(records[..cut].iter().cloned()).unwrap_or_else(|error| panic!("{error}: {}", at()));
+                let restored = past.chat().unwrap_or_else(|error| panic!("{error}: {}", at()));
+                if cut == records.len() && outcome.is_ok() {
+                    assert_eq!(texts(&restored), texts(&chat), "{}", at());
+                }
+            }
+        });
+    }
+}
+
+/// Accepts the second attempt, and tells what it was told of the use of tokens.
+struct Tells(Arc<Mutex<Vec<u64>>>);
+
+#[async_trait]
+impl Middleware for Tells {
+    fn name(&self) -> &str {
+        "tells"
+    }
+
+    async fn before(&self, _: &RunCx, _: &[Message]) -> Result<BeforeDecision, Fault> {
+        Ok(BeforeDecision::Proceed { input: None, state: vec![] })
+    }
+
+    async fn after(&self, _: &RunCx, outcome: &Outcome, state: Vec<u8>) -> Result<AfterDecision, Fault> {
+        self.0.lock().unwrap().push(outcome.usage.total());
+        match outcome.attempt {
+            0 => Ok(AfterDecision::Retry { feedback: None, delay: Default::default(), state }),
+            _ => Ok(AfterDecision::Accept),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn middleware_is_told_of_all_that_an_attempt_has_used() {
+    let make = |crew: Crew, told: &Arc<Mutex<Vec<u64>>>| {
+        let steps = [act("look", json!({})), act("look", json!({})), text("one"), act("look", json!({})), text("two")];
+        Agent::new("lead", "", Arc::new(Mind::steps(steps)))
+            .with_tool(tool("look", |_| async { Ok("seen".into()) }))
+            .with_middleware(Tells(Arc::clone(told)))
+            .with_crew(Arc::new(crew), 0)
+    };
+    let (recorder, chat, told) = (memory(), Chat::recorded(), Arc::default());
+    let lead = make(Crew::default().with_recorder(recorder.clone()), &told);
+    lead.run(&RunCx::new("lead"), &chat, vec![Message::user("Do it.")]).await.unwrap();
+    let whole = told.lock().unwrap().clone();
+    assert!(whole.len() == 2 && whole[0] > whole[1] && whole[1] > 0, "{whole:?}");
+    let records = recorder.records();
+    for cut in 1..records.len() {
+        let past = Past::of(records[..cut].iter().cloned()).unwrap();
+        let (chat, told) = (past.chat().unwrap(), Arc::default());
+        let lead = make(Crew::default().resuming(memory(), past, &chat), &told);
+        lead.resume(&RunCx::new("lead"), &chat, vec![]).await.unwrap().unwrap();
+        let told = told.lock().unwrap().clone();
+        assert!(whole.ends_with(&told) && !told.is_empty(), "{told:?} after {cut} ({:?})", records[cut - 1]);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn nothing_is_written_through_a_link() {
+    let place = Place::new();
+    let (folder, elsewhere) = (place.path().join("sessions"), place.path().join("elsewhere"));
+    fs::create_dir(&elsewhere).unwrap();
+    let store = Store::new(Arc::new(Disk), &folder, Options::default());
+    drop(store.create(New { id: Some("s".into()), ..New::default() }).unwrap());
+    let attachments = folder.join("s/attachments");
+    fs::remove_dir(&attachments).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &attachments).unwrap();
+    if let Ok(opened) = store.open("s", Opening::default()) {
+        opened.session.write(1, &Record::Sent { message: Message::user("x".repeat(1 << 20)) });
+        drop(opened);
+    }
+    assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
+    // One that is missing, since nothing was in it, is made.
+    fs::remove_file(&attachments).unwrap();
+    let opened = store.open("s", Opening::default()).unwrap();
+    opened.session.write(1, &Record::Sent { message: Message::user("x".repeat(1 << 20)) });
+    drop(opened);
+    assert_eq!(fs::read_dir(&attachments).unwrap().count(), 1);
+}
