@@ -54,6 +54,8 @@
 //! 10. Only a provider keeps its store while a model works. A store is used for one call and dropped.
 //! 11. A plugin never sees a credential.
 //! 12. Nothing that is declared is unwired.
+//! 13. Any beginning of what a session has written down is a state from which its runs go on. A call that cannot be
+//!     repeated begins only when all that came before it is on the disk.
 
 pub mod error;
 mod files;

@@ -388,6 +388,11 @@ pub const SESSION_FILES: usize = 2_500_000;
 pub const SESSION_LOCK_TRIES: u32 = 5;
 /// See [`SESSION_LOCK_TRIES`].
 pub const SESSION_LOCK_PAUSE: Duration = Duration::from_millis(10);
+/// Folders below one another in a session that is removed: a session has one, and what is foreign in it seldom more. Each
+/// takes a piece of the stack.
+pub const SESSION_FOLDERS_DEEP: u32 = 32;
+/// Names of sessions that could not be read, in the warning of a search; the rest is counted.
+pub const SESSIONS_LEFT_OUT_SHOWN: usize = 5;
 /// Age of a session that was not made to its end, as a crash leaves it, before it is removed.
 pub const SESSION_LEFTOVER_AGE: Duration = Duration::from_secs(3_600);
 

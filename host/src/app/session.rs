@@ -128,7 +128,7 @@ impl App {
                 let new = New { id, agent: name, model, title, follows, parts };
                 let journal = match store.create(new) {
                     // Another process has made it meanwhile.
-                    Err(SessionError::Exists { id }) => {
+                    Err(SessionError::Exists { id, .. }) => {
                         let existing = Recording::Existing { id, up_to_damage: false };
                         return self.record(existing, (agent, crew), made, shared);
                     }
@@ -156,7 +156,7 @@ impl App {
                 let unfit = |cause: String| {
                     Report::new(ErrorKind::Run, format!("the session `{}` cannot be gone on with", journal.id()))
                         .cause(cause)
-                        .hint("`shelly-host session fork ID --at STEP` makes one of what was before")
+                        .hint("`shelly-host session fork --at STEP` makes one of what was before")
                 };
                 let past = Past::of(records).map_err(|error| unfit(error.to_string()))?;
                 let chat = past.chat().map_err(|error| unfit(error.to_string()))?;

@@ -135,18 +135,25 @@ pub enum Work {
 }
 
 impl Work {
-    pub fn of(session: Option<&Session>, task: Option<String>) -> Self {
+    /// A session that was damaged can have nothing left to be done: that is told once all else was.
+    pub fn of(session: Option<&Session>, task: Option<String>) -> Result<Self, Report> {
         let task = task.map(Message::user);
-        let Some(session) = session else { return Self::Begin(task.into_iter().collect()) };
+        let Some(session) = session else { return Ok(Self::Begin(task.into_iter().collect())) };
         if session.is_unfinished {
-            return Self::Finish(task.into_iter().collect());
+            return Ok(Self::Finish(task.into_iter().collect()));
+        }
+        if task.is_none() && !session.has_failed {
+            let id = session.journal.id();
+            let what = format!("in what could be read of the session `{id}` nothing is left to be done");
+            let hint = format!("give it a task: shelly-host session resume {id} \"…\"");
+            return Err(Report::new(ErrorKind::Usage, what).hint(hint));
         }
         let recalled = session.summary.as_deref().filter(|summary| !summary.is_empty());
         let recalled = recalled.map(|summary| {
             let text = format!("<earlier_session>\n{}\n</earlier_session>", summary.replace("</", "<\\/"));
             Message::note("session", text)
         });
-        Self::Begin(recalled.into_iter().chain(task).collect())
+        Ok(Self::Begin(recalled.into_iter().chain(task).collect()))
     }
 
     pub async fn run(self, prepared: &Prepared, cx: &RunCx, chat: &Chat) -> Result<Answer, RunError> {

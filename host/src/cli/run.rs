@@ -222,12 +222,12 @@ impl Job {
             prepared = app.agent(agent, self.with.model.as_deref(), recording) => prepared?,
         };
         let session = prepared.session.take();
-        let work = Work::of(session.as_ref(), task);
 
         let (events, stream) = EventSink::channel();
         session.iter().for_each(|session| session.listen(&events));
         let mut progress = Progress::new(self.with.output, self.with.verbose);
         progress.notes(&prepared, session.as_ref());
+        let work = Work::of(session.as_ref(), task)?;
         let shown = tokio::spawn(ask::show(progress, stream, person));
         let cx = RunCx::new(Arc::clone(&prepared.agent.name)).with_run(run_id()).with_events(events);
         let chat = session.as_ref().map(|session| session.chat.clone()).unwrap_or_default();

@@ -1,4 +1,7 @@
-use std::{io, path::PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use super::format::VERSION;
 use crate::error::{ErrorKind, Report, without_number};
@@ -16,9 +19,9 @@ pub enum SessionError {
     /// A name that no session can have.
     #[error("`{given}` cannot be the name of a session")]
     BadName { given: String },
-    /// There is one of this name.
+    /// There is one of this name, which somebody may write to.
     #[error("there is a session `{id}`")]
-    Exists { id: String },
+    Exists { id: String, in_use: bool },
     /// Another process writes to it, or this one does.
     #[error("the session `{id}` is in use")]
     InUse { id: String },
@@ -61,24 +64,35 @@ impl SessionError {
             Self::BadName { .. } => report
                 .cause("a name has 1 to 64 of A-Z a-z 0-9 . _ - and begins with none of . and -")
                 .hint("choose another name"),
-            Self::Exists { .. } => report.hint("resume it, or choose another name"),
+            Self::Exists { in_use: true, .. } => report
+                .cause("it is in use: a process writes to it")
+                .hint("wait until it has ended, or choose another name"),
+            Self::Exists { in_use: false, .. } => report.hint("resume it, or choose another name"),
             Self::InUse { id } => report
                 .cause("a process writes to it")
                 .hint(format!("wait until it has ended, or go on with a copy: `shelly-host session fork {id}`")),
             Self::Newer { .. } => report.hint("update shelly-host; nothing was changed"),
-            Self::Damaged { reason, .. } => report.cause(reason).hint(
-                "`shelly-host session resume ID --up-to-damage` goes on from there; what follows is kept in a copy",
-            ),
+            Self::Damaged { path, line, reason, .. } => {
+                let session = path.parent().and_then(Path::file_name).unwrap_or_default().display();
+                report.cause(reason).hint(match line {
+                    // There is nothing before its header.
+                    1 => format!("it cannot be opened; `shelly-host session rm {session}` removes it"),
+                    _ => format!(
+                        "`shelly-host session resume {session} --up-to-damage` goes on from there; what follows is kept \
+                         in a copy"
+                    ),
+                })
+            }
             Self::NoLine { last, .. } => report.hint(format!("its lines are 1 to {last}")),
             Self::TooMany { .. } | Self::TooLarge { .. } => {
-                report.hint("remove some: `shelly-host session prune --dry-run` shows which")
+                report.hint("remove some: `shelly-host session prune --keep 20 --dry-run` shows which")
             }
             Self::NotOurs { reason, .. } => report.cause(reason).hint("remove what stands there, if it is not yours"),
             Self::Disk { error, .. } => {
                 let report = report.cause(without_number(&error.to_string()));
                 match error.kind() {
                     io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                        report.hint("free space: `shelly-host session prune --dry-run` shows what could go")
+                        report.hint("free space: `shelly-host session prune --keep 20 --dry-run` shows what could go")
                     }
                     _ => report.hint("check who may read and write there"),
                 }
@@ -88,7 +102,7 @@ impl SessionError {
 }
 
 /// Makes errors of the disk.
-pub(super) fn disk(doing: &'static str, path: &std::path::Path) -> impl FnOnce(io::Error) -> SessionError {
+pub(super) fn disk(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> SessionError {
     let path = path.to_owned();
     move |error| SessionError::Disk { doing, path, error }
 }

@@ -20,6 +20,8 @@ pub struct Summary {
     pub modified: SystemTime,
     /// Bytes of its journal, without attachments.
     pub journal_bytes: u64,
+    /// Bytes of all of it, as far as that can be told.
+    pub bytes: u64,
     /// Whether somebody writes to it.
     pub in_use: bool,
     /// What is in it, or why that cannot be told.
@@ -44,7 +46,7 @@ pub enum Status {
 pub struct Usage {
     /// How many there are.
     pub sessions: usize,
-    /// Their bytes, attachments included. What several sessions share is counted for each.
+    /// Their bytes, attachments included, as far as that can be told. What several sessions share is counted for each.
     pub bytes: u64,
 }
 
@@ -70,30 +72,32 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`SessionError`]: the disk says no.
+    /// [`SessionError`]: the folder cannot be read.
     pub fn usage(&self) -> Result<Usage, SessionError> {
         let mut usage = Usage::default();
         for id in self.names()? {
             usage.sessions += 1;
-            usage.bytes += self.bytes_of(&id)?;
+            usage.bytes += self.bytes_of(&id);
         }
         Ok(usage)
     }
 
-    /// All sessions, the newest first.
+    /// All sessions, the newest first, those that cannot be read among them.
     pub(super) fn newest(&self) -> Result<Vec<Found>, SessionError> {
         let mut all = Vec::new();
         for id in self.names()? {
             let path = self.folder.join(&id).join(JOURNAL);
-            match self.storage.entry(&path) {
-                Ok(entry) if entry.kind == Kind::File => {
-                    all.push(Found { id, modified: entry.modified, journal_bytes: entry.len });
-                }
+            let (modified, journal_bytes) = match self.storage.entry(&path) {
+                Ok(entry) if entry.kind == Kind::File => (entry.modified, entry.len),
+                Ok(entry) => (entry.modified, 0),
                 // Something else has a folder here, or it was removed in this moment.
-                Ok(_) => {}
-                Err(error) if is_absent(&error) => {}
-                Err(error) => return Err(disk("read", &path)(error)),
-            }
+                Err(error) if is_absent(&error) => continue,
+                Err(_) => match self.storage.entry(&self.folder.join(&id)) {
+                    Ok(entry) => (entry.modified, 0),
+                    Err(_) => continue,
+                },
+            };
+            all.push(Found { id, modified, journal_bytes });
         }
         all.sort_by(|a, b| (b.modified, &b.id).cmp(&(a.modified, &a.id)));
         Ok(all)
@@ -103,13 +107,26 @@ impl Store {
         let Found { id, modified, journal_bytes } = found;
         let path = self.folder.join(&id).join(JOURNAL);
         let content = self.storage.open(&path).map_err(disk("read", &path)).and_then(|file| {
+            self.has_its_folder(&id)?;
             let (mut header, start) = reader::header(&*file, &path)?;
             header.id.clone_from(&id);
             let status = status(&*file, start).map_err(disk("read", &path))?;
             Ok((header, status))
         });
         let content = content.map_err(|error| without_number(&error.report().to_string()));
-        Summary { in_use: self.is_in_use(&id), id, modified, journal_bytes, content }
+        Summary { in_use: self.is_in_use(&id), bytes: self.bytes_of(&id), id, modified, journal_bytes, content }
+    }
+
+    /// Whether nothing else stands in the place of a session's attachments.
+    fn has_its_folder(&self, id: &str) -> Result<(), SessionError> {
+        let path = self.folder.join(id).join(ATTACHMENTS);
+        match self.storage.entry(&path) {
+            Ok(entry) if entry.kind != Kind::Folder => {
+                Err(SessionError::NotOurs { path, reason: "a link or a file stands where a folder should be".into() })
+            }
+            Err(error) if !is_absent(&error) => Err(disk("read", &path)(error)),
+            _ => Ok(()),
+        }
     }
 
     /// Whether nobody writes to a session whose last run has not ended.
@@ -126,21 +143,12 @@ impl Store {
         lock.and_then(|lock| lock.try_lock()).is_ok_and(|free| !free)
     }
 
-    /// Bytes of a session.
-    pub(super) fn bytes_of(&self, id: &str) -> Result<u64, SessionError> {
+    /// Bytes of a session. What cannot be read is not counted: it must not keep the others from being used.
+    pub(super) fn bytes_of(&self, id: &str) -> u64 {
         let folder = self.folder.join(id);
-        let mut bytes = 0;
-        for folder in [folder.join(ATTACHMENTS), folder] {
-            match self.storage.entries(&folder, limits::SESSION_FILES) {
-                Ok(entries) => {
-                    bytes +=
-                        entries.iter().filter(|entry| entry.kind == Kind::File).map(|entry| entry.len).sum::<u64>();
-                }
-                Err(error) if is_absent(&error) => {}
-                Err(error) => return Err(disk("read", &folder)(error)),
-            }
-        }
-        Ok(bytes)
+        let folders = [folder.join(ATTACHMENTS), folder];
+        let files = folders.iter().flat_map(|folder| self.storage.entries(folder, limits::SESSION_FILES));
+        files.flatten().filter(|entry| entry.kind == Kind::File).map(|entry| entry.len).sum()
     }
 }
 
@@ -156,7 +164,7 @@ fn status(file: &dyn StoredFile, start: u64) -> io::Result<Status> {
         let from = end.saturating_sub(most as u64).max(start);
         let mut tail = vec![0; usize::try_from(end.saturating_sub(from)).unwrap_or_default()];
         let read = file.read_full_at(&mut tail, from)?;
-        let last = tail[..read].rsplit(|byte| *byte == b'\n').find_map(of_line);
+        let last = lines_from_the_end(&tail[..read]).find_map(of_line);
         match last {
             Some(status) => return Ok(status),
             None if from == start => return Ok(Status::Empty),
@@ -164,6 +172,17 @@ fn status(file: &dyn StoredFile, start: u64) -> io::Result<Status> {
         }
     }
     Ok(Status::Unfinished)
+}
+
+/// The lines of a text, the last one first.
+fn lines_from_the_end(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut left = Some(text);
+    std::iter::from_fn(move || {
+        let text = left?;
+        let start = memchr::memrchr(b'\n', text);
+        left = start.map(|at| &text[..at]);
+        Some(&text[start.map_or(0, |at| at + 1)..])
+    })
 }
 
 /// What a line tells, if it is the beginning or the end of a run that a person started.

@@ -66,7 +66,7 @@ pub use list::{Status, Summary, Usage};
 pub use memory::{DiskFault, MemoryDisk};
 pub use prune::{Policy, Pruned};
 pub use reader::{Journal, Line, What};
-pub use search::Found;
+pub use search::{Found, Searched};
 pub use secrets::Secrets;
 pub use session::Session;
 pub use storage::{Disk, Entry, Kind, Storage, StoredFile};
@@ -75,5 +75,7 @@ pub use transcript::{RunTranscript, Said, Transcript};
 
 #[cfg(test)]
 mod fault_tests;
+#[cfg(test)]
+mod odd_tests;
 #[cfg(test)]
 mod tests;

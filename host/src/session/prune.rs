@@ -1,13 +1,17 @@
-use std::time::{Duration, SystemTime};
+use std::{
+    io,
+    time::{Duration, SystemTime},
+};
 
 use super::{
-    SessionError, Store,
+    Kind, SessionError, Store,
     error::disk,
     list::Found,
     storage::remove_all,
     store::{GONE, NEW},
+    writer::LOCK,
 };
-use crate::limits;
+use crate::{error::Report, limits};
 
 /// Which sessions are to go. All that is absent removes nothing.
 #[derive(Debug, Clone, Default)]
@@ -35,44 +39,62 @@ pub struct Pruned {
     pub in_use: Vec<String>,
     /// Sessions that would have gone and have a run that has not ended.
     pub unfinished: Vec<String>,
+    /// Sessions that could not be removed, or not wholly, and why. Names that begin with a dot are what a crash left.
+    pub failed: Vec<(String, Report)>,
 }
 
 impl Store {
-    /// Removes a session that nobody uses, and returns its name and the bytes that it took.
+    /// Removes a session that nobody uses, by its full name, and returns the bytes that it took; none if it is gone.
     ///
     /// # Errors
     ///
-    /// [`SessionError`]: there is none, it is in use, the disk says no.
-    pub fn remove(&self, given: &str) -> Result<(String, u64), SessionError> {
-        let id = self.resolve(given)?;
-        let bytes = self.bytes_of(&id)?;
-        match self.remove_unused(&id)? {
-            true => Ok((id, bytes)),
-            false => Err(SessionError::InUse { id }),
+    /// [`SessionError`]: it is in use, the disk says no.
+    pub fn remove(&self, id: &str) -> Result<Option<u64>, SessionError> {
+        // A name that another one begins with is not that one's.
+        match self.resolve(id) {
+            Ok(found) if found == id => {}
+            Ok(_) | Err(SessionError::NotFound { .. } | SessionError::Ambiguous { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        }
+        let bytes = self.bytes_of(id);
+        let removed = self.remove_unused(id);
+        self.sync_after_removal();
+        match removed? {
+            Removal::Done => Ok(Some(bytes)),
+            Removal::Gone => Ok(None),
+            Removal::InUse => Err(SessionError::InUse { id: id.to_owned() }),
         }
     }
 
-    /// Removes sessions, never one that is in use, and what a crash left of some that were being made or removed.
+    /// Removes sessions, never one that is in use, and what a crash left of some that were being made or removed. One that
+    /// cannot be removed does not keep the others.
     ///
     /// # Errors
     ///
-    /// [`SessionError`]: the disk says no.
+    /// [`SessionError`]: the folder cannot be read.
     pub fn prune(&self, policy: &Policy) -> Result<Pruned, SessionError> {
         let mut pruned = Pruned::default();
         if !policy.dry_run {
-            self.remove_leftovers()?;
+            self.remove_leftovers(&mut pruned.failed)?;
         }
         for (id, bytes) in self.chosen(policy, &mut pruned.unfinished)? {
-            let is_free = match policy.dry_run {
-                true => !self.is_in_use(&id),
-                false => self.remove_unused(&id)?,
+            let removal = match policy.dry_run {
+                true if self.is_in_use(&id) => Ok(Removal::InUse),
+                true => Ok(Removal::Done),
+                false => self.remove_unused(&id),
             };
-            if is_free {
-                pruned.freed += bytes;
-                pruned.removed.push((id, bytes));
-            } else {
-                pruned.in_use.push(id);
+            match removal {
+                Ok(Removal::Done) => {
+                    pruned.freed += bytes;
+                    pruned.removed.push((id, bytes));
+                }
+                Ok(Removal::InUse) => pruned.in_use.push(id),
+                Ok(Removal::Gone) => {}
+                Err(error) => pruned.failed.push((id, error.report())),
             }
+        }
+        if !policy.dry_run {
+            self.sync_after_removal();
         }
         Ok(pruned)
     }
@@ -96,7 +118,7 @@ impl Store {
         };
         let mut all = Vec::new();
         for (place, found) in self.newest()?.into_iter().enumerate() {
-            let bytes = self.bytes_of(&found.id)?;
+            let bytes = self.bytes_of(&found.id);
             let mut may_go = place >= keep.unwrap_or(0);
             let goes = may_go && is_old(&found);
             may_go &= !goes || !stays(&found.id);
@@ -117,17 +139,33 @@ impl Store {
     }
 
     /// Removes a session, if nobody uses it. It has no name any more before its first file goes.
-    fn remove_unused(&self, id: &str) -> Result<bool, SessionError> {
-        let Some(lock) = self.lock(id)? else { return Ok(false) };
+    fn remove_unused(&self, id: &str) -> Result<Removal, SessionError> {
         let (folder, gone) = (self.folder.join(id), self.folder.join(format!("{GONE}{}", self.random(8)?)));
-        self.storage.rename(&folder, &gone).map_err(disk("remove", &folder))?;
+        let lock = match self.storage.entry(&folder.join(LOCK)) {
+            // Nobody can hold what is no file.
+            Ok(entry) if entry.kind != Kind::File => None,
+            _ => match self.lock(id) {
+                Ok(None) => return Ok(Removal::InUse),
+                Err(SessionError::NotFound { .. }) => return Ok(Removal::Gone),
+                lock => lock?,
+            },
+        };
+        match self.storage.rename(&folder, &gone) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Removal::Gone),
+            renamed => renamed.map_err(disk("remove", &folder))?,
+        }
         drop(lock);
-        remove_all(&*self.storage, &gone, 2).map_err(disk("remove", &gone))?;
-        Ok(true)
+        let removed = remove_all(&*self.storage, &gone, limits::SESSION_FOLDERS_DEEP);
+        removed.map(|()| Removal::Done).map_err(disk("remove", &gone))
+    }
+
+    /// Lets what was removed stay so if the power fails now, where that can be: else some would be back, and whole.
+    fn sync_after_removal(&self) {
+        let _ = self.storage.sync_folder(&self.folder);
     }
 
     /// Removes what a crash left.
-    fn remove_leftovers(&self) -> Result<(), SessionError> {
+    fn remove_leftovers(&self, failed: &mut Vec<(String, Report)>) -> Result<(), SessionError> {
         for name in self.all_names()? {
             let path = self.folder.join(&name);
             let is_old = || {
@@ -135,9 +173,19 @@ impl Store {
                 age.is_some_and(|age| age >= limits::SESSION_LEFTOVER_AGE) && !self.is_in_use(&name)
             };
             if name.starts_with(GONE) || (name.starts_with(NEW) && is_old()) {
-                remove_all(&*self.storage, &path, 2).map_err(disk("remove", &path))?;
+                let removed = remove_all(&*self.storage, &path, limits::SESSION_FOLDERS_DEEP);
+                let error = removed.map_err(disk("remove", &path)).err();
+                failed.extend(error.map(|error| (name, error.report())));
             }
         }
         Ok(())
     }
+}
+
+/// What came of a removal.
+enum Removal {
+    Done,
+    InUse,
+    /// Somebody else has removed it.
+    Gone,
 }

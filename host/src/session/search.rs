@@ -1,8 +1,10 @@
-use super::{Line, SessionError, Store, What};
+use std::sync::Arc;
+
+use super::{Journal, Line, SessionError, Store, What};
 use crate::{
     agent::journal::Record,
     chat::{Change, Part, Role, Written},
-    error::cut,
+    error::{Report, cut},
     limits,
 };
 
@@ -23,44 +25,79 @@ pub struct Found {
     pub excerpt: String,
 }
 
+/// What a search came to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Searched {
+    /// What was found, in the newest sessions first.
+    pub found: Vec<Found>,
+    /// Sessions that could not be read, or only up to a place, and why.
+    pub left_out: Vec<(String, Report)>,
+}
+
 impl Store {
     /// Messages and titles with this text, in whatever case, in the newest sessions first; at most `most`. Only the
     /// first [`limits::SESSION_SEARCH_CHARS`] characters of the text are looked for.
     ///
     /// # Errors
     ///
-    /// [`SessionError`]: the folder cannot be read. What is damaged is left out from there on.
-    pub fn search(&self, text: &str, most: usize) -> Result<Vec<Found>, SessionError> {
+    /// [`SessionError`]: the folder cannot be read. What is damaged is left out from there on, and told.
+    pub fn search(&self, text: &str, most: usize) -> Result<Searched, SessionError> {
         let wanted: Vec<char> = text.chars().take(limits::SESSION_SEARCH_CHARS).flat_map(char::to_lowercase).collect();
-        let (mut all, word) = (Vec::new(), longest_word(&wanted));
+        let (mut searched, word) = (Searched::default(), longest_word(&wanted));
         if wanted.is_empty() {
-            return Ok(all);
+            return Ok(searched);
         }
         for session in self.newest()? {
-            let Ok(mut journal) = self.read(&session.id) else { continue };
-            let title = journal.header().title.clone();
-            let found = |n, run, role, excerpt| {
-                let (id, title) = (session.id.clone(), title.clone());
-                Found { id, title, n, run, role, excerpt }
-            };
-            all.extend(excerpt(&title, &wanted).map(|excerpt| found(1, 0, None, excerpt)));
-            while let Ok(Some(line)) = journal.next_checked() {
-                if all.len() >= most {
-                    all.truncate(most);
-                    return Ok(all);
-                }
-                if line.attached.is_empty() && !may_hold(&line.text, &word) {
-                    continue;
-                }
-                let Ok(Line { n, run, what: What::Record(record), .. }) = journal.understood(line) else { continue };
-                for (role, texts) in said(&record) {
-                    let hit = texts.iter().find_map(|text| excerpt(text, &wanted));
-                    all.extend(hit.map(|excerpt| found(n, run, Some(role), excerpt)));
-                }
+            if searched.found.len() >= most {
+                break;
+            }
+            let done = self.search_in(&session.id, (&wanted, &word), most, &mut searched.found);
+            // What was removed meanwhile is not left out.
+            if let Err(error) = done
+                && self.storage.entry(&self.folder.join(&session.id)).is_ok()
+            {
+                searched.left_out.push((session.id, error.report()));
             }
         }
-        all.truncate(most);
-        Ok(all)
+        searched.found.truncate(most);
+        Ok(searched)
+    }
+
+    /// Adds what is found in a session to `all`, until that are `most`. The first error is told; what can be read is
+    /// searched.
+    fn search_in(
+        &self,
+        id: &str,
+        (wanted, word): (&[char], &str),
+        most: usize,
+        all: &mut Vec<Found>,
+    ) -> Result<(), SessionError> {
+        let mut journal = Journal::open(Arc::clone(&self.storage), self.folder.join(id))?;
+        let title = journal.header().title.clone();
+        let found = |n, run, role, excerpt| Found { id: id.to_owned(), title: title.clone(), n, run, role, excerpt };
+        all.extend(excerpt(&title, wanted).map(|excerpt| found(1, 0, None, excerpt)));
+        let mut done = Ok(());
+        while all.len() < most {
+            let line = match journal.next_checked() {
+                Ok(Some(line)) => line,
+                Ok(None) => break,
+                Err(error) => return done.and(Err(error)),
+            };
+            if line.attached.is_empty() && !may_hold(&line.text, word) {
+                continue;
+            }
+            match journal.understood(line) {
+                Ok(Line { n, run, what: What::Record(record), .. }) => {
+                    for (role, texts) in said(&record) {
+                        let hit = texts.iter().find_map(|text| excerpt(text, wanted));
+                        all.extend(hit.map(|excerpt| found(n, run, Some(role), excerpt)));
+                    }
+                }
+                Ok(_) => {}
+                Err(error) => done = done.and(Err(error)),
+            }
+        }
+        done
     }
 }
 

@@ -285,22 +285,36 @@ impl StoredFile for DiskFile {
     }
 }
 
-/// Removes a folder and all that is in it. Links are removed, not followed. `deep` is how many folders below one another
-/// it may have.
+/// Removes a folder and all that is in it, as far as that can be: the first error is told. Links are removed, not followed.
+/// `deep` is how many folders below one another it may have. What somebody else removes meanwhile is removed.
 pub(super) fn remove_all(storage: &dyn Storage, path: &Path, deep: u32) -> io::Result<()> {
     const AT_ONCE: usize = 10_000;
     loop {
-        let entries = storage.entries(path, AT_ONCE)?;
+        let entries = match storage.entries(path, AT_ONCE) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            entries => entries?,
+        };
         if entries.is_empty() {
-            return storage.remove_folder(path);
+            return gone(storage.remove_folder(path));
         }
+        let mut done = Ok(());
         for entry in entries {
             let below: PathBuf = path.join(&entry.name);
-            match entry.kind {
-                Kind::Folder if deep == 0 => return Err(io::Error::other("it has too many folders below one another")),
-                Kind::Folder => remove_all(storage, &below, deep - 1)?,
-                Kind::File | Kind::Other => storage.remove_file(&below)?,
-            }
+            let removed = match entry.kind {
+                Kind::Folder if deep == 0 => Err(io::Error::other("it has too many folders below one another")),
+                Kind::Folder => remove_all(storage, &below, deep - 1),
+                Kind::File | Kind::Other => gone(storage.remove_file(&below)),
+            };
+            done = done.and(removed);
         }
+        done?;
+    }
+}
+
+/// What is not there any more is removed.
+fn gone(removed: io::Result<()>) -> io::Result<()> {
+    match removed {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
     }
 }

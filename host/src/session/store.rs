@@ -227,7 +227,7 @@ impl Store {
         if file.len().map_err(disk("read", &path))? > end {
             file.truncate(end).and_then(|()| file.sync()).map_err(disk("write", &path))?;
         }
-        let total = self.bytes_of(&id)?;
+        let total = self.bytes_of(&id);
         let place =
             Place { storage: Arc::clone(&self.storage), id, folder, journal: file, end, kept: end, _lock: lock };
         let session = self.start(header, place, last, total, top)?;
@@ -322,27 +322,28 @@ impl Store {
             return Err(SessionError::BadName { given: cut(&id, limits::NAME_SHOWN_CHARS) });
         }
         let folder = self.folder.join(&id);
+        let exists = || SessionError::Exists { id: id.clone(), in_use: self.is_in_use(&id) };
         if self.storage.entry(&folder).is_ok() {
-            return Err(SessionError::Exists { id });
+            return Err(exists());
         }
         let beside = self.folder.join(format!("{NEW}{}", self.random(8)?));
         let made = self.fill(&beside, &id, fill).and_then(|(lock, filled)| {
             match self.storage.rename(&beside, &folder) {
-                Err(error) if is_taken(&error) => return Err(SessionError::Exists { id: id.clone() }),
+                Err(error) if is_taken(&error) => return Err(exists()),
                 renamed => renamed.map_err(disk("write", &folder))?,
             }
             match self.storage.sync_folder(&self.folder) {
                 Ok(()) => Ok((lock, filled)),
                 Err(error) => {
-                    let _ = remove_all(&*self.storage, &folder, 1);
+                    let _ = remove_all(&*self.storage, &folder, limits::SESSION_FOLDERS_DEEP);
                     Err(disk("write", &self.folder)(error))
                 }
             }
         });
         match made {
-            Ok((lock, filled)) => Ok(Made { id, folder, lock, filled }),
+            Ok((lock, filled)) => Ok(Made { id: id.clone(), folder, lock, filled }),
             Err(error) => {
-                let _ = remove_all(&*self.storage, &beside, 1);
+                let _ = remove_all(&*self.storage, &beside, limits::SESSION_FOLDERS_DEEP);
                 Err(error)
             }
         }
@@ -370,19 +371,24 @@ impl Store {
         Ok((lock, filled))
     }
 
-    /// Takes a session for oneself; none if somebody else has it.
+    /// Takes a session for oneself; none if somebody else has it. It may be gone by now.
     pub(super) fn lock(&self, id: &str) -> Result<Option<Box<dyn StoredFile>>, SessionError> {
-        let path = self.folder.join(id).join(LOCK);
-        let lock = self.storage.open_or_create(&path).map_err(disk("lock", &path))?;
+        let (folder, path) = (self.folder.join(id), self.folder.join(id).join(LOCK));
+        let gone = || SessionError::NotFound { given: id.to_owned() };
+        let lock = match self.storage.open_or_create(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(gone()),
+            lock => lock.map_err(disk("lock", &path))?,
+        };
         for attempt in 0..limits::SESSION_LOCK_TRIES {
             if attempt > 0 {
                 thread::sleep(limits::SESSION_LOCK_PAUSE);
             }
             if lock.try_lock().map_err(disk("lock", &path))? {
                 // Somebody may have removed it in between.
-                let folder = self.folder.join(id);
-                self.storage.entry(&folder).map_err(disk("read", &folder))?;
-                return Ok(Some(lock));
+                return match self.storage.entry(&folder) {
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => Err(gone()),
+                    there => there.map(|_| Some(lock)).map_err(disk("read", &folder)),
+                };
             }
         }
         Ok(None)

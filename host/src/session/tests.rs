@@ -164,7 +164,7 @@ fn one_alone_writes_and_everyone_reads() {
     let opened = store.open("s", Opening::default()).unwrap();
     assert_eq!(opened.records, [(1, began(None))]);
     drop(opened);
-    assert_eq!(store.remove("s").unwrap().0, "s");
+    assert!(store.remove("s").unwrap().is_some());
     assert_eq!(fs::read_dir(store.folder()).unwrap().count(), 0, "nothing is left behind");
 }
 
@@ -391,7 +391,7 @@ fn what_goes_is_what_the_policy_says() {
         }
         store
     };
-    let one = made().bytes_of("a").unwrap();
+    let one = made().bytes_of("a");
     let long_ago = Some(Duration::from_secs(3_600));
     for (keep, older_than, most_bytes, gone) in [
         (None, None, None, &[][..]),
@@ -477,15 +477,20 @@ fn what_was_said_is_found() {
     let result = ToolResult::error("c", "no needle");
     session.write(2, &Record::CallEnded { result, control: None, counted: true });
     drop(session);
-    let found = store.search("nEEdle", 9).unwrap();
+    let Searched { found, left_out } = store.search("nEEdle", 9).unwrap();
+    assert_eq!(left_out, []);
     let places: Vec<_> = found.iter().map(|found| (found.n, found.run, found.role.is_some())).collect();
     assert_eq!(places, [(1, 0, false), (3, 1, true), (4, 2, true), (5, 2, true)]);
     assert!(found[1].excerpt.starts_with("…xx") && found[1].excerpt.ends_with("needle"), "{}", found[1].excerpt);
-    assert_eq!(store.search("needle", 2).unwrap().len(), 2);
-    assert_eq!(store.search("", 2).unwrap(), []);
+    assert_eq!(store.search("needle", 2).unwrap().found.len(), 2);
+    assert_eq!(store.search("", 2).unwrap(), Searched::default());
     let long = "x".repeat(limits::SESSION_SEARCH_CHARS);
-    assert_eq!(store.search(&format!("{long}y"), 2).unwrap().len(), 1, "what is beyond the bound is not looked for");
-    assert_eq!(store.search("haystack", 2).unwrap(), []);
+    assert_eq!(
+        store.search(&format!("{long}y"), 2).unwrap().found.len(),
+        1,
+        "what is beyond the bound is not looked for"
+    );
+    assert_eq!(store.search("haystack", 2).unwrap(), Searched::default());
 }
 
 #[test]

@@ -194,6 +194,16 @@ fn a_damaged_session_is_gone_on_with_up_to_the_damage_if_it_is_said() {
     assert!(ran.stderr.contains("all of it is in [DIR]"), "{}", ran.shown());
     assert!(journal.with_file_name("journal.damaged-1.jsonl").exists());
 
+    // Nothing is left of what was to be done: what was cut is told all the same.
+    fine(place.run(&["run", COUNT, "--session", "t"]));
+    let early = journal.parent().unwrap().with_file_name("t").join("journal.jsonl");
+    let text = fs::read_to_string(&early).unwrap();
+    fs::write(&early, text.replacen("offline-model\",\"depth", "offline-modem\",\"depth", 1)).unwrap();
+    let ran = place.run(&["session", "resume", "t", "--up-to-damage"]);
+    assert_eq!(ran.code, 2, "{}", ran.shown());
+    assert!(ran.stderr.contains("all of it is in [DIR]"), "{}", ran.shown());
+    assert!(ran.stderr.contains("nothing is left to be done"), "{}", ran.shown());
+
     // A last line that was cut off is no damage.
     let text = fs::read_to_string(journal).unwrap();
     fs::write(journal, &text[..text.len() - 20]).unwrap();

@@ -239,7 +239,9 @@ fn sessions_are_listed_the_newest_first() {
     assert_eq!(states, [("c-third", "unreadable"), ("20261122-tale", "unfinished"), ("b-second", "failed")]);
     assert!(rows[0]["error"].as_str().unwrap().contains("damaged at line 1"), "{}", rows[0]);
     assert_eq!(rows[0]["title"], Value::Null);
-    assert!(rows[1]["journal_bytes"].as_u64().unwrap() > 2_000 && rows[1]["in_use"] == false, "{}", rows[1]);
+    let bytes = |key: &str| rows[1][key].as_u64().unwrap();
+    assert!(bytes("journal_bytes") > 2_000 && bytes("bytes") == bytes("journal_bytes"), "{}", rows[1]);
+    assert_eq!(rows[1]["in_use"], false);
 }
 
 #[test]
@@ -287,10 +289,20 @@ fn a_session_is_exported_to_be_read() {
     let wrote = ran(&place, &["export", "last", "--format", "markdown", "--out", "a.md"]);
     assert_eq!((wrote.stdout.as_str(), wrote.stderr.as_str()), ("", "wrote a.md\n"));
     assert_eq!(fs::read_to_string(place.path().join("a.md")).unwrap(), exported.stdout);
+    let dash = ran(&place, &["export", "last", "--out", "-"]);
+    assert_eq!((dash.stdout, dash.stderr.as_str()), (exported.stdout, ""));
+    assert!(!place.path().join("-").exists());
     // What is there is replaced.
     ran(&place, &["export", "last", "--format", "json", "--out", "a.md"]);
     let json: Value = serde_json::from_slice(&fs::read(place.path().join("a.md")).unwrap()).unwrap();
     assert_eq!(json["session"]["id"], "20261122-tale");
+    // What has no price is told as `session show` tells it.
+    let mut reply = replied(&[]);
+    reply["cost"] = json!(0);
+    let free = [(1, began("lead", "lead", json!({}))), (1, reply)];
+    drop(made(&place, "free", "Go", &free));
+    let free = ran(&place, &["export", "free"]).stdout;
+    assert!(free.contains("| lead | 1 | 123 | - |\n| **all** | 1 | 123 | - |\n"), "{free}");
     fs::create_dir(place.path().join("folder")).unwrap();
     for (to, why) in [("folder", "something else than a file stands there"), ("none/a.md", "No such file")] {
         let ran = place.run(&["session", "export", "last", "--out", to]);
@@ -348,7 +360,7 @@ fn a_session_is_found_by_what_was_said() {
         "id": "20261122-tale", "title": "How many words?", "n": 4, "run": 1, "role": "assistant",
         "excerpt": "I ask a reader."
     });
-    assert_eq!(json, json!({"found": [row], "more": false}));
+    assert_eq!(json, json!({"found": [row], "more": false, "left_out": []}));
     let none = ran(&place, &["search", "haystack"]);
     assert_eq!((none.stdout.as_str(), none.stderr.as_str()), ("", "it was not found in any session\n"));
 }
@@ -434,6 +446,37 @@ fn old_sessions_are_removed_and_those_that_could_go_on_stay() {
     let kept = ran(&place, &["prune", "--keep", "0", "--unfinished"]);
     assert_eq!(kept.stdout, "freed 0 B, 0 sessions\n");
     assert!(kept.stderr.contains(&format!("these would go and are in use: {tale}")), "{}", kept.shown());
+}
+
+/// One that cannot be read or removed is told of, and keeps none of the others.
+#[test]
+#[cfg(unix)]
+fn odd_sessions_keep_no_other_from_being_used() {
+    let place = Place::new();
+    for id in ["a", "b", "c"] {
+        short(&place, id, "Go", answered("lead", "Done."));
+    }
+    let session = |path: &str| place.path().join(".shelly/local/sessions").join(path);
+    fs::write(session("b/journal.jsonl"), "").unwrap();
+    // Deeper than what is removed.
+    fs::create_dir_all(session(&format!("c/{}", "d/".repeat(40)))).unwrap();
+    let found = ran(&place, &["search", "go"]);
+    assert!(found.stdout.contains("a  Go\n") && found.stdout.contains("c  Go\n"), "{}", found.stdout);
+    assert!(found.stderr.starts_with("warning: 1 session could not be read, or only in part: b\n"), "{}", found.stderr);
+    assert!(found.stderr.contains("the header has no end"), "{}", found.stderr);
+    let json = as_json(&place, &["search", "--output", "json", "go"]);
+    assert_eq!(json["left_out"][0]["id"], "b", "{json}");
+    let shown = place.run(&["session", "show", "b"]);
+    assert!(shown.stderr.contains("`shelly-host session rm b` removes it"), "{}", shown.shown());
+
+    let pruned = place.run(&["session", "prune", "--keep", "0", "--output", "json"]);
+    assert_eq!(pruned.code, 1, "{}", pruned.shown());
+    assert!(pruned.stderr.contains("too many folders below one another"), "{}", pruned.shown());
+    let json: Value = serde_json::from_str(&pruned.stdout).unwrap();
+    assert_eq!((json["removed"].as_array().unwrap().len(), &json["failed"][0]["id"]), (2, &json!("c")), "{json}");
+    // What is left of it was not asked for again.
+    let again = ran(&place, &["prune", "--keep", "0"]);
+    assert!(again.stderr.starts_with("warning: cannot remove "), "{}", again.shown());
 }
 
 #[test]

@@ -80,14 +80,15 @@ impl Rm {
         let (mut removed, mut failed) = (Vec::new(), Vec::new());
         for id in ids {
             match store.remove(&id) {
-                Ok((id, bytes)) => removed.push((id, bytes)),
+                Ok(Some(bytes)) => removed.push((id, bytes)),
+                Ok(None) => tell(&format!("{} was gone already\n", name(&id))),
                 Err(error) => failed.push((id, error.report())),
             }
         }
         let freed = removed.iter().map(|(_, bytes)| bytes).sum();
         match self.output {
             Format::Json => {
-                let failed: Vec<_> = failed.iter().map(|(id, error)| json!({ "id": id, "error": error })).collect();
+                let failed = failures(&failed);
                 print(&json_line(&json!({ "removed": rows(&removed), "freed": freed, "failed": failed })))?;
             }
             Format::Text if removed.is_empty() => {}
@@ -135,13 +136,14 @@ impl Prune {
         let Self { older_than, keep, max_bytes, unfinished, dry_run, .. } = *self;
         let policy = Policy { keep, older_than, most_bytes: max_bytes, unfinished, dry_run };
         let pruned = self.project.store()?.prune(&policy).map_err(|error| error.report())?;
-        let Pruned { removed, freed, in_use, unfinished } = &pruned;
+        let Pruned { removed, freed, in_use, unfinished, failed } = &pruned;
         match self.output {
             Format::Json => print(&json_line(&json!({
                 "removed": rows(removed),
                 "freed": freed,
                 "in_use": in_use,
                 "unfinished": unfinished,
+                "failed": failures(failed),
                 "dry_run": dry_run,
             })))?,
             Format::Text => {
@@ -154,8 +156,22 @@ impl Prune {
                 }
             }
         }
-        Ok(0)
+        let mut code = 0;
+        for (id, report) in failed {
+            // Nobody has asked for what a crash left to go.
+            if id.starts_with('.') {
+                warn(&report.to_string());
+            } else {
+                render::failed(report, Output::Text);
+                code = 1;
+            }
+        }
+        Ok(code)
     }
+}
+
+fn failures(failed: &[(String, Report)]) -> Vec<serde_json::Value> {
+    failed.iter().map(|(id, error)| json!({ "id": id, "error": error })).collect()
 }
 
 fn rows(removed: &[(String, u64)]) -> Vec<serde_json::Value> {

@@ -1,4 +1,7 @@
-use std::{collections::HashMap, path::PathBuf};
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+};
 
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
@@ -7,7 +10,7 @@ use super::{Project, Read, date, facts, instant, markdown, read};
 use crate::{
     agent::journal::Ended,
     chat::Message,
-    cli::render::{json_line, name, print, print_for_people, tell},
+    cli::render::{json_line, name, print, tell},
     error::{ErrorKind, Report, without_number},
     files,
     session::{RunTranscript, Said},
@@ -30,7 +33,7 @@ pub struct Export {
     /// As what to print it.
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Document::Markdown)]
     format: Document,
-    /// Write it into this file, which is replaced, instead of to standard output.
+    /// Write it into this file, which is replaced; `-` is standard output, as without it.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// The session: its name or the beginning of it; `last` is the newest.
@@ -54,8 +57,9 @@ impl Export {
             Document::Markdown => markdown::of(&read),
             Document::Json => json_line(&document(&read)) + "\n",
         };
-        match (&self.out, self.format) {
-            (Some(path), _) => {
+        match self.out.as_deref().filter(|path| *path != Path::new("-")) {
+            None => print(&text)?,
+            Some(path) => {
                 let shown = name(&path.display().to_string());
                 let failed = |cause: String| {
                     Report::new(ErrorKind::Usage, format!("cannot write {shown}"))
@@ -71,8 +75,6 @@ impl Export {
                 written.map_err(|error| failed(without_number(&error.to_string())))?;
                 tell(&format!("wrote {shown}\n"));
             }
-            (None, Document::Markdown) => print_for_people(&text)?,
-            (None, Document::Json) => print(&text)?,
         }
         Ok(0)
     }

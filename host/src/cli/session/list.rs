@@ -8,11 +8,11 @@ use crate::{
     chat::Role,
     cli::{
         plugin::size,
-        render::{json_line, name, one_line, print, tell},
+        render::{json_line, name, one_line, print, tell, warn},
     },
     error::{ErrorKind, Report},
     limits,
-    session::{Found, Status, Summary},
+    session::{Found, Searched, Status, Summary},
 };
 
 /// List sessions, the newest first.
@@ -63,7 +63,7 @@ impl List {
 }
 
 fn row(session: &Summary, now: SystemTime) -> [String; 7] {
-    let Summary { id, modified, journal_bytes, in_use, content } = session;
+    let Summary { id, modified, bytes, in_use, content, .. } = session;
     let (agent, status, title) = match content {
         Ok((header, status)) => {
             let status = if *in_use { "in use" } else { word(*status) };
@@ -73,7 +73,7 @@ fn row(session: &Summary, now: SystemTime) -> [String; 7] {
     };
     let written = when(*modified);
     let to_the_minute = written.get(..16).unwrap_or(&written).to_owned();
-    [name(id), to_the_minute, ago(*modified, now), agent, status.into(), size(*journal_bytes), title]
+    [name(id), to_the_minute, ago(*modified, now), agent, status.into(), size(*bytes), title]
 }
 
 fn word(status: Status) -> &'static str {
@@ -86,7 +86,7 @@ fn word(status: Status) -> &'static str {
 }
 
 fn as_json(session: &Summary) -> Value {
-    let Summary { id, modified, journal_bytes, in_use, content } = session;
+    let Summary { id, modified, journal_bytes, bytes, in_use, content } = session;
     let (header, status, error) = match content {
         Ok((header, status)) => (Some(header), word(*status), None),
         Err(reason) => (None, "unreadable", Some(reason)),
@@ -96,6 +96,7 @@ fn as_json(session: &Summary) -> Value {
         "modified": date(*modified),
         "status": status,
         "in_use": in_use,
+        "bytes": bytes,
         "journal_bytes": journal_bytes,
         "agent": header.map(|header| &header.agent),
         "model": header.map(|header| &header.model),
@@ -133,8 +134,11 @@ impl Search {
             return Err(Report::new(ErrorKind::Usage, "there is nothing to look for")
                 .hint("say what: shelly-host session search \"rate limit\""));
         }
-        let found = self.project.store()?.search(&self.text, self.limit.saturating_add(1));
-        let mut found = found.map_err(|error| error.report())?;
+        let searched = self.project.store()?.search(&self.text, self.limit.saturating_add(1));
+        let Searched { mut found, left_out } = searched.map_err(|error| error.report())?;
+        if !left_out.is_empty() {
+            warn(&told(&left_out));
+        }
         let has_more = found.len() > self.limit;
         found.truncate(self.limit);
         if self.output == Format::Json {
@@ -143,7 +147,8 @@ impl Search {
                 json!({ "id": id, "title": title, "n": n, "run": run, "role": role, "excerpt": excerpt })
             };
             let found: Vec<_> = found.iter().map(row).collect();
-            print(&json_line(&json!({ "found": found, "more": has_more })))?;
+            let left_out: Vec<_> = left_out.iter().map(|(id, error)| json!({ "id": id, "error": error })).collect();
+            print(&json_line(&json!({ "found": found, "more": has_more, "left_out": left_out })))?;
             return Ok(0);
         }
         let mut lines = Vec::new();
@@ -171,6 +176,18 @@ impl Search {
         }
         Ok(0)
     }
+}
+
+/// What a search left out, with the first reason.
+fn told(left_out: &[(String, Report)]) -> String {
+    let shown = limits::SESSIONS_LEFT_OUT_SHOWN;
+    let mut names: Vec<_> = left_out.iter().take(shown).map(|(id, _)| name(id)).collect();
+    if left_out.len() > shown {
+        names.push(format!("{} more", left_out.len() - shown));
+    }
+    let sessions = if left_out.len() == 1 { "1 session".into() } else { format!("{} sessions", left_out.len()) };
+    let why = left_out.first().map(|(_, error)| error.to_string()).unwrap_or_default();
+    format!("{sessions} could not be read, or only in part: {}\n{why}", names.join(", "))
 }
 
 /// The excerpt with marks around the first place that has the text, in whatever case.

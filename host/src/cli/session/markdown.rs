@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     chat::{Content, Part, Role, ToolCall, ToolResult},
-    cli::render::name,
+    cli::render::{escaped, json_line, name},
     session::{Header, RunTranscript},
 };
 
@@ -25,18 +25,21 @@ pub fn of(read: &Read) -> String {
         text.push_str("\n## Used\n\n| agent | completions | tokens | cost |\n|---|---|---|---|\n");
         let rows = transcript.ledger().agents().map(|(agent, tally)| (plain(agent), *tally));
         for (agent, tally) in rows.chain([("**all**".to_owned(), total)]) {
-            let (completions, tokens, usd) = (tally.completions, tally.usage.total(), tally.usd);
-            text.push_str(&format!("| {agent} | {completions} | {tokens} | {usd} |\n"));
+            let (completions, tokens) = (tally.completions, tally.usage.total());
+            // Nobody knows a price of what costs nothing.
+            let cost = if tally.usd.pico() == 0 { "-".into() } else { tally.usd.to_string() };
+            text.push_str(&format!("| {agent} | {completions} | {tokens} | {cost} |\n"));
         }
     }
-    text
+    // Whoever opens the file may do so in a terminal.
+    escaped(&text)
 }
 
 /// The facts, as YAML between two lines.
 fn front_matter(id: &str, header: &Header) -> String {
     let Header { created, host, agent, model, title, forked_from, follows, parts, .. } = header;
     // JSON's texts are YAML's.
-    let quoted = |text: &str| serde_json::Value::from(text).to_string();
+    let quoted = |text: &str| json_line(&text);
     let mut lines = vec![
         format!("session: {}", quoted(id)),
         format!("title: {}", quoted(title)),
