@@ -136,8 +136,8 @@ impl Crew {
         self
     }
 
-    /// The crew of a session that goes on, all of whose agents are registered: what was used counts, numbers of instances go on, and
-    /// [`Agent::resume`](super::Agent::resume) finds those who were at work. `chat` is the conversation that
+    /// The crew of a session that goes on, all of whose agents are registered: what was used counts, numbers of instances
+    /// go on, and [`Agent::resume`](super::Agent::resume) finds those who were at work. `chat` is the conversation that
     /// [`Past::chat`] gave. The board and what agents share are restored by whoever made them.
     pub fn resuming(mut self, recorder: Arc<dyn Recorder>, past: Past, chat: &Chat) -> Self {
         self.begun = AtomicUsize::new(past.delegates().count());

@@ -18,9 +18,9 @@ use crate::{
 };
 
 impl Agent {
-    /// Goes on with the run that a person started in the session of the [crew](super::Crew::resuming) and that has not ended, in
-    /// `chat`, its conversation. What was done is not done again; `more` is what it is told before its next turn. None if
-    /// all runs have ended: then [`Agent::run`] goes on with the conversation.
+    /// Goes on with the run that a person started in the session of the [crew](super::Crew::resuming) and that has not
+    /// ended, in `chat`, its conversation. What was done is not done again; `more` is what it is told before its next turn.
+    /// None if all runs have ended: then [`Agent::run`] goes on with the conversation.
     ///
     /// What it has spent counts for the budget, and the time that it was at work.
     ///

@@ -116,66 +116,75 @@ impl App {
         made: &[&AgentConfig],
         shared: &Shared,
     ) -> Result<(Crew, Option<Session>), Report> {
-        let report = |error: SessionError| error.report();
-        let (store, parts) = (self.sessions(), self.parts(agent, made));
+        let parts = || self.parts(agent, made);
         let (crew, session) = match recording {
             Recording::Off => return Ok((crew, None)),
             Recording::New { id, title, follows } => {
-                Layout::new(&self.config.root).make_local().map_err(|error| error.report())?;
-                let follows = follows.map(|id| store.resolve(&id)).transpose().map_err(report)?;
-                let summary = follows.as_ref().map(|id| store.recall(id)).transpose().map_err(report)?;
                 let (name, model) = (agent.name.to_string(), agent.completer.info().model.clone());
-                let new = New { id, agent: name, model, title, follows, parts };
-                let journal = match store.create(new) {
-                    // Another process has made it meanwhile.
-                    Err(SessionError::Exists { id, .. }) => {
-                        let existing = Recording::Existing { id, up_to_damage: false };
-                        return self.record(existing, (agent, crew), made, shared);
-                    }
-                    journal => Arc::new(journal.map_err(|error| {
-                        let report = error.report();
-                        let hint = report.hint.clone().map(|hint| format!("{hint}; or "));
-                        report.hint(format!("{}write nothing down with --no-session", hint.unwrap_or_default()))
-                    })?),
-                };
-                let crew = crew.with_recorder(journal.clone());
-                let session = Session {
-                    journal,
-                    chat: Chat::recorded(),
-                    is_unfinished: false,
-                    has_failed: false,
-                    changed: Vec::new(),
-                    warnings: Vec::new(),
-                    summary,
-                };
-                (crew, session)
+                self.begin(New { id, agent: name, model, title, follows, parts: parts() }, crew, shared)?
             }
             Recording::Existing { id, up_to_damage } => {
-                let opened = store.open(&id, Opening { up_to_damage, parts: parts.clone() }).map_err(report)?;
-                let Opened { session: journal, records, parts: before, mut warnings } = opened;
-                let unfit = |cause: String| {
-                    Report::new(ErrorKind::Run, format!("the session `{}` cannot be gone on with", journal.id()))
-                        .cause(cause)
-                        .hint("`shelly-host session fork --at STEP` makes one of what was before")
-                };
-                let past = Past::of(records).map_err(|error| unfit(error.to_string()))?;
-                let chat = past.chat().map_err(|error| unfit(error.to_string()))?;
-                warnings.extend(shared.restore(&past).map_err(|error| unfit(error.to_string()))?);
-                let known = crew.registry.list();
-                if let Some(gone) = past.at_work().find(|agent| !known.iter().any(|known| known.name == **agent)) {
-                    let what = format!("agent `{gone}` was at work when it was interrupted, and is not there any more");
-                    return Err(unfit(what).hint("put it back into the config: what it did would be lost"));
-                }
-                let (is_unfinished, has_failed) = (past.is_unfinished(), past.has_failed());
-                let journal = Arc::new(journal);
-                let crew = crew.resuming(journal.clone(), past, &chat);
-                let changed = changes(&before, &parts);
-                let session = Session { journal, chat, is_unfinished, has_failed, changed, warnings, summary: None };
-                (crew, session)
+                self.go_on(&id, Opening { up_to_damage, parts: parts() }, crew, shared)?
             }
         };
         shared.record(&crew);
         Ok((crew, Some(session)))
+    }
+
+    /// In a new session.
+    fn begin(&self, new: New, crew: Crew, shared: &Shared) -> Result<(Crew, Session), Report> {
+        Layout::new(&self.config.root).make_local().map_err(|error| error.report())?;
+        let (store, parts) = (self.sessions(), new.parts.clone());
+        let report = |error: SessionError| error.report();
+        let follows = new.follows.map(|id| store.resolve(&id)).transpose().map_err(report)?;
+        let summary = follows.as_ref().map(|id| store.recall(id)).transpose().map_err(report)?;
+        let journal = match store.create(New { follows, ..new }) {
+            // Another process has made it meanwhile.
+            Err(SessionError::Exists { id, .. }) => {
+                return self.go_on(&id, Opening { up_to_damage: false, parts }, crew, shared);
+            }
+            journal => Arc::new(journal.map_err(|error| {
+                let report = error.report();
+                let hint = report.hint.clone().map(|hint| format!("{hint}; or "));
+                report.hint(format!("{}write nothing down with --no-session", hint.unwrap_or_default()))
+            })?),
+        };
+        let crew = crew.with_recorder(journal.clone());
+        let session = Session {
+            journal,
+            chat: Chat::recorded(),
+            is_unfinished: false,
+            has_failed: false,
+            changed: Vec::new(),
+            warnings: Vec::new(),
+            summary,
+        };
+        Ok((crew, session))
+    }
+
+    /// In one that is there.
+    fn go_on(&self, id: &str, opening: Opening, crew: Crew, shared: &Shared) -> Result<(Crew, Session), Report> {
+        let parts = opening.parts.clone();
+        let opened = self.sessions().open(id, opening).map_err(|error| error.report())?;
+        let Opened { session: journal, records, parts: before, mut warnings } = opened;
+        let unfit = |cause: String| {
+            Report::new(ErrorKind::Run, format!("the session `{}` cannot be gone on with", journal.id()))
+                .cause(cause)
+                .hint("`shelly-host session fork --at STEP` makes one of what was before")
+        };
+        let past = Past::of(records).map_err(|error| unfit(error.to_string()))?;
+        let chat = past.chat().map_err(|error| unfit(error.to_string()))?;
+        warnings.extend(shared.restore(&past).map_err(|error| unfit(error.to_string()))?);
+        let known = crew.registry.list();
+        if let Some(gone) = past.at_work().find(|agent| !known.iter().any(|known| known.name == **agent)) {
+            let what = format!("agent `{gone}` was at work when it was interrupted, and is not there any more");
+            return Err(unfit(what).hint("put it back into the config: what it did would be lost"));
+        }
+        let (is_unfinished, has_failed) = (past.is_unfinished(), past.has_failed());
+        let journal = Arc::new(journal);
+        let crew = crew.resuming(journal.clone(), past, &chat);
+        let changed = changes(&before, &parts);
+        Ok((crew, Session { journal, chat, is_unfinished, has_failed, changed, warnings, summary: None }))
     }
 
     /// What agents are made of, so that a change of it can be told.
@@ -208,20 +217,15 @@ fn store(root: &Path, options: session::Options) -> Store {
 
 /// What is not as it was, in words.
 fn changes(before: &[Part], now: &[Part]) -> Vec<String> {
-    let kind = |part: &Part| match part.kind {
-        PartKind::Agent => "agent",
-        PartKind::Plugin => "plugin",
-        PartKind::Config => "config",
-        PartKind::Model => "model",
-    };
+    let named = |part: &Part| format!("{} `{}`", part.kind.word(), part.name);
     let find = |parts: &[Part], part: &Part| {
         parts.iter().find(|there| there.kind == part.kind && there.name == part.name).map(|there| there.digest)
     };
     let gone = before.iter().filter(|part| find(now, part).is_none());
-    let gone = gone.map(|part| format!("{} `{}` is not used any more", kind(part), part.name));
+    let gone = gone.map(|part| format!("{} is not used any more", named(part)));
     let other = now.iter().filter_map(|part| match find(before, part) {
-        None => Some(format!("{} `{}` is new", kind(part), part.name)),
-        Some(digest) if digest != part.digest => Some(format!("{} `{}` has changed", kind(part), part.name)),
+        None => Some(format!("{} is new", named(part))),
+        Some(digest) if digest != part.digest => Some(format!("{} has changed", named(part))),
         Some(_) => None,
     });
     gone.chain(other).collect()

@@ -4,10 +4,7 @@ use std::path::Path;
 
 use super::session::named;
 use crate::{
-    agent::{
-        Answer, Ending, RunError,
-        journal::{Ended, Past},
-    },
+    agent::{Answer, Ending, RunError, journal::Past},
     app::{Prepared, Recording, Session, sessions},
     capability::Account,
     chat::{Chat, Message, Usage},
@@ -79,17 +76,14 @@ impl Place {
         let store = sessions(&config.root);
         let id = named(&store, id)?;
         let Ok((header, past)) = read(&store, &id) else { return Ok(None) };
-        let message = match past.ended() {
-            Some(Ended::Failed { .. }) => return Ok(None),
-            Some(
-                Ended::Answered { message } | Ended::Completed { message, .. } | Ended::HandedOver { message, .. },
-            ) => message.clone(),
-            None if past.is_unfinished() => return Ok(None),
-            None => {
-                return Err(Report::new(ErrorKind::Usage, format!("in the session `{id}` nothing has begun"))
-                    .hint(format!("give it its task: shelly-host session resume {id} \"…\"")));
+        let Some(ended) = past.ended() else {
+            if past.is_unfinished() {
+                return Ok(None);
             }
+            return Err(Report::new(ErrorKind::Usage, format!("in the session `{id}` nothing has begun"))
+                .hint(format!("give it its task: shelly-host session resume {id} \"…\"")));
         };
+        let Some(message) = ended.message().cloned() else { return Ok(None) };
         let (usage, account) = (Usage::default(), Account::default());
         let answer = Answer { message, ending: Ending::Answered, iterations: 0, usage, account };
         Ok(Some(Over { header, agents: past.ledger().clone(), answer }))

@@ -60,10 +60,19 @@ pub enum PartKind {
     Agent,
     /// A component.
     Plugin,
-    /// The config file.
-    Config,
     /// A model.
     Model,
+}
+
+impl PartKind {
+    /// The word for it, as in JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Agent => "agent",
+            Self::Plugin => "plugin",
+            Self::Model => "model",
+        }
+    }
 }
 
 /// A SHA-256 digest; as text `sha256:` and 64 hexadecimal digits.

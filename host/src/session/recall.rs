@@ -27,10 +27,8 @@ impl Store {
                 }
                 Record::Ended { outcome, .. } if top.contains(&line.run) => {
                     let answer = match &outcome {
-                        Ended::Answered { message }
-                        | Ended::Completed { message, .. }
-                        | Ended::HandedOver { message, .. } => message.text_content(),
                         Ended::Failed { error, .. } => format!("none: {error}"),
+                        ended => ended.message().map(Message::text_content).unwrap_or_default(),
                     };
                     said.push(format!("Answer: {}", cut(answer.trim(), limits::RECALLED_ANSWER_CHARS)));
                 }

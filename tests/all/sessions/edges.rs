@@ -12,12 +12,12 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use shelly_host::{
     agent::{
-        Action, AfterDecision, Agent, BeforeDecision, Crew, Edit, Effect, Entry, Interaction, Middleware, Moment,
-        Outcome, Phase, Registry, Step,
+        AfterDecision, Agent, BeforeDecision, Crew, Edit, EffectFn, Entry, Interaction, Middleware, Outcome, Phase,
+        Registry,
         journal::{Lost, Mark, Past, Record, Recorder},
     },
-    capability::{Power, Powers},
-    chat::{Chat, Message, Replacement, Role, Snapshot, ToolSpec},
+    capability::Power,
+    chat::{Chat, Message, Replacement, Role},
     error::Fault,
     event::{Event, EventSink, RunCx},
     session::{Disk, New, Opening, Options, Store},
@@ -188,39 +188,6 @@ async fn a_message_that_is_sent_while_a_run_begins_can_be_read_later() {
     assert_eq!(records.iter().filter(|record| is_sent(record)).count(), *sent.lock().unwrap());
 }
 
-/// Says who the agent is, once.
-struct Renames(Powers);
-
-#[async_trait]
-impl Effect for Renames {
-    fn name(&self) -> &str {
-        "renames"
-    }
-
-    fn phases(&self) -> &[Phase] {
-        &[Phase::BeforeModel]
-    }
-
-    fn powers(&self) -> &Powers {
-        &self.0
-    }
-
-    async fn eval(
-        &self,
-        _: &RunCx,
-        _: &Moment,
-        chat: &Snapshot,
-        _: &Arc<[Arc<ToolSpec>]>,
-        state: Vec<u8>,
-    ) -> Result<Step, Fault> {
-        let first = chat.iter().next().unwrap().id;
-        let messages = vec![Message::text(Role::System, "renames", "You are somebody else.")];
-        let edits =
-            if state.is_empty() { vec![Edit::Replace(Replacement { first, last: first, messages })] } else { vec![] };
-        Ok(Step { state: vec![1], action: Action::Edits(edits), wake: None })
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn what_an_effect_made_of_the_system_prompt_stays() {
     let make = |crew: Crew| {
@@ -228,7 +195,12 @@ async fn what_an_effect_made_of_the_system_prompt_stays() {
         let mind = Arc::new(Mind::steps([act("look", json!({})), act("look", json!({})), text("done")]));
         let agent = Agent::new("lead", "You are lead.", mind.clone())
             .with_tool(tool("look", |_| async { Ok("seen".into()) }))
-            .with_effect(Renames(powers.into_iter().collect()))
+            .with_effect(EffectFn::new("renames", Phase::BeforeModel, powers, |moment, chat| {
+                let first = chat.iter().next().unwrap().id;
+                let messages = vec![Message::text(Role::System, "renames", "You are somebody else.")];
+                let edit = || Edit::Replace(Replacement { first, last: first, messages });
+                Ok((moment.iteration == 0).then(edit).into_iter().collect())
+            }))
             .with_crew(Arc::new(crew), 0);
         (agent, mind)
     };

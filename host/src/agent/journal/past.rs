@@ -156,7 +156,7 @@ impl Past {
         self.main().is_some_and(|run| run.ended.is_none())
     }
 
-    /// The agents that worked for others when it was interrupted, each as often as it did.
+    /// The agents that worked for others when it was interrupted; one that did so several times is there as often.
     pub fn at_work(&self) -> impl Iterator<Item = &Arc<str>> {
         let main = self.main.filter(|_| self.is_unfinished());
         let runs = main.into_iter().flat_map(|main| self.runs.range(main + 1..)).map(|(_, run)| run);
@@ -175,11 +175,6 @@ impl Past {
     /// How the newest run that a person started has ended; none if it has not.
     pub fn ended(&self) -> Option<&Ended> {
         self.main()?.ended.as_ref().map(|(ended, _)| ended)
-    }
-
-    /// The agent that a person spoke to last.
-    pub fn agent(&self) -> Option<&Arc<str>> {
-        self.main().map(|run| &run.agent)
     }
 
     /// The changes of the task board.
@@ -304,9 +299,17 @@ impl Ended {
             Ending::HandedOver(to) => Self::HandedOver { message, to: to.clone() },
         }
     }
-}
 
-impl Ended {
+    /// What it answered or reported; none if it failed.
+    pub fn message(&self) -> Option<&Message> {
+        match self {
+            Self::Answered { message } | Self::Completed { message, .. } | Self::HandedOver { message, .. } => {
+                Some(message)
+            }
+            Self::Failed { .. } => None,
+        }
+    }
+
     /// What it came to, as far as whoever delegated asks. Otherwise why, whether it was exhausted, and whether it was
     /// cancelled.
     pub(in crate::agent) fn into_answer(self, account: Account) -> Result<Answer, ((String, bool), bool)> {

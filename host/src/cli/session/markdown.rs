@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::{
     Read, date, instant,
-    show::{kind, media, outcome, speaker},
+    show::{media, outcome, speaker},
 };
 use crate::{
     chat::{Content, Part, Role, ToolCall, ToolResult},
@@ -53,7 +53,7 @@ fn front_matter(id: &str, header: &Header) -> String {
     if !parts.is_empty() {
         lines.push("parts:".into());
         let part = |part: &crate::session::Part| {
-            format!("  - {{kind: {}, name: {}, digest: \"{}\"}}", kind(part.kind), quoted(&part.name), part.digest)
+            format!("  - {{kind: {}, name: {}, digest: \"{}\"}}", part.kind.word(), quoted(&part.name), part.digest)
         };
         lines.extend(parts.iter().map(part));
     }

@@ -13,7 +13,7 @@ use crate::{
     error::Report,
     limits,
     model::Tally,
-    session::{Header, PartKind, RunTranscript, Said, Transcript},
+    session::{Header, RunTranscript, Said, Transcript},
     tool::CompletionStatus,
 };
 
@@ -89,18 +89,9 @@ fn facts(id: &str, header: &Header) -> String {
     }
     for part in parts {
         let digest = part.digest.to_string();
-        fact("with", format!("{} {} {}", kind(part.kind), name(&part.name), digest.get(..19).unwrap_or(&digest)));
+        fact("with", format!("{} {} {}", part.kind.word(), name(&part.name), digest.get(..19).unwrap_or(&digest)));
     }
     text
-}
-
-pub fn kind(kind: PartKind) -> &'static str {
-    match kind {
-        PartKind::Agent => "agent",
-        PartKind::Plugin => "plugin",
-        PartKind::Config => "config",
-        PartKind::Model => "model",
-    }
 }
 
 /// How a run ended, in a few words.
