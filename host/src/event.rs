@@ -116,6 +116,17 @@ pub enum Event {
         #[serde(skip_serializing_if = "Given::is_empty")]
         given: Given,
     },
+    /// A plugin of an agent has a capability that it wants, or has not: told once for each agent, before its first turn.
+    /// What a plugin says comes with its other events and never with this one.
+    CapabilityDecided {
+        agent: Arc<str>,
+        plugin: Arc<str>,
+        /// What the config would say to give it: `files: [{path: docs, mode: read}]`.
+        capability: String,
+        allowed: bool,
+        /// The place of the config that gives it, or would have to.
+        rule: Arc<str>,
+    },
     /// A plugin has written to the log.
     PluginLog { agent: Arc<str>, plugin: Arc<str>, level: LogLevel, message: String },
     /// An agent has handed its task to another one, which goes on in its place.

@@ -24,7 +24,7 @@ use shelly_host::{
     chat::{Chat, Message, Snapshot, ToolCall, ToolResult},
     event::{Event, EventSink, EventStream, RunCx},
     model::{Completion, ScriptedCompleter},
-    plugin::{Limits, Plugin, PluginEngine, PluginError, PluginPackage, PluginTool, Settings},
+    plugin::{Limits, Mount, Plugin, PluginEngine, PluginError, PluginPackage, PluginTool, Settings, resolved},
     tool::{ToolBox, ToolCx},
 };
 
@@ -71,19 +71,17 @@ impl Packed {
         let files = self.place.path().join("files");
         std::fs::create_dir_all(&files).unwrap();
         let package = self.package.as_ref().map_err(told)?;
-        let grant = Grant::all_of(&package.manifest.wants, files);
-        Plugin::load(engine, package, &settings(grant)).await.map(Arc::new).map_err(|error| told(&error))
+        Plugin::load(engine, package, &settings(Grant::all_of(&package.manifest.wants, resolved(&files))))
+            .await
+            .map(Arc::new)
+            .map_err(|error| told(&error))
     }
 }
 
+/// What is granted, with each folder as `.`.
 fn settings(grant: Grant) -> Settings {
-    Settings {
-        agent: "helper".into(),
-        place: "agents.helper.plugins.hostile".into(),
-        grant,
-        params: serde_json::value::to_raw_value(&serde_json::json!({})).unwrap(),
-        on_failure: Default::default(),
-    }
+    let mounts = grant.files.iter().map(|(path, _)| Mount { path: path.into(), name: ".".into() }).collect();
+    Settings { grant, mounts, ..Settings::new("helper", "agents.helper.plugins.hostile") }
 }
 
 /// The plugin of a folder, for an agent that grants it this.

@@ -17,6 +17,7 @@ use std::{
 use criterion::{BenchmarkId, Criterion};
 use shelly_host::{
     agent::{Agent, Crew, Entry, Registry},
+    capability::Ceiling,
     chat::{Chat, Message, Part, Role, ToolCall, ToolResult},
     event::{Event, EventSink, RunCx},
 };
@@ -117,7 +118,12 @@ fn crew_of(calls: usize, effects: bool) -> Arc<Crew> {
 }
 
 async fn run(crew: &Arc<Crew>, chat: &Chat, watched: bool) {
-    let agent: Agent = crew.registry.spawn("worker").expect("it is registered").with_crew(Arc::clone(crew), 1);
+    let agent: Agent = crew
+        .registry
+        .spawn("worker", &Ceiling::default())
+        .expect("it is registered")
+        .expect("nothing is taken away")
+        .with_crew(Arc::clone(crew), 1);
     let (events, mut stream) = match watched {
         false => (EventSink::none(), None),
         true => {

@@ -16,7 +16,6 @@ use std::{
 
 use hdrhistogram::Histogram;
 use shelly_host::{
-    capability::Grant,
     chat::{Snapshot, ToolCall},
     event::{EventSink, RunCx},
     plugin::{Plugin, PluginEngine, PluginPackage, PluginTool, Settings, engine_config},
@@ -86,14 +85,7 @@ async fn toolbox() -> Result<(ToolBox, Arc<PluginEngine>), Box<dyn Error>> {
     let engine = Arc::new(PluginEngine::new(None)?);
     let folder = PathBuf::from(plugin::COUNT_TEXT).parent().ok_or("a plugin has a folder")?.to_owned();
     let package = Arc::new(PluginPackage::read(&folder)?);
-    let settings = Settings {
-        agent: "bench".into(),
-        place: "bench".into(),
-        grant: Grant::default(),
-        params: serde_json::value::to_raw_value(&serde_json::json!({}))?,
-        on_failure: None,
-    };
-    let plugin = Arc::new(Plugin::load(&engine, &package, &settings).await?);
+    let plugin = Arc::new(Plugin::load(&engine, &package, &Settings::new("bench", "bench")).await?);
     let mut toolbox = ToolBox::new();
     for tool in PluginTool::all(&plugin) {
         toolbox.register(tool)?;

@@ -6,9 +6,9 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::{Crew, Effect, Middleware};
+use super::{Crew, Effect, Grants, Middleware};
 use crate::{
-    capability::Budget,
+    capability::{Budget, Ceiling},
     limits,
     model::Completer,
     skill::{LoadSkill, Skill},
@@ -63,6 +63,10 @@ pub struct Agent {
     pub context: Arc<str>,
     /// What one run may spend, its delegations included.
     pub budget: Budget,
+    /// What those that it starts may not exceed, nor those that they start.
+    pub delegable: Ceiling,
+    /// What its plugins have got, to be told when it runs.
+    pub grants: Arc<Grants>,
     /// Those it works with; none: it works alone.
     pub crew: Option<Arc<Crew>>,
     /// How it runs.
@@ -131,6 +135,8 @@ impl Agent {
             skills: Arc::default(),
             context: Arc::default(),
             budget: Budget::default(),
+            delegable: Ceiling::default(),
+            grants: Arc::default(),
             crew: None,
             options: Options::default(),
         }

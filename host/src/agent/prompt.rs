@@ -113,7 +113,7 @@ fn others(agent: &Agent, me: &Instance) -> String {
     let Some(crew) = me.delegates_to() else { return String::new() };
     let own = agent.name.to_lowercase();
     let mut lines = String::new();
-    for entry in crew.registry.list().iter().filter(|entry| entry.name.to_lowercase() != own) {
+    for entry in crew.registry.list(&me.ceiling).iter().filter(|entry| entry.name.to_lowercase() != own) {
         let _ = write!(lines, "\n- {}", entry.name);
         if !entry.description.trim().is_empty() {
             let _ = write!(lines, ": {}", entry.description.trim());

@@ -10,9 +10,15 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
 use super::Agent;
+use crate::capability::Ceiling;
 
-/// Makes a fresh agent for each task that is delegated to it.
-pub type Factory = Arc<dyn Fn() -> Agent + Send + Sync>;
+/// Makes a fresh agent for each task that is delegated to it. It may do no more than the ceiling allows.
+pub type Factory = Arc<dyn Fn(&Ceiling) -> Result<Agent, Refused> + Send + Sync>;
+
+/// Why there is no such agent under a ceiling, for the operator: the model that asked for it is not told.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Refused(pub String);
 
 /// What others are told of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -100,8 +106,18 @@ impl Registry {
         Self::default()
     }
 
-    /// Adds an agent. One of the same name is replaced; its instances go on, and numbers go on counting.
+    /// Adds an agent that is the same whoever starts it: one without plugins, or whose plugins may do what they may for
+    /// anybody. One of the same name is replaced; its instances go on, and numbers go on counting.
     pub fn register(&self, entry: Entry, factory: impl Fn() -> Agent + Send + Sync + 'static) {
+        self.register_under(entry, move |_| Ok(factory()));
+    }
+
+    /// Adds an agent that is made to fit the ceiling of whoever starts it; else as [`Registry::register`].
+    pub fn register_under(
+        &self,
+        entry: Entry,
+        factory: impl Fn(&Ceiling) -> Result<Agent, Refused> + Send + Sync + 'static,
+    ) {
         let mut agents = self.agents.write().unwrap_or_else(PoisonError::into_inner);
         let named = agents.get(&entry.name).map(|before| Arc::clone(&before.named)).unwrap_or_default();
         let places = entry.max_concurrency.map(|most| Arc::new(Semaphore::new(most.max(1) as usize)));
@@ -109,28 +125,33 @@ impl Registry {
         agents.insert(name, Registered { entry, factory: Arc::new(factory), places, named });
     }
 
-    /// What makes the agent of this name.
-    pub fn get(&self, name: &str) -> Option<Factory> {
-        self.look(name, |there| Arc::clone(&there.factory))
-    }
-
-    /// Everyone, sorted by name.
-    pub fn list(&self) -> Vec<Entry> {
+    /// Everyone who may be started under this ceiling, sorted by name.
+    pub fn list(&self, ceiling: &Ceiling) -> Vec<Entry> {
         let agents = self.agents.read().unwrap_or_else(PoisonError::into_inner);
-        agents.values().map(|registered| registered.entry.clone()).collect()
+        let admitted = agents.values().filter(|registered| ceiling.admits(&registered.entry.name));
+        admitted.map(|registered| registered.entry.clone()).collect()
     }
 
-    /// A fresh agent of this name, whatever its factory calls it.
-    pub fn spawn(&self, name: &str) -> Option<Agent> {
-        self.make(name).map(|spawned| spawned.agent)
+    /// A fresh agent of this name under this ceiling, whatever its factory calls it. None if there is none that the ceiling
+    /// admits.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused`]: it cannot do without what the ceiling takes away.
+    pub fn spawn(&self, name: &str, ceiling: &Ceiling) -> Option<Result<Agent, Refused>> {
+        self.make(name, ceiling).map(|made| made.map(|spawned| spawned.agent))
     }
 
-    pub(super) fn make(&self, name: &str) -> Option<Spawned> {
-        let (name, factory, places) =
-            self.look(name, |there| (Arc::clone(&there.entry.name), Arc::clone(&there.factory), there.places.clone()))?;
-        let mut agent = factory();
-        agent.name = name;
-        Some(Spawned { agent, places })
+    /// The one place where agents that others start are made: no way leads past the ceiling.
+    pub(super) fn make(&self, name: &str, ceiling: &Ceiling) -> Option<Result<Spawned, Refused>> {
+        let (name, factory, places) = self
+            .look(name, |there| (Arc::clone(&there.entry.name), Arc::clone(&there.factory), there.places.clone()))
+            .filter(|(name, ..)| ceiling.admits(name))?;
+        Some(factory(ceiling).map(|mut agent| {
+            agent.name = name;
+            agent.budget = agent.budget.meet(&ceiling.budget());
+            Spawned { agent, places }
+        }))
     }
 
     /// The next number for an instance of this name, from 1 on; 0 if there is no such agent.
@@ -152,7 +173,10 @@ impl Registry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::ScriptedCompleter;
+    use crate::{
+        capability::{Bound, Budget},
+        model::ScriptedCompleter,
+    };
 
     fn agent(name: &str) -> Agent {
         Agent::new(name, "", Arc::new(ScriptedCompleter::new([])))
@@ -165,10 +189,35 @@ mod tests {
             registry.register(Entry::new(name, "old"), || agent("whatever"));
         }
         registry.register(Entry::new("bob", "new"), || agent("whatever"));
-        let listed: Vec<_> = registry.list().iter().map(|e| format!("{}: {}", e.name, e.description)).collect();
+        let listed: Vec<_> =
+            registry.list(&Ceiling::default()).iter().map(|e| format!("{}: {}", e.name, e.description)).collect();
         assert_eq!(listed, ["ada: old", "bob: new", "zoe: old"]);
-        assert_eq!(registry.spawn("ada").unwrap().name.as_ref(), "ada", "the registry names it");
-        assert!(registry.get("eve").is_none() && registry.spawn("eve").is_none());
+        let open = Ceiling::default();
+        assert_eq!(registry.spawn("ada", &open).unwrap().unwrap().name.as_ref(), "ada", "the registry names it");
+        assert!(registry.spawn("eve", &open).is_none());
+    }
+
+    #[test]
+    fn nobody_is_made_past_a_ceiling() {
+        let registry = Registry::new();
+        registry.register(Entry::new("ada", ""), || agent("ada"));
+        registry.register_under(Entry::new("bob", ""), |ceiling| match ceiling.places().is_empty() {
+            true => Ok(agent("bob").with_budget(Budget { tool_calls: Some(3), ..Budget::default() })),
+            false => Err(Refused("bob needs more".into())),
+        });
+        let bound = |agents: &[&str]| Bound {
+            agents: Some(agents.iter().map(|name| name.to_string()).collect()),
+            budget: Budget { tokens: Some(7), ..Budget::default() },
+            ..Bound::default()
+        };
+        let (both, ada) = (Ceiling::of("both", bound(&["ada", "bob"])), Ceiling::of("ada", bound(&["ada"])));
+        let names = |ceiling| registry.list(ceiling).iter().map(|entry| entry.name.to_string()).collect::<Vec<_>>();
+        assert_eq!((names(&both), names(&ada)), (vec!["ada".into(), "bob".into()], vec!["ada".to_owned()]));
+        assert_eq!(registry.spawn("ada", &ada.meet(&both)).unwrap().unwrap().budget.tokens, Some(7));
+        assert!(registry.spawn("bob", &ada).is_none(), "as if there were no such agent");
+        assert_eq!(registry.spawn("bob", &both).unwrap().err(), Some(Refused("bob needs more".into())));
+        let bob = registry.spawn("bob", &Ceiling::default()).unwrap().unwrap();
+        assert_eq!((bob.budget.tool_calls, bob.budget.tokens), (Some(3), None));
     }
 
     #[test]

@@ -23,7 +23,7 @@ use super::{
     tasks::Tasks,
 };
 use crate::{
-    capability::{Account, Purse},
+    capability::{Account, Ceiling, Purse},
     chat::{Chat, Entry, Message, Role},
     error::Fault,
     event::{Event, RunCx},
@@ -87,6 +87,8 @@ impl Ending {
 pub(super) struct Start {
     pub cx: RunCx,
     pub purse: Arc<Purse>,
+    /// What it was started under.
+    pub ceiling: Ceiling,
     pub badge: Badge,
     pub place: Place,
     pub tasks: Tasks,
@@ -167,7 +169,8 @@ impl Agent {
     ) -> Box<Start> {
         let badge = self.crew.as_ref().map(|crew| crew.enter(&cx.agent, waiting)).unwrap_or_default();
         let (cx, purse, place, tasks) = (cx.clone(), Arc::clone(purse), Place::free(), Tasks::default());
-        Box::new(Start { cx, purse, badge, place, tasks, assignment: None, log, errand: None, past })
+        let ceiling = Ceiling::default();
+        Box::new(Start { cx, purse, ceiling, badge, place, tasks, assignment: None, log, errand: None, past })
     }
 
     pub(super) fn journal(&self) -> Option<&Arc<Journal>> {
@@ -385,6 +388,7 @@ impl<'a> Run<'a> {
             task,
         };
         cx.events.emit(event).await;
+        self.agent.grants.tell(&self.agent.name, cx).await;
     }
 
     /// Tells of the messages that came into the chat since it was last asked.

@@ -72,7 +72,7 @@ impl App {
             extend(&mut tools, of_it, &at("toolboxes"), warnings);
         }
         for (id, uses) in &agent.plugins {
-            let (settings, package) = self.plugin_of(&agent.name, id, &uses.clone().unwrap_or_default())?;
+            let (settings, package) = self.plugin_of(agent, id, &uses.clone().unwrap_or_default())?;
             settings.check(package).map_err(|error| error.report())?;
             warnings.extend(settings.lacking(&package.manifest));
             warnings.extend(settings.in_vain(&package.manifest));

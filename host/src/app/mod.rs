@@ -1,10 +1,11 @@
 //! The composition root: from a config and plugin directories to an agent that can run. The only room that knows every
-//! part: `models.rs` makes models, `project.rs` reads the project's folder, `shared.rs` makes what agents share,
+//! part: `models.rs` makes models, `outfit.rs` agents of their plugins, `project.rs` reads the project's folder, `shared.rs` makes what agents share,
 //! `session.rs` has what they do
 //! written down, `trust.rs` keeps what a person trusts, `check.rs` looks at all of it without running any.
 
 mod check;
 mod models;
+mod outfit;
 mod project;
 mod session;
 mod shared;
@@ -13,6 +14,7 @@ mod trust;
 use std::{path::PathBuf, sync::Arc};
 
 use models::Models;
+use outfit::Outfit;
 use project::Project;
 use shared::Shared;
 use tokio::sync::OnceCell;
@@ -24,16 +26,12 @@ pub use trust::trusted;
 use crate::{
     agent::{Agent, Crew, Entry, Options},
     approval::Desk,
-    builtin::ConfirmedTool,
     capability::Grant,
     config::{self, AgentConfig, Config, PluginUse},
     error::{ErrorKind, Report},
     model::PriceTable,
-    plugin::{
-        Kind, Plugin, PluginCatalog, PluginEffect, PluginEngine, PluginError, PluginMiddleware, PluginPackage,
-        PluginTool, Settings,
-    },
-    tool::{Tool, ToolBox},
+    plugin::{Kind, Plugin, PluginCatalog, PluginEngine, PluginError, PluginPackage, Settings},
+    tool::ToolBox,
 };
 
 /// Looks up a variable of the environment. The library does not read it itself.
@@ -123,26 +121,26 @@ impl App {
             false => self.config.agent(name)?.clone(),
         };
         let (models, shared) = (Models::default(), Shared::new(&self.project, &self.desk));
-        let (agent, model_source) = self.make(&config, model, &models, &shared, &mut notices).await?;
+        let (outfit, model_source) = self.make(&config, model, &models, &shared, &mut notices).await?;
+        let agent = outfit.agent(&mut notices.warnings)?;
         let crew = shared.crew();
         let mut all = vec![&config];
         if config.options.max_delegation_depth > 0 {
-            crew.registry.register(entry(&config), {
-                let agent = agent.clone();
-                move || agent.clone()
-            });
+            crew.registry.register_under(entry(&config), move |ceiling| outfit.under(ceiling));
             for other in self.config.agents.iter().filter(|other| other.name != config.name) {
                 let made = self.make(other, model, &models, &shared, &mut notices).await.and_then(|made| {
                     // What it spends counts for the budget that it is given a share of.
-                    let info = made.0.completer.info();
+                    let info = made.0.agent.completer.info();
                     match config.budget.usd.is_some() && info.price.is_none() {
                         true => Err(no_price(&config, &info.model)),
-                        false => Ok(made),
+                        false => Ok(made.0),
                     }
                 });
+                // What is wrong with it is found now, and not when it is started.
+                let made = made.and_then(|outfit| outfit.agent(&mut notices.warnings).map(|_| outfit));
                 match made {
-                    Ok((agent, _)) => {
-                        crew.registry.register(entry(other), move || agent.clone());
+                    Ok(outfit) => {
+                        crew.registry.register_under(entry(other), move |ceiling| outfit.under(ceiling));
                         all.push(other);
                     }
                     // The one that was asked for can work without it.
@@ -159,7 +157,7 @@ impl App {
         Ok(Prepared { agent, crew, notes, warnings, model_source, session })
     }
 
-    /// An agent by itself, and where its model comes from.
+    /// What an agent is made of, and where its model comes from.
     async fn make(
         &self,
         config: &AgentConfig,
@@ -167,42 +165,32 @@ impl App {
         models: &Models,
         shared: &Shared,
         notices: &mut Notices,
-    ) -> Result<(Agent, String), Report> {
+    ) -> Result<(Outfit, String), Report> {
         let model = self.model(config, model, models, notices).await?;
         if config.budget.usd.is_some() && model.completer.info().price.is_none() {
             return Err(no_price(config, &model.completer.info().model));
         }
-        let mut agent = Agent::new(config.name.as_str(), config.instructions.as_str(), model.completer)
-            .with_description(config.description.as_str())
-            .with_budget(config.budget);
-        if let Some(prefix) = config.prefix.as_deref().filter(|prefix| !prefix.is_empty()) {
-            agent.prefix = prefix.into();
-        }
-        agent.options = options(config);
-        agent.context = self.project.context();
+        let mut outfit = Outfit::new(config, model.completer, &self.config.root, &self.desk);
+        outfit.agent.context = self.project.context();
+        outfit.agent.delegable = outfit::delegable(config, &self.config);
         for toolbox in &config.toolboxes {
-            let tools = shared.tools(&config.name, toolbox)?;
-            extend(&mut agent.tools, tools, &format!("agents.{}.toolboxes", config.name), &mut notices.warnings);
+            let (tools, place) = (shared.tools(&config.name, toolbox)?, format!("agents.{}.toolboxes", config.name));
+            extend(&mut outfit.agent.tools, tools, &place, &mut notices.warnings);
         }
         for (id, uses) in &config.plugins {
             let uses = uses.clone().unwrap_or_default();
-            let plugin = match self.load(&config.name, id, &uses, &mut notices.warnings).await {
-                Ok(plugin) => plugin,
+            match self.load(config, id, &uses, &mut notices.warnings).await {
+                Ok(plugin) => outfit.plugins.push((plugin, uses.confirm)),
                 // Nobody named it: it was taken because it is there.
                 Err(report) if self.config.agents.is_empty() => {
                     notices.warnings.push(format!("plugin `{id}` is left out: {report}"));
-                    continue;
                 }
                 Err(report) => return Err(report),
-            };
-            self.equip(&mut agent, &plugin, uses.confirm, &mut notices.warnings)?;
+            }
         }
-        // Every agent can ask if somebody is there; a tool of that name from its plugins comes first.
-        if let Some(ask) = shared.ask() {
-            let _ = agent.tools.register(ask);
-        }
-        let agent = agent.with_skills(self.project.skills(config)?, &self.config.root);
-        Ok((agent, model.source))
+        outfit.ask = shared.ask();
+        outfit.skills = self.project.skills(config)?;
+        Ok((outfit, model.source))
     }
 
     /// Every plugin that needs nothing, with nothing granted.
@@ -237,7 +225,7 @@ impl App {
 
     async fn load(
         &self,
-        agent: &str,
+        agent: &AgentConfig,
         id: &str,
         uses: &PluginUse,
         warnings: &mut Vec<String>,
@@ -250,14 +238,22 @@ impl App {
     }
 
     /// A plugin of an agent, and what it is given.
-    fn plugin_of(&self, agent: &str, id: &str, uses: &PluginUse) -> Result<(Settings, &Arc<PluginPackage>), Report> {
-        let package = self.package(&format!("agents.{agent}.plugins"), id)?;
+    fn plugin_of(
+        &self,
+        agent: &AgentConfig,
+        id: &str,
+        uses: &PluginUse,
+    ) -> Result<(Settings, &Arc<PluginPackage>), Report> {
+        let name = &agent.name;
+        let package = self.package(&format!("agents.{name}.plugins"), id)?;
+        let (grant, mounts) = outfit::given(uses, &self.config.root);
         let settings = Settings {
-            agent: agent.into(),
-            place: format!("agents.{agent}.plugins.{id}"),
-            grant: uses.grant(&self.config.root),
+            grant,
+            mounts,
+            ceiling: outfit::own_ceiling(agent, &self.config.root),
             params: config::params(&uses.params),
             on_failure: uses.on_failure,
+            ..Settings::new(name.as_str(), format!("agents.{name}.plugins.{id}"))
         };
         Ok((settings, package))
     }
@@ -280,32 +276,6 @@ impl App {
                 Err(report.cause(format!("{place} in the config names it")))
             }
         }
-    }
-
-    /// Gives an agent all that a plugin is.
-    fn equip(
-        &self,
-        agent: &mut Agent,
-        plugin: &Arc<Plugin>,
-        confirm: bool,
-        warnings: &mut Vec<String>,
-    ) -> Result<(), Report> {
-        let mut tools = ToolBox::new();
-        for tool in PluginTool::all(plugin).filter(|_| plugin.offers_tools()) {
-            let tool: Arc<dyn Tool> = match confirm {
-                true => Arc::new(ConfirmedTool::new(tool, self.desk.clone())),
-                false => tool,
-            };
-            tools.register(tool).map_err(|clash| Report::new(ErrorKind::Plugin, clash.to_string()))?;
-        }
-        extend(&mut agent.tools, tools, &format!("agents.{}.plugins", agent.name), warnings);
-        if let Some(effect) = PluginEffect::new(plugin) {
-            agent.effects.push(Arc::new(effect));
-        }
-        if let Some(middleware) = PluginMiddleware::new(plugin) {
-            agent.middleware.push(Arc::new(middleware));
-        }
-        Ok(())
     }
 }
 

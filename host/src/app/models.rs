@@ -133,11 +133,9 @@ impl App {
         let user = format!("providers.{}", provider.name);
         let package = self.package(&user, plugin_id(provider))?;
         let settings = Settings {
-            agent: user.clone(),
-            place: user,
             grant: Grant { clock: provider.clock, random: provider.random, ..Grant::default() },
             params: config::params(&provider.params),
-            on_failure: None,
+            ..Settings::new(user.clone(), user)
         };
         Ok((settings, package))
     }

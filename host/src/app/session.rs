@@ -8,6 +8,7 @@ use crate::{
         Agent, Crew,
         journal::{Past, Record, Recorder},
     },
+    capability::Ceiling,
     chat::Chat,
     config::{self, AgentConfig},
     error::{ErrorKind, Report},
@@ -175,7 +176,7 @@ impl App {
         let past = Past::of(records).map_err(|error| unfit(error.to_string()))?;
         let chat = past.chat().map_err(|error| unfit(error.to_string()))?;
         warnings.extend(shared.restore(&past).map_err(|error| unfit(error.to_string()))?);
-        let known = crew.registry.list();
+        let known = crew.registry.list(&Ceiling::default());
         if let Some(gone) = past.at_work().find(|agent| !known.iter().any(|known| known.name == **agent)) {
             let what = format!("agent `{gone}` was at work when it was interrupted, and is not there any more");
             return Err(unfit(what).hint("put it back into the config: what it did would be lost"));

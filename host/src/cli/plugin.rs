@@ -6,9 +6,8 @@ use serde_json::json;
 use super::render::{self, Output, json_line, name, print};
 use crate::{
     capability::Grant,
-    config,
     error::{ErrorKind, Report},
-    plugin::{Plugin as Loaded, PluginCatalog, PluginEngine, PluginPackage, Settings},
+    plugin::{Mount, Plugin as Loaded, PluginCatalog, PluginEngine, PluginPackage, Settings, resolved},
 };
 
 #[derive(Subcommand)]
@@ -124,13 +123,12 @@ fn inspect(path: &Path, output: Format) -> Result<u8, Report> {
     let package = std::sync::Arc::new(package.map_err(|error| error.report())?);
     let manifest = &package.manifest;
     let engine = std::sync::Arc::new(PluginEngine::new(super::cache_directory())?);
+    let folder = resolved(&package.folder);
     let settings = Settings {
-        agent: "inspect".into(),
-        place: "inspect".into(),
         // To link it; while it is asked for its tools only log and config work.
-        grant: Grant::all_of(&manifest.wants, package.folder.clone()),
-        params: config::params(&Default::default()),
-        on_failure: Default::default(),
+        grant: Grant::all_of(&manifest.wants, folder.clone()),
+        mounts: vec![Mount { path: folder, name: ".".into() }],
+        ..Settings::new("inspect", "inspect")
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Report::new(ErrorKind::Bug, "cannot start").cause(error))?;

@@ -256,6 +256,12 @@ impl Progress {
                 let (agent, plugin, time, memory) = (name(agent), name(plugin), time(*duration), memory >> 10);
                 format!("{DIM}{agent}     {plugin} {function}: {outcome} ({time}, {memory} KiB){PLAIN}")
             }
+            Event::CapabilityDecided { .. } if !self.verbose => return None,
+            Event::CapabilityDecided { agent, plugin, capability, allowed, rule } => {
+                let has = if *allowed { "has" } else { "has not" };
+                let (agent, plugin, what, rule) = (name(agent), name(plugin), one_line(capability, 200), name(rule));
+                format!("{DIM}{agent}     {plugin} {has} {what} ({rule}){PLAIN}")
+            }
             Event::PluginLog { level, .. } if !self.verbose && *level < LogLevel::Warn => return None,
             Event::PluginLog { agent, plugin, level, message } => {
                 let level = match level {

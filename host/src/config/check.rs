@@ -50,6 +50,11 @@ impl Config {
                 return Err(unknown("model", name, names()).cause(format!("agents.{}.provider names it", agent.name)));
             }
             check_agent(agent)?;
+            if let Some(name) = agent.delegable.agents.iter().flatten().find(|name| self.agent(Some(name)).is_err()) {
+                let names = self.agents.iter().map(|agent| agent.name.as_str());
+                let place = format!("agents.{}.delegable.agents names it", agent.name);
+                return Err(unknown("agent", name, names).cause(place));
+            }
             if agent.options.max_iterations.is_some_and(|most| most > limits::MAX_ITERATIONS_CEILING) {
                 let most = limits::MAX_ITERATIONS_CEILING;
                 return wrong(format!("agents.{}.options.max_iterations: it is at most {most}", agent.name));

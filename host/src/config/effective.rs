@@ -6,7 +6,8 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use super::{
-    AgentConfig, AgentOptions, Config, FileUse, PluginUse, ProviderConfig, ProviderKind, Toolbox, ToolboxUse,
+    AgentConfig, AgentOptions, Config, DelegableConfig, FileUse, FolderUse, GrantConfig, PluginUse, ProviderConfig,
+    ProviderKind, Toolbox, ToolboxUse,
     mask::{masked, masked_params, masked_url},
     setting::{Holds, Setting, is, list, map, or, positive, set, shown, word},
 };
@@ -166,6 +167,8 @@ fn agent_setting(agent: &AgentConfig, config: &Config, known: &KnownAgent) -> Se
         max_concurrency,
         budget,
         plugins,
+        ceiling,
+        delegable,
         options,
     } = agent;
     let model = || config.providers.first().map(|provider| provider.name.as_str());
@@ -178,7 +181,9 @@ fn agent_setting(agent: &AgentConfig, config: &Config, known: &KnownAgent) -> Se
         let uses = plugins.keys().zip(&known.kinds).filter(|(_, kinds)| kinds.contains(&kind));
         is(&uses.map(|(id, _)| id).collect::<Vec<_>>())
     };
+    let may_start = |other: &AgentConfig| delegable.agents.as_ref().is_none_or(|agents| agents.contains(&other.name));
     let others = config.agents.iter().filter(|other| options.max_delegation_depth > 0 && other.name != *name);
+    let others = others.filter(|other| may_start(other));
     let hand_overs = Some(options.max_handoffs).filter(|most| *most > 0);
     let one_plugin = |((id, uses), kinds): ((&String, &Option<PluginUse>), &Vec<&'static str>)| {
         (id.clone(), plugin_setting(uses.as_ref().unwrap_or(&PluginUse::default()), kinds, config))
@@ -196,6 +201,8 @@ fn agent_setting(agent: &AgentConfig, config: &Config, known: &KnownAgent) -> Se
         ("max_concurrency", positive(*max_concurrency, limits::WORKING_AGENTS as u32)),
         ("budget", budget_setting(budget)),
         ("plugins", Setting::new(Holds::Map(plugins.iter().zip(&known.kinds).map(one_plugin).collect()))),
+        ("use", grant_setting(ceiling.as_ref(), "what each plugin is granted", config)),
+        ("delegable", delegable_setting(delegable, config)),
         ("options", options_setting(options)),
         ("effects", of_kind("effect")),
         ("middleware", of_kind("run-middleware")),
@@ -224,6 +231,28 @@ fn budget_setting(budget: &Budget) -> Setting {
         ("usd", or_none(is(usd))),
         ("tool_calls", or_none(is(tool_calls))),
         ("time", or_none(is(&time.map(shown)))),
+    ])
+}
+
+fn grant_setting(grant: Option<&GrantConfig>, without: &'static str, config: &Config) -> Setting {
+    let Some(GrantConfig { files, clock, random, chat, powers }) = grant else { return is(&()).noted(without) };
+    let folder =
+        |FolderUse { path, mode }: &FolderUse| map([("path", is(&config.root.join(path))), ("mode", is(mode))]);
+    map([
+        ("files", list(files.iter().map(folder))),
+        ("clock", set(clock)),
+        ("random", set(random)),
+        ("chat", set(chat)),
+        ("powers", is(powers)),
+    ])
+}
+
+fn delegable_setting(delegable: &DelegableConfig, config: &Config) -> Setting {
+    let DelegableConfig { grant, agents, budget } = delegable;
+    map([
+        ("grant", grant_setting(grant.as_ref(), "what the agents that it may start use", config)),
+        ("agents", is(agents).noted_if(agents.is_none(), "all")),
+        ("budget", budget_setting(budget)),
     ])
 }
 

@@ -25,8 +25,8 @@ use serde::Deserialize;
 pub use effective::{Effective, Known, KnownAgent};
 pub use explain::{nearest, unknown};
 pub use schema::{
-    AgentConfig, AgentOptions, ContextConfig, FileUse, PluginUse, ProviderConfig, ProviderKind, SessionsConfig,
-    Toolbox, ToolboxUse, params,
+    AgentConfig, AgentOptions, ContextConfig, DelegableConfig, FileUse, FolderUse, GrantConfig, PluginUse,
+    ProviderConfig, ProviderKind, SessionsConfig, Toolbox, ToolboxUse, params,
 };
 
 use crate::{

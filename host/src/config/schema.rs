@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 
 use crate::{
     agent::{Cost, Interaction, OnFailure},
-    capability::{Access, Budget, FileGrant, Grant, Powers, Price},
+    capability::{Access, Budget, Grant, Powers, Price},
     limits,
     provider::MaxTokensField,
 };
@@ -103,9 +103,60 @@ pub struct AgentConfig {
     /// Its plugins by id, in order, and what each may do for it.
     #[serde(default)]
     pub plugins: IndexMap<String, Option<PluginUse>>,
+    /// What none of its plugins may exceed, whatever each is granted; none: what each is granted.
+    #[serde(rename = "use")]
+    pub ceiling: Option<GrantConfig>,
+    /// What those that it starts, and those that they start, may not exceed.
+    #[serde(default)]
+    pub delegable: DelegableConfig,
     /// How it runs.
     #[serde(default)]
     pub options: AgentOptions,
+}
+
+/// What plugins may do at most: nothing that does not stand here.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GrantConfig {
+    /// Folders, with all below them.
+    #[serde(default)]
+    pub files: Vec<FolderUse>,
+    /// The time.
+    #[serde(default)]
+    pub clock: bool,
+    /// Chance.
+    #[serde(default)]
+    pub random: bool,
+    /// The agent's conversation.
+    #[serde(default)]
+    pub chat: bool,
+    /// What they may see of the conversation, and what effects may do to it.
+    #[serde(default)]
+    pub powers: Powers,
+}
+
+/// A folder and how it may be used.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FolderUse {
+    /// The folder; a relative one is below the config's root.
+    pub path: PathBuf,
+    /// `read` or `write`.
+    #[serde(default = "read")]
+    pub mode: Access,
+}
+
+/// What an agent may pass on. What is not named has no bound of its own.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DelegableConfig {
+    /// What the plugins of those that it starts may do; none: what the agents that it may start use themselves.
+    pub grant: Option<GrantConfig>,
+    /// The agents that may be started, by name; none: all.
+    pub agents: Option<Vec<String>>,
+    /// What each of them may spend.
+    #[serde(default)]
+    pub budget: Budget,
 }
 
 /// How an agent runs.
@@ -290,15 +341,30 @@ fn read() -> Access {
 }
 
 impl PluginUse {
-    /// What it gives, with paths below `root`.
-    pub fn grant(&self, root: &Path) -> Grant {
-        let file = |file: &FileUse| FileGrant {
-            path: root.join(&file.path),
-            name: file.name.clone().unwrap_or_else(|| file.path.to_string_lossy().into_owned()),
-            access: file.mode,
-        };
+    /// What it gives. `resolve` makes the path that a written one leads to.
+    pub fn grant(&self, resolve: impl Fn(&Path) -> PathBuf) -> Grant {
         Grant {
-            files: self.files.iter().map(file).collect(),
+            files: self.files.iter().map(|file| (resolve(&file.path), file.mode)).collect(),
+            clock: self.clock,
+            random: self.random,
+            chat: self.chat,
+            powers: self.powers.clone(),
+        }
+    }
+}
+
+impl FileUse {
+    /// What the plugin sees the folder as.
+    pub fn shown(&self) -> String {
+        self.name.clone().unwrap_or_else(|| self.path.to_string_lossy().into_owned())
+    }
+}
+
+impl GrantConfig {
+    /// What it gives. `resolve` makes the path that a written one leads to.
+    pub fn grant(&self, resolve: impl Fn(&Path) -> PathBuf) -> Grant {
+        Grant {
+            files: self.files.iter().map(|folder| (resolve(&folder.path), folder.mode)).collect(),
             clock: self.clock,
             random: self.random,
             chat: self.chat,

@@ -1,5 +1,5 @@
 use super::*;
-use crate::capability::{Access, FileGrant};
+use crate::capability::Access;
 
 fn parse(text: &str) -> Result<Config, Report> {
     Config::parse(text, "/project".into())
@@ -29,8 +29,8 @@ agents:
     .unwrap();
     let agent = config.agent(None).unwrap();
     assert_eq!(agent.plugins.keys().collect::<Vec<_>>(), ["read-files", "count-text", "loop-guard"]);
-    let grant = agent.plugins["read-files"].as_ref().unwrap().grant(&config.root);
-    assert_eq!(grant.files, [FileGrant { path: "/project/docs".into(), name: "docs".into(), access: Access::Read }]);
+    let grant = agent.plugins["read-files"].as_ref().unwrap().grant(|path| config.root.join(path));
+    assert_eq!(grant.files, [("/project/docs".into(), Access::Read)].into_iter().collect());
     let guard = agent.plugins["loop-guard"].as_ref().unwrap();
     assert_eq!(params(&guard.params).get(), r#"{"threshold":3,"deep":{"list":[1,true,null,"x"]}}"#);
     assert_eq!(config.provider(Some("local")).unwrap().unwrap().model.as_deref(), Some("llama"));

@@ -7,7 +7,7 @@ use wasmtime::{
     Store,
     component::{Component, Instance, InstancePre, Linker},
 };
-use wasmtime_wasi::{FsPerms, WasiCtx, filesystem::WasiFilesystemCtx};
+use wasmtime_wasi::filesystem::WasiFilesystemCtx;
 
 use super::{
     anatomy::Kind,
@@ -15,13 +15,14 @@ use super::{
     catalog::PluginPackage,
     convert,
     error::PluginError,
+    folders::{self, Mount},
     imports,
     manifest::Manifest,
     runtime::{CallSetup, Lane, PluginEngine, PluginState},
 };
 use crate::{
     agent::OnFailure,
-    capability::{Access, FileGrant, Grant, Missing, Power},
+    capability::{Ceiling, Decision, Grant, Missing, Power},
     chat::ToolSpec,
     event::{Event, EventSink, EventStream, RunCx},
     limits,
@@ -34,8 +35,12 @@ pub struct Settings {
     pub agent: String,
     /// Where in the config it stands, for hints: `agents.helper.plugins.read-files`.
     pub place: String,
-    /// What the agent gives.
+    /// What the agent gives it.
     pub grant: Grant,
+    /// The folders of the grant, and what the plugin sees each as.
+    pub mounts: Vec<Mount>,
+    /// What bounds the agent: its own `use`, and whatever it was started under.
+    pub ceiling: Ceiling,
     /// The plugin's own settings, a JSON object.
     pub params: Box<RawValue>,
     /// Whether a run goes on if its effect fails; none: it ends.
@@ -43,11 +48,46 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// What a plugin wants and is not given, in words for a person.
+    /// Of a plugin that is given nothing. `place` is where in the config it stands.
+    pub fn new(agent: impl Into<String>, place: impl Into<String>) -> Self {
+        let params = RawValue::from_string("{}".into()).expect("it is JSON");
+        let (agent, place, grant, mounts) = (agent.into(), place.into(), Grant::default(), Vec::new());
+        Self { agent, place, grant, mounts, ceiling: Ceiling::default(), params, on_failure: None }
+    }
+
+    /// What a plugin has got: what it wants, is given, and its agent may have.
+    pub fn granted(&self, manifest: &Manifest) -> Grant {
+        self.ceiling.narrow(&self.offered(manifest))
+    }
+
+    /// What it wants and is given.
+    fn offered(&self, manifest: &Manifest) -> Grant {
+        self.grant.meet(&manifest.wants.grant())
+    }
+
+    /// What it wants and has not got: the place of the config that would have to give it, and the line there.
+    pub fn refused(&self, manifest: &Manifest) -> Vec<(Arc<str>, Missing)> {
+        let place: Arc<str> = self.place.as_str().into();
+        let missing = self.grant.missing(&manifest.wants).into_iter().map(|missing| (Arc::clone(&place), missing));
+        missing.chain(self.ceiling.withheld(&self.offered(manifest))).collect()
+    }
+
+    /// Of each capability that it wants, whether it has got it.
+    pub fn decisions(&self, manifest: &Manifest) -> Vec<Decision> {
+        let plugin: Arc<str> = manifest.id.as_str().into();
+        let decision = |allowed, capability, rule| Decision { plugin: Arc::clone(&plugin), capability, allowed, rule };
+        let place: Arc<str> = self.place.as_str().into();
+        let allowed = Grant::default().lacking(&self.granted(manifest)).into_iter();
+        let allowed = allowed.map(|given| decision(true, given.line, Arc::clone(&place)));
+        let refused = self.refused(manifest).into_iter();
+        allowed.chain(refused.map(|(rule, missing)| decision(false, missing.line, rule))).collect()
+    }
+
+    /// What a plugin wants and has not got, in words for a person.
     pub fn lacking(&self, manifest: &Manifest) -> Vec<String> {
-        let (id, place) = (&manifest.id, &self.place);
-        let lacking = self.grant.missing(&manifest.wants).into_iter().map(|Missing { capability, line }| {
-            let without = match capability == "powers" && !offers_tools(manifest, &self.grant) {
+        let id = &manifest.id;
+        let lacking = self.refused(manifest).into_iter().map(|(place, Missing { capability, line })| {
+            let without = match capability == "powers" && !offers_tools(manifest, &self.granted(manifest)) {
                 true => " (without `provide-tools` its tools are not offered)",
                 false => "",
             };
@@ -77,8 +117,7 @@ impl Settings {
     /// [`PluginError`]: what [`Plugin::load`] would say.
     pub fn check(&self, package: &PluginPackage) -> Result<(), PluginError> {
         check_grant(package, self)?;
-        let grant = self.grant.meet(&package.manifest.wants);
-        open_folders(&package.manifest.id, &self.agent, &grant.files).map(drop)
+        folders::open(package, self).map(drop)
     }
 }
 
@@ -91,6 +130,7 @@ fn offers_tools(manifest: &Manifest, grant: &Grant) -> bool {
 pub struct Plugin {
     pub(super) id: Arc<str>,
     pub(super) package: Arc<PluginPackage>,
+    settings: Arc<Settings>,
     pub(super) grant: Grant,
     pub(super) on_failure: OnFailure,
     pub(super) engine: Arc<PluginEngine>,
@@ -148,30 +188,60 @@ impl Plugin {
         package: &Arc<PluginPackage>,
         settings: &Settings,
     ) -> Result<Self, PluginError> {
-        let id = || package.manifest.id.clone();
         check_grant(package, settings)?;
         let component = compile(engine, package).await?;
-        let not_runnable = |error| not_runnable(package, &error);
+        let mut plugin = Self::bind(engine, package, Arc::new(settings.clone()), &component)?;
+        plugin.specs = plugin.probe(&component, &settings.agent).await?;
+        Ok(plugin)
+    }
 
-        let grant = settings.grant.meet(&package.manifest.wants);
+    /// Links a component to what its settings give it, and to nothing else.
+    fn bind(
+        engine: &Arc<PluginEngine>,
+        package: &Arc<PluginPackage>,
+        settings: Arc<Settings>,
+        component: &Component,
+    ) -> Result<Self, PluginError> {
+        let not_runnable = |error| not_runnable(package, &error);
+        let grant = settings.granted(&package.manifest);
         let mut linker = Linker::new(engine.engine());
         imports::link(&mut linker, &grant, &package.manifest.kinds).map_err(not_runnable)?;
-        let pre = linker.instantiate_pre(&component).map_err(not_runnable)?;
-        let mut plugin = Self {
-            id: id().into(),
+        let pre = linker.instantiate_pre(component).map_err(not_runnable)?;
+        Ok(Self {
+            id: package.manifest.id.as_str().into(),
             package: Arc::clone(package),
             on_failure: settings.on_failure.unwrap_or_default(),
             engine: Arc::clone(engine),
             kinds: KindIndices::find(&pre, &package.manifest.kinds).map_err(not_runnable)?,
             pre,
             config: settings.params.get().into(),
-            places: PluginEngine::places_of(&component),
-            files: open_folders(&package.manifest.id, &settings.agent, &grant.files)?,
+            places: PluginEngine::places_of(component),
+            files: folders::open(package, &settings)?,
+            settings,
             grant,
             specs: [].into(),
-        };
-        plugin.specs = plugin.probe(&component, &settings.agent).await?;
-        Ok(plugin)
+        })
+    }
+
+    /// The same plugin under one more ceiling: for an agent that another one starts. It is linked anew, to less.
+    ///
+    /// # Errors
+    ///
+    /// [`PluginError::NotGranted`] if it cannot do without what is taken away, [`PluginError::NoFolder`] if a folder has
+    /// gone.
+    pub fn under(self: &Arc<Self>, ceiling: &Ceiling) -> Result<Arc<Self>, PluginError> {
+        let settings = Settings { ceiling: self.settings.ceiling.meet(ceiling), ..Settings::clone(&self.settings) };
+        if settings.granted(&self.package.manifest) == self.grant {
+            return Ok(Arc::clone(self));
+        }
+        check_grant(&self.package, &settings)?;
+        let narrowed = Self::bind(&self.engine, &self.package, Arc::new(settings), self.pre.component())?;
+        Ok(Arc::new(Self { specs: Arc::clone(&self.specs), ..narrowed }))
+    }
+
+    /// What it was given, and by whom.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
     }
 
     /// Its tools, as it described them.
@@ -256,12 +326,17 @@ async fn last_logged(mut stream: EventStream) -> Vec<String> {
 
 /// Everything that the component imports was granted: told here, because the engine's own message misleads.
 fn check_grant(package: &PluginPackage, settings: &Settings) -> Result<(), PluginError> {
+    let manifest = &package.manifest;
+    let granted = settings.granted(manifest);
     for import in &package.anatomy.imports {
-        let missing =
-            imports::need_of_import(import).and_then(|need| need.missing_in(&settings.grant, &package.manifest));
-        if let Some(missing) = missing {
-            let (id, agent) = (package.manifest.id.clone(), settings.agent.clone());
-            let (place, import, missing) = (settings.place.clone(), import.clone(), Box::new(missing));
+        let Some(need) = imports::need_of_import(import).filter(|need| !need.is_given_by(&granted, manifest)) else {
+            continue;
+        };
+        let mut refused = settings.refused(manifest).into_iter();
+        let missing = refused.find(|(_, missing)| Some(missing.capability.as_str()) == need.capability());
+        if let Some((place, missing)) = missing {
+            let (id, agent, place) = (manifest.id.clone(), settings.agent.clone(), place.to_string());
+            let (import, missing) = (import.clone(), Box::new(missing));
             return Err(PluginError::NotGranted { id, agent, place, import, missing });
         }
     }
@@ -286,26 +361,6 @@ async fn compile(engine: &Arc<PluginEngine>, package: &Arc<PluginPackage>) -> Re
         Ok(compiled) => compiled,
         Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
     }
-}
-
-fn open_folders(id: &str, agent: &str, folders: &[FileGrant]) -> Result<WasiFilesystemCtx, PluginError> {
-    if folders.is_empty() {
-        return Ok(WasiFilesystemCtx::default());
-    }
-    let mut wasi = WasiCtx::builder();
-    for folder in folders {
-        let mode = match folder.access {
-            Access::Read => FsPerms::ReadOnly,
-            Access::Write => FsPerms::ReadWrite,
-        };
-        wasi.preopened_dir(&folder.path, &folder.name, mode).map_err(|error| PluginError::NoFolder {
-            id: id.into(),
-            agent: agent.into(),
-            path: folder.path.clone(),
-            message: format!("{error:#}"),
-        })?;
-    }
-    Ok(wasi.build().filesystem().clone())
 }
 
 /// The tools that a plugin says it has, if they can be offered.

@@ -8,9 +8,9 @@ use std::{
 };
 
 use shelly_host::{
-    capability::{Access, FileGrant, Grant},
+    capability::{Access, Grant},
     limits,
-    plugin::{Plugin, PluginPackage},
+    plugin::{Plugin, PluginPackage, resolved},
 };
 
 use super::{
@@ -21,7 +21,7 @@ use super::{
 use crate::support::Place;
 
 fn grant(folder: PathBuf, access: Access) -> Grant {
-    let files = vec![FileGrant { path: folder, name: ".".into(), access }];
+    let files = [(resolved(&folder), access)].into_iter().collect();
     Grant { files, clock: true, random: true, ..Grant::default() }
 }
 

@@ -11,6 +11,7 @@ use std::{
 
 use shelly_host::{
     agent::{Crew, Entry, Registry},
+    capability::Ceiling,
     chat::Chat,
     event::RunCx,
 };
@@ -106,7 +107,12 @@ fn crew(tasks: usize, ending: &'static str) -> Arc<Crew> {
 async fn delegate(crew: &Arc<Crew>, tasks: usize) {
     // A crew has a bound for the agents of its life: each round has one of its own.
     let crew = Arc::new(Crew::new(crew.registry.clone()));
-    let lead = crew.registry.spawn("lead").expect("it is registered").with_crew(Arc::clone(&crew), 1);
+    let lead = crew
+        .registry
+        .spawn("lead", &Ceiling::default())
+        .expect("it is registered")
+        .expect("nothing is taken away")
+        .with_crew(Arc::clone(&crew), 1);
     let chat = Chat::new();
     lead.run(&RunCx::new("lead"), &chat, stage::task()).await.expect("the model answers");
     let told = chat.snapshot().iter().flat_map(|entry| entry.message.tool_results()).next().map(|told| told.text());

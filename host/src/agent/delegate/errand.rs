@@ -20,7 +20,7 @@ use crate::{
         runner::{Ending, Start},
         tasks::Tasks,
     },
-    capability::{Bounds, Budget, Carved, Share},
+    capability::{Bounds, Budget, Carved, Ceiling, Share},
     chat::{Chat, Message},
     event::{Event, RunCx},
     limits,
@@ -72,6 +72,8 @@ pub(super) struct Errand {
     pub instance: Arc<str>,
     pub order: Order,
     pub share: Share,
+    /// Of the agent that delegates.
+    pub ceiling: Ceiling,
     pub asker: Asker,
     pub question_time: Option<Duration>,
     /// Ends it because another task of the same call has failed.
@@ -151,6 +153,7 @@ impl Errand {
         let (mut name, mut context, mut hand_overs) = (self.order.agent.clone(), context.clone(), self.hand_overs);
         cut(&mut context, limits::DELEGATION_CONTEXT_CHARS);
         let (mut from, mut instance) = (self.cx.agent.clone(), Arc::clone(&self.instance));
+        let mut ceiling = self.ceiling.clone();
         let mut stage = 0;
         loop {
             let before = self.before(stage);
@@ -161,7 +164,8 @@ impl Errand {
             input.push(Message::user(task.clone()));
             let (by, asker) = (self.cx.agent.clone(), self.asker.clone());
             let assignment = Assignment { by, context, hand_overs, asker, question_time: self.question_time };
-            let answer = self.one((claim, &from), (&name, &instance), Arc::new(assignment), input, before).await?;
+            let assignment = Arc::new(assignment);
+            let answer = self.one((claim, &from), (&name, &instance, &ceiling), assignment, input, before).await?;
             let HandOver { agent, reason, context: told } = match answer.ending {
                 Ending::HandedOver(to) => to,
                 _ => return Ok(answer),
@@ -172,6 +176,9 @@ impl Errand {
                 let event = Event::HandedOver { agent: instance.clone(), to: agent.as_str().into(), reason: why };
                 self.cx.events.emit(event).await;
             }
+            // Whoever hands over starts the next one: it passes on no more than it may.
+            let handing = self.crew.registry.spawn(&name, &ceiling).and_then(Result::ok);
+            ceiling = handing.map_or_else(Ceiling::nothing, |agent| ceiling.meet(&agent.delegable));
             // The tool that hands over has looked: there is such an agent, and it may still be handed over.
             hand_overs = hand_overs.saturating_sub(1);
             entry.handed_over_to = Some(agent.as_str().into());
@@ -202,7 +209,7 @@ impl Errand {
     async fn one(
         &self,
         (claim, from): (&Claim, &str),
-        (name, instance): (&str, &Arc<str>),
+        (name, instance, ceiling): (&str, &Arc<str>, &Ceiling),
         assignment: Arc<Assignment>,
         input: Vec<Message>,
         before: Option<(u64, Box<RunPast>)>,
@@ -222,8 +229,7 @@ impl Errand {
             });
         }
         let crew = &self.crew;
-        let unknown = || Failure::Other(self.unknown(name));
-        let Spawned { mut agent, places } = crew.registry.make(name).ok_or_else(unknown)?;
+        let Spawned { mut agent, places } = self.make(name, ceiling).await?;
         if before.is_none() && !crew.begin() {
             let most = limits::AGENTS_PER_CREW;
             return Err(Failure::Other(format!("{most} agents have worked in this crew already, and no more may")));
@@ -256,6 +262,7 @@ impl Errand {
         let start = Box::new(Start {
             cx: RunCx { agent: instance.clone(), depth: self.cx.depth + 1, ..self.cx.clone() },
             purse: Arc::clone(own.purse()),
+            ceiling: ceiling.clone(),
             badge: crew.enter(instance, waiting),
             place,
             tasks: self.tasks.below(),
@@ -275,6 +282,19 @@ impl Errand {
         }
     }
 
+    /// An agent under the ceiling of whoever starts it. If there is none, whoever asked for it is not told why: only the
+    /// operator is.
+    async fn make(&self, name: &str, ceiling: &Ceiling) -> Result<Spawned, Failure> {
+        let refused = match self.crew.registry.make(name, ceiling) {
+            Some(Ok(spawned)) => return Ok(spawned),
+            None => return Err(Failure::Other(self.unknown(name, ceiling))),
+            Some(Err(refused)) => refused,
+        };
+        let message = format!("{} cannot start agent `{name}`: {refused}", self.cx.agent);
+        self.cx.events.emit(Event::Warning { message }).await;
+        Err(Failure::Other(format!("agent `{name}` cannot be started from here; give the task to another agent")))
+    }
+
     /// A reflection on what failed.
     async fn reflect(&self, completed: &Completed, entry: &mut Entry) {
         if completed.status == CompletionStatus::Failed
@@ -285,8 +305,8 @@ impl Errand {
         }
     }
 
-    fn unknown(&self, name: &str) -> String {
-        let list = self.crew.registry.list();
+    fn unknown(&self, name: &str, ceiling: &Ceiling) -> String {
+        let list = self.crew.registry.list(ceiling);
         let names: Vec<_> = list.iter().map(|entry| &*entry.name).collect();
         let mut name = name.to_owned();
         cut(&mut name, limits::NAME_SHOWN_CHARS);

@@ -24,7 +24,7 @@ use crate::{
         runner::Start,
         tasks::Tasks,
     },
-    capability::{Carved, Purse, Share, Usd},
+    capability::{Carved, Ceiling, Purse, Share, Usd},
     chat::{ToolCall, Usage},
     event::RunCx,
     limits,
@@ -39,6 +39,8 @@ pub struct Instance {
     pub cx: RunCx,
     pub crew: Option<Arc<Crew>>,
     pub purse: Arc<Purse>,
+    /// What those that it starts may not exceed.
+    pub ceiling: Ceiling,
     pub badge: Badge,
     pub place: Place,
     /// None for one that a person started.
@@ -144,10 +146,26 @@ impl Instance {
     pub fn new(agent: &Agent, start: Start) -> Self {
         let (parked, parkings) = (Mutex::new(Some(HashMap::new())), AtomicU32::new(0));
         let (crew, options) = (agent.crew.clone(), agent.options.clone());
-        let Start { cx, purse, badge, place, tasks, assignment, log, .. } = start;
+        let Start { cx, purse, ceiling, badge, place, tasks, assignment, log, .. } = start;
+        let ceiling = ceiling.meet(&agent.delegable);
         let agent = agent.name.clone();
         let before = OnceLock::new();
-        Self { agent, options, cx, crew, purse, badge, place, tasks, assignment, log, parked, parkings, before }
+        Self {
+            agent,
+            options,
+            cx,
+            crew,
+            purse,
+            ceiling,
+            badge,
+            place,
+            tasks,
+            assignment,
+            log,
+            parked,
+            parkings,
+            before,
+        }
     }
 
     /// Writes down what happens, if that is done.
@@ -279,6 +297,7 @@ impl Instance {
             instance,
             order,
             share,
+            ceiling: self.ceiling.clone(),
             asker: sender.map_or(Asker::Context, Asker::Parent),
             question_time: self.options.question_timeout,
             stop,

@@ -66,7 +66,7 @@ fn list_agents(me: Arc<Instance>) -> impl Tool {
         .into()
     });
     FnTool::with_spec(Arc::clone(&SPEC), move |_: ToolCx, NoArgs {}| {
-        let list = me.crew.as_ref().map(|crew| crew.registry.list()).unwrap_or_default();
+        let list = me.crew.as_ref().map(|crew| crew.registry.list(&me.ceiling)).unwrap_or_default();
         let others: Vec<_> = list.into_iter().filter(|entry| !same(&entry.name, &me.agent)).collect();
         async move { ToolOutput::json(&others) }
     })
@@ -362,7 +362,7 @@ fn hand_off(me: Arc<Instance>, quiet: bool) -> impl Tool {
             if same(&target_agent, &me.agent) {
                 return Err(Fault::invalid(format!("you are {}: hand over to another agent", me.agent)));
             }
-            let list = me.crew.as_ref().map(|crew| crew.registry.list()).unwrap_or_default();
+            let list = me.crew.as_ref().map(|crew| crew.registry.list(&me.ceiling)).unwrap_or_default();
             if !list.iter().any(|entry| *entry.name == target_agent) {
                 let names: Vec<_> =
                     list.iter().map(|entry| &*entry.name).filter(|name| !same(name, &me.agent)).collect();

@@ -16,7 +16,7 @@ use super::{
     manifest::Manifest,
     runtime::PluginState,
 };
-use crate::capability::{Grant, Missing, Wants};
+use crate::capability::{Grant, Wants};
 
 /// The kinds that belong to a conversation which they can read.
 pub const CHAT_KINDS: &[Kind] = &[Kind::Effect, Kind::Tool];
@@ -91,19 +91,26 @@ impl Need {
         }
     }
 
-    /// What the grant lacks for it.
-    pub fn missing_in(self, grant: &Grant, manifest: &Manifest) -> Option<Missing> {
-        let name = match self {
-            Self::Nothing | Self::Kind(_) => return None,
-            Self::Chat if manifest.kinds.contains(&Kind::Effect) => return None,
-            Self::Chat => "chat",
-            Self::Clock => "clock",
-            Self::Random => "random",
-            // A folder that is granted for less than was wanted is still there.
-            Self::Files if !grant.files.is_empty() => return None,
-            Self::Files => "files",
-        };
-        grant.missing(&manifest.wants).into_iter().find(|missing| missing.capability == name)
+    /// The capability that gives it, by its name in manifest and config; none for what comes with the kind.
+    pub fn capability(self) -> Option<&'static str> {
+        match self {
+            Self::Nothing | Self::Kind(_) => None,
+            Self::Chat => Some("chat"),
+            Self::Clock => Some("clock"),
+            Self::Random => Some("random"),
+            Self::Files => Some("files"),
+        }
+    }
+
+    /// Whether a plugin that has got this can import it.
+    pub fn is_given_by(self, granted: &Grant, manifest: &Manifest) -> bool {
+        match self {
+            Self::Nothing | Self::Kind(_) => true,
+            Self::Chat => granted.chat || manifest.kinds.contains(&Kind::Effect),
+            Self::Clock => granted.clock,
+            Self::Random => granted.random,
+            Self::Files => !granted.files.is_empty(),
+        }
     }
 }
 

@@ -1,0 +1,40 @@
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use crate::{
+    capability::Decision,
+    event::{Event, RunCx},
+};
+
+/// What the plugins of an agent have got and what they have not, told once: when it runs for the first time.
+#[derive(Debug, Default)]
+pub struct Grants {
+    /// Of each capability that one of them wants.
+    pub decisions: Vec<Decision>,
+    /// What a person should know of it.
+    pub notices: Vec<String>,
+    told: AtomicBool,
+}
+
+impl Grants {
+    /// These, not told yet.
+    pub fn new(decisions: Vec<Decision>, notices: Vec<String>) -> Self {
+        Self { decisions, notices, told: AtomicBool::new(false) }
+    }
+
+    /// Tells whoever watches the run, unless somebody was told.
+    pub(super) async fn tell(&self, agent: &Arc<str>, cx: &RunCx) {
+        if self.told.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        for message in &self.notices {
+            cx.events.emit(Event::Warning { message: message.clone() }).await;
+        }
+        for Decision { plugin, capability, allowed, rule } in self.decisions.iter().cloned() {
+            let agent = Arc::clone(agent);
+            cx.events.emit(Event::CapabilityDecided { agent, plugin, capability, allowed, rule }).await;
+        }
+    }
+}

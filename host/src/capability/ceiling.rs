@@ -1,0 +1,147 @@
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use serde::Serialize;
+
+use super::{Budget, Grant, Missing};
+
+/// What one place of the config bounds: all that an agent does itself (`use`), or all that it starts (`delegable`).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Bound {
+    /// What plugins may do; none: what they are granted.
+    pub grant: Option<Grant>,
+    /// The agents that may be started, by name; none: all.
+    pub agents: Option<BTreeSet<String>>,
+    /// What one of them may spend.
+    pub budget: Budget,
+}
+
+/// Bounds that all hold at once, by the place of the config that says each: what an agent's own `use` says, and the
+/// `delegable` of whoever started it, of who started that one, and so on. More bounds never allow more.
+///
+/// ```
+/// use shelly_host::capability::{Bound, Ceiling, Grant};
+///
+/// let clock = Bound { grant: Some(Grant { clock: true, ..Grant::default() }), ..Bound::default() };
+/// let given = Grant { clock: true, random: true, ..Grant::default() };
+/// let ceiling = Ceiling::of("agents.lead.delegable", clock);
+/// assert_eq!(ceiling.narrow(&given), Grant { clock: true, ..Grant::default() });
+/// assert_eq!(Ceiling::default().narrow(&given), given);
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ceiling(BTreeMap<Arc<str>, Arc<Bound>>);
+
+impl Ceiling {
+    /// One bound.
+    pub fn of(place: impl Into<Arc<str>>, bound: Bound) -> Self {
+        Self([(place.into(), Arc::new(bound))].into())
+    }
+
+    /// Nothing and nobody.
+    pub fn nothing() -> Self {
+        let (grant, agents) = (Some(Grant::default()), Some(BTreeSet::new()));
+        Self::of("nothing", Bound { grant, agents, ..Bound::default() })
+    }
+
+    /// What both allow. A place stands for one bound, wherever it is named.
+    pub fn meet(&self, other: &Self) -> Self {
+        let mut both = self.0.clone();
+        both.extend(other.0.iter().map(|(place, bound)| (Arc::clone(place), Arc::clone(bound))));
+        Self(both)
+    }
+
+    /// The places that bound something: two ceilings of one config with the same places are the same.
+    pub fn places(&self) -> Vec<Arc<str>> {
+        self.0.keys().cloned().collect()
+    }
+
+    /// What is left of a grant.
+    pub fn narrow(&self, grant: &Grant) -> Grant {
+        self.grants().fold(grant.clone(), |left, (_, bound)| left.meet(bound))
+    }
+
+    /// What it takes away from a grant: the place that does, and the line there that would give it.
+    pub fn withheld(&self, grant: &Grant) -> Vec<(Arc<str>, Missing)> {
+        let of_place = |(place, bound): (&Arc<str>, &Grant)| {
+            let place = Arc::clone(place);
+            bound.lacking(grant).into_iter().map(move |missing| (Arc::clone(&place), missing)).collect::<Vec<_>>()
+        };
+        self.grants().flat_map(of_place).collect()
+    }
+
+    /// Whether an agent of this name may be started.
+    pub fn admits(&self, agent: &str) -> bool {
+        self.0.values().all(|bound| bound.agents.as_ref().is_none_or(|agents| agents.contains(agent)))
+    }
+
+    /// What one that is started may spend at most.
+    pub fn budget(&self) -> Budget {
+        self.0.values().fold(Budget::default(), |left, bound| left.meet(&bound.budget))
+    }
+
+    fn grants(&self) -> impl Iterator<Item = (&Arc<str>, &Grant)> {
+        self.0.iter().filter_map(|(place, bound)| Some((place, bound.grant.as_ref()?)))
+    }
+}
+
+/// Whether a plugin of an agent has got a capability that it wants, and which rule says so.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Decision {
+    /// The plugin's id.
+    pub plugin: Arc<str>,
+    /// The capability, by its name in manifest and config.
+    pub capability: String,
+    /// Whether it has it.
+    pub allowed: bool,
+    /// The place of the config that gives it, or that would have to: `agents.helper.plugins.read-files`.
+    pub rule: Arc<str>,
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{super::grant::tests::grants, *};
+
+    fn bounds() -> impl Strategy<Value = Bound> {
+        let names = prop::collection::btree_set(prop_oneof![Just("x".to_owned()), Just("y".to_owned())], 0..2);
+        let tokens = prop::option::of(1_u64..5).prop_map(|tokens| Budget { tokens, ..Budget::default() });
+        (prop::option::of(grants()), prop::option::of(names), tokens).prop_map(|(grant, agents, budget)| Bound {
+            grant,
+            agents,
+            budget,
+        })
+    }
+
+    /// Ceilings of one config: a place says the same wherever it is named.
+    fn ceilings() -> impl Strategy<Value = [Ceiling; 3]> {
+        let which = || prop::collection::vec(any::<bool>(), 4);
+        (prop::collection::vec(bounds(), 4), which(), which(), which()).prop_map(|(bounds, a, b, c)| {
+            [a, b, c].map(|which| {
+                let bounds = bounds.iter().enumerate().filter(|(at, _)| which[*at]);
+                bounds
+                    .fold(Ceiling::default(), |all, (at, bound)| all.meet(&Ceiling::of(at.to_string(), bound.clone())))
+            })
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn more_bounds_never_allow_more([a, b, c] in ceilings(), grant in grants()) {
+            prop_assert_eq!(a.meet(&a), a.clone());
+            prop_assert_eq!(a.meet(&b), b.meet(&a));
+            prop_assert_eq!(a.meet(&b).meet(&c), a.meet(&b.meet(&c)));
+            let both = a.meet(&b);
+            prop_assert_eq!(both.narrow(&grant), a.narrow(&b.narrow(&grant)));
+            prop_assert!(grant.covers(&both.narrow(&grant)));
+            for name in ["x", "y"] {
+                prop_assert_eq!(both.admits(name), a.admits(name) && b.admits(name));
+            }
+            prop_assert_eq!(both.budget(), a.budget().meet(&b.budget()));
+            // What is taken away is told, and nothing else.
+            prop_assert_eq!(a.withheld(&grant).is_empty(), a.narrow(&grant) == grant);
+        }
+    }
+}

@@ -1,0 +1,115 @@
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+
+/// How a folder may be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Access {
+    /// Reading alone.
+    Read,
+    /// Reading and writing.
+    Write,
+}
+
+/// Folders with all below them, and how they may be used: a lattice. What one entry allows anyway is no second entry, so
+/// that two that allow the same are equal.
+///
+/// Paths are compared as they are written, part by part: whoever makes one of a path that may hold `..` or links resolves
+/// it first.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize)]
+pub struct Files(BTreeMap<PathBuf, Access>);
+
+impl Files {
+    /// Every file there is.
+    pub fn everywhere(access: Access) -> Self {
+        Self([(PathBuf::new(), access)].into())
+    }
+
+    /// Whether it allows nothing.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The folders, sorted.
+    pub fn iter(&self) -> impl Iterator<Item = (&Path, Access)> {
+        self.0.iter().map(|(path, access)| (path.as_path(), *access))
+    }
+
+    /// How what lies at `path` may be used.
+    pub fn access(&self, path: &Path) -> Option<Access> {
+        path.ancestors().chain([Path::new("")]).filter_map(|path| self.0.get(path)).max().copied()
+    }
+
+    /// The folders at and below `path` that may be used, and how.
+    pub fn within(&self, path: &Path) -> Self {
+        self.meet(&Self([(path.into(), Access::Write)].into()))
+    }
+
+    /// What both allow.
+    pub fn meet(&self, other: &Self) -> Self {
+        let shared = |(one, access): (&Path, Access), (another, most): (&Path, Access)| {
+            let deeper = if one.starts_with(another) { one } else { another };
+            let nested = one.starts_with(another) || another.starts_with(one);
+            nested.then(|| (deeper.to_owned(), access.min(most)))
+        };
+        self.iter().flat_map(|one| other.iter().filter_map(move |another| shared(one, another))).collect()
+    }
+
+    /// What one of them allows.
+    pub fn join(&self, other: &Self) -> Self {
+        self.iter().chain(other.iter()).map(|(path, access)| (path.to_owned(), access)).collect()
+    }
+}
+
+impl FromIterator<(PathBuf, Access)> for Files {
+    fn from_iter<I: IntoIterator<Item = (PathBuf, Access)>>(folders: I) -> Self {
+        let mut all = Self::default();
+        for (path, access) in folders {
+            let most = all.0.entry(path).or_insert(access);
+            *most = access.max(*most);
+        }
+        let is_needed = |path: &Path, access: Access| {
+            let above = path.parent().and_then(|parent| all.access(parent));
+            // The empty path is above those that have no parent.
+            let above = above.max(all.0.get(Path::new("")).copied().filter(|_| !path.as_os_str().is_empty()));
+            above.is_none_or(|above| above < access)
+        };
+        Self(all.iter().filter(|(path, access)| is_needed(path, *access)).map(|(p, a)| (p.to_owned(), a)).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files(folders: &[(&str, Access)]) -> Files {
+        folders.iter().map(|(path, access)| (path.into(), *access)).collect()
+    }
+
+    #[test]
+    fn what_is_below_a_folder_is_allowed_with_it() {
+        use Access::{Read, Write};
+        let all = files(&[("/a", Read), ("/a/b", Write), ("/c", Write), ("/c/d", Read)]);
+        assert_eq!(all, files(&[("/c", Write), ("/a/b", Write), ("/a", Read)]), "one entry says nothing new");
+        for (path, access) in [
+            ("/a", Some(Read)),
+            ("/a/x", Some(Read)),
+            ("/a/b/c/d", Some(Write)),
+            ("/ab", None),
+            ("/", None),
+            ("/c/d", Some(Write)),
+        ] {
+            assert_eq!(all.access(Path::new(path)), access, "{path}");
+        }
+        assert_eq!(all.within(Path::new("/a")), files(&[("/a", Read), ("/a/b", Write)]));
+        assert_eq!(all.within(Path::new("/")), all);
+        assert_eq!(all.within(Path::new("/c/e")), files(&[("/c/e", Write)]));
+        assert!(all.within(Path::new("/x")).is_empty());
+        assert_eq!(Files::everywhere(Write).meet(&all), all);
+        assert_eq!(Files::everywhere(Read).join(&files(&[("/a", Read)])), Files::everywhere(Read));
+    }
+}

@@ -1,0 +1,249 @@
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::{Access, Files, Power, Powers};
+
+/// What a plugin's manifest asks for.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize)]
+pub struct Wants {
+    /// Folders, and how to use them.
+    pub files: Option<Access>,
+    /// The time.
+    pub clock: bool,
+    /// Chance.
+    pub random: bool,
+    /// The agent's conversation. Effects have it in any case.
+    pub chat: bool,
+    /// What it sees of the conversation, and what its effect does to it.
+    pub powers: Powers,
+}
+
+impl Wants {
+    /// The grant that would give all of it, wherever its files are.
+    pub fn grant(&self) -> Grant {
+        let Self { files, clock, random, chat, ref powers } = *self;
+        let files = files.map(Files::everywhere).unwrap_or_default();
+        Grant { files, clock, random, chat, powers: powers.clone() }
+    }
+}
+
+/// What somebody may do. Plugins are given one, agents have one that bounds it, and the [meet](Grant::meet) of two allows
+/// what both allow.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize)]
+pub struct Grant {
+    /// Folders.
+    pub files: Files,
+    /// The time.
+    pub clock: bool,
+    /// Chance.
+    pub random: bool,
+    /// The agent's conversation.
+    pub chat: bool,
+    /// What it may see of the conversation, and what its effect may do to it.
+    pub powers: Powers,
+}
+
+impl Grant {
+    /// All that is wanted, with `folder` for the files.
+    pub fn all_of(wants: &Wants, folder: PathBuf) -> Self {
+        let files = wants.files.map(|access| (folder, access)).into_iter().collect();
+        Self { files, ..wants.grant() }
+    }
+
+    /// What both allow.
+    pub fn meet(&self, other: &Self) -> Self {
+        let Self { files, clock, random, chat, powers } = self;
+        Self {
+            files: files.meet(&other.files),
+            clock: *clock && other.clock,
+            random: *random && other.random,
+            chat: *chat && other.chat,
+            powers: powers & &other.powers,
+        }
+    }
+
+    /// What one of them allows.
+    pub fn join(&self, other: &Self) -> Self {
+        let Self { files, clock, random, chat, powers } = self;
+        Self {
+            files: files.join(&other.files),
+            clock: *clock || other.clock,
+            random: *random || other.random,
+            chat: *chat || other.chat,
+            powers: powers | &other.powers,
+        }
+    }
+
+    /// Whether it allows all that `other` does.
+    pub fn covers(&self, other: &Self) -> bool {
+        self.meet(other) == *other
+    }
+
+    /// What is wanted and not given: the capability and the line of config that would give it.
+    pub fn missing(&self, wants: &Wants) -> Vec<Missing> {
+        // Who wants files has not said where: one folder to write in is enough, the others may be meant for reading.
+        let files = wants.files.filter(|wanted| !self.files.iter().any(|(_, given)| given >= *wanted));
+        let files = files.map(|wanted| Missing::folder("FOLDER", wanted));
+        let others = Self { files: Files::default(), ..wants.grant() };
+        files.into_iter().chain(self.lacking(&others)).collect()
+    }
+
+    /// What `other` allows and this does not: the capability and the line of config that would give it.
+    pub fn lacking(&self, other: &Self) -> Vec<Missing> {
+        let Self { files, clock, random, chat, powers } = other;
+        let lacks = |(path, access): &(&Path, Access)| self.files.access(path) < Some(*access);
+        let folder = |(path, access): (&Path, Access)| Missing::folder(&path.to_string_lossy(), access);
+        let mut missing: Vec<_> = files.iter().filter(lacks).map(folder).collect();
+        for (name, wanted, given) in
+            [("clock", clock, self.clock), ("random", random, self.random), ("chat", chat, self.chat)]
+        {
+            if *wanted && !given {
+                missing.push(Missing { capability: name.into(), line: format!("{name}: true") });
+            }
+        }
+        let powers: Vec<_> = (powers - &self.powers).iter().map(Power::to_string).collect();
+        if !powers.is_empty() {
+            missing.push(Missing { capability: "powers".into(), line: format!("powers: [{}]", powers.join(", ")) });
+        }
+        missing
+    }
+
+    /// What is given and not wanted, by its names in the config: it has no effect.
+    pub fn unwanted(&self, wants: &Wants) -> Vec<String> {
+        let mut unwanted = Vec::new();
+        for (name, given, wanted) in [
+            ("files", !self.files.is_empty(), wants.files.is_some()),
+            ("clock", self.clock, wants.clock),
+            ("random", self.random, wants.random),
+            ("chat", self.chat, wants.chat),
+        ] {
+            if given && !wanted {
+                unwanted.push(name.into());
+            }
+        }
+        let powers: Vec<_> = (&self.powers - &wants.powers).iter().map(Power::to_string).collect();
+        if !powers.is_empty() {
+            unwanted.push(format!("powers: [{}]", powers.join(", ")));
+        }
+        unwanted
+    }
+}
+
+/// A capability that somebody wants and was not given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing {
+    /// Its name in manifest and config.
+    pub capability: String,
+    /// The line of config that would give it.
+    pub line: String,
+}
+
+impl Missing {
+    fn folder(folder: &str, access: Access) -> Self {
+        let mode = if access == Access::Write { "write" } else { "read" };
+        Self { capability: "files".into(), line: format!("files: [{{path: {folder}, mode: {mode}}}]") }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn data(access: Access) -> Files {
+        [("/data".into(), access)].into_iter().collect()
+    }
+
+    #[test]
+    fn a_plugin_gets_what_it_wants_and_is_given() {
+        let given = Grant { files: data(Access::Write), clock: true, powers: [Power::Note].into(), ..Grant::default() };
+        let wants = Wants {
+            files: Some(Access::Read),
+            random: true,
+            powers: [Power::Note, Power::Stop].into(),
+            ..Wants::default()
+        };
+        let got = given.meet(&wants.grant());
+        assert_eq!(got.files, data(Access::Read), "no more than it asked for");
+        assert!(!got.clock && !got.random);
+        assert_eq!(got.powers, [Power::Note].into());
+        let missing: Vec<_> = given.missing(&wants).into_iter().map(|m| m.line).collect();
+        assert_eq!(missing, ["random: true", "powers: [stop]"]);
+        assert_eq!(Grant::default().meet(&wants.grant()), Grant::default());
+    }
+
+    #[test]
+    fn read_stays_read_where_write_is_wanted() {
+        let given = Grant { files: data(Access::Read), ..Grant::default() };
+        let wants = Wants { files: Some(Access::Write), ..Wants::default() };
+        assert_eq!(given.meet(&wants.grant()).files, data(Access::Read));
+        let missing = |files| Grant { files, ..Grant::default() }.missing(&wants).into_iter().map(|m| m.line);
+        let line = ["files: [{path: FOLDER, mode: write}]"];
+        assert_eq!(missing(Files::default()).collect::<Vec<_>>(), line);
+        assert_eq!(missing(data(Access::Read)).collect::<Vec<_>>(), line);
+        let both = data(Access::Read).join(&[("/x".into(), Access::Write)].into_iter().collect());
+        assert_eq!(missing(both).count(), 0);
+    }
+
+    #[test]
+    fn a_folder_that_a_ceiling_does_not_reach_is_named() {
+        let below = Grant { files: data(Access::Read), ..Grant::default() };
+        let given = |path: &str| Grant { files: [(path.into(), Access::Write)].into_iter().collect(), ..below.clone() };
+        let lines = |path| below.lacking(&given(path)).into_iter().map(|m| m.line).collect::<Vec<_>>();
+        assert_eq!(lines("/data/a"), ["files: [{path: /data/a, mode: write}]"]);
+        assert_eq!(lines("/other"), ["files: [{path: /other, mode: write}]"]);
+    }
+
+    #[test]
+    fn what_is_given_and_not_wanted_is_named() {
+        let powers = [Power::Note, Power::Stop].into();
+        let given = Grant { files: data(Access::Read), clock: true, random: true, chat: true, powers };
+        let wants = Wants { clock: true, powers: [Power::Note].into(), ..Wants::default() };
+        assert_eq!(given.unwanted(&wants), ["files", "random", "chat", "powers: [stop]"]);
+        assert_eq!(given.meet(&wants.grant()).unwanted(&wants), [""; 0]);
+    }
+
+    /// Grants that often share something.
+    pub fn grants() -> impl Strategy<Value = Grant> {
+        let access = prop_oneof![Just(Access::Read), Just(Access::Write)];
+        let path = prop::collection::vec(prop_oneof![Just("a"), Just("b")], 0..4)
+            .prop_map(|parts| parts.iter().fold(PathBuf::from("/"), |path, part| path.join(part)));
+        let path = prop_oneof![8 => path, 1 => Just(PathBuf::new())];
+        let files = prop::collection::vec((path, access), 0..4).prop_map(|files| files.into_iter().collect());
+        let powers = prop::collection::btree_set(
+            prop_oneof![Just(Power::Note), Just(Power::Stop), Just(Power::SeeMessages)],
+            0..3,
+        );
+        (files, any::<bool>(), any::<bool>(), any::<bool>(), powers)
+            .prop_map(|(files, clock, random, chat, powers)| Grant { files, clock, random, chat, powers })
+    }
+
+    proptest! {
+        #[test]
+        fn grants_are_a_lattice(a in grants(), b in grants(), c in grants()) {
+            prop_assert_eq!(a.meet(&a), a.clone());
+            prop_assert_eq!(a.join(&a), a.clone());
+            prop_assert_eq!(a.meet(&b), b.meet(&a));
+            prop_assert_eq!(a.join(&b), b.join(&a));
+            prop_assert_eq!(a.meet(&b).meet(&c), a.meet(&b.meet(&c)));
+            prop_assert_eq!(a.join(&b).join(&c), a.join(&b.join(&c)));
+            prop_assert_eq!(a.meet(&a.join(&b)), a.clone());
+            prop_assert_eq!(a.join(&a.meet(&b)), a.clone());
+            // Neither gives what one of them does not, and more than before is never less than before.
+            prop_assert!(a.covers(&a.meet(&b)) && b.covers(&a.meet(&b)));
+            prop_assert!(a.join(&b).covers(&a) && a.join(&b).covers(&b));
+            prop_assert!(a.join(&b).meet(&c).covers(&a.meet(&c)));
+            prop_assert_eq!(a.covers(&b), a.lacking(&b).is_empty());
+        }
+
+        #[test]
+        fn a_path_is_allowed_by_the_meet_if_by_both(a in grants(), b in grants(), path in "(/a|/b){0,4}") {
+            let path = Path::new(&path);
+            let both = a.files.access(path).zip(b.files.access(path)).map(|(one, other)| one.min(other));
+            prop_assert_eq!(a.files.meet(&b.files).access(path), both);
+            prop_assert_eq!(a.files.join(&b.files).access(path), a.files.access(path).max(b.files.access(path)));
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! The folders that a plugin is given.
+
+use std::{
+    io,
+    path::{Component, Path, PathBuf},
+};
+
+use wasmtime_wasi::{FsPerms, WasiCtx, filesystem::WasiFilesystemCtx};
+
+use super::{catalog::PluginPackage, error::PluginError, loader::Settings};
+use crate::capability::Access;
+
+/// What a plugin sees a folder as.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mount {
+    /// The folder on this machine, absolute, without links and `..`: what it leads to is compared with grants.
+    pub path: PathBuf,
+    /// Its name for the plugin.
+    pub name: String,
+}
+
+/// A path without links and `..`; where nothing lies there, without `..` alone.
+pub fn resolved(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| {
+        path.components().fold(PathBuf::new(), |mut resolved, part| {
+            match part {
+                Component::ParentDir => drop(resolved.pop()),
+                Component::CurDir => {}
+                part => resolved.push(part),
+            }
+            resolved
+        })
+    })
+}
+
+/// Opens what of the mounts was granted.
+pub(super) fn open(package: &PluginPackage, settings: &Settings) -> Result<WasiFilesystemCtx, PluginError> {
+    let granted = settings.granted(&package.manifest).files;
+    if granted.is_empty() {
+        return Ok(WasiFilesystemCtx::default());
+    }
+    let mut wasi = WasiCtx::builder();
+    for mount in &settings.mounts {
+        for (path, access) in granted.within(&mount.path).iter() {
+            let mode = match access {
+                Access::Read => FsPerms::ReadOnly,
+                Access::Write => FsPerms::ReadWrite,
+            };
+            let opened = at_exactly(path, |door| {
+                let door = wasi.preopened_dir(door, name_below(mount, path), mode);
+                door.map(drop).map_err(|error| io::Error::other(format!("{error:#}")))
+            });
+            match opened {
+                // A part of a folder, which a ceiling names: there is nothing in it.
+                Err(error) if error.kind() == io::ErrorKind::NotFound && path != mount.path => {}
+                opened => opened.map_err(|error| PluginError::NoFolder {
+                    id: package.manifest.id.clone(),
+                    agent: settings.agent.clone(),
+                    path: path.to_owned(),
+                    message: error.to_string(),
+                })?,
+            }
+        }
+    }
+    Ok(wasi.build().filesystem().clone())
+}
+
+/// What a plugin sees a part of a folder as.
+fn name_below(mount: &Mount, path: &Path) -> String {
+    match path.strip_prefix(&mount.path) {
+        Ok(below) if !below.as_os_str().is_empty() && mount.name == "." => below.to_string_lossy().into_owned(),
+        Ok(below) if !below.as_os_str().is_empty() => format!("{}/{}", mount.name, below.to_string_lossy()),
+        _ => mount.name.clone(),
+    }
+}
+
+/// Hands `open` a path to the folder that lies at `path` without following any link: what was compared with a grant is
+/// what is opened, whoever may put a link there in between.
+#[cfg(target_os = "linux")]
+fn at_exactly(path: &Path, open: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+
+    use rustix::fs::{CWD, Mode, OFlags, openat};
+    const STEP: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+    let mut folder = openat(CWD, "/", STEP, Mode::empty())?;
+    for part in path.components() {
+        match part {
+            Component::RootDir => {}
+            Component::Normal(part) => folder = openat(&folder, part, STEP, Mode::empty())?,
+            _ => return Err(io::Error::other("its path is not absolute, or leads upwards")),
+        }
+    }
+    open(Path::new(&format!("/proc/self/fd/{}", folder.as_raw_fd())))
+}
+
+/// The same as well as it can be done here: the path must lead to itself before and after it is opened.
+#[cfg(not(target_os = "linux"))]
+fn at_exactly(path: &Path, open: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
+    let check = || match path.canonicalize()? == path {
+        true => Ok(()),
+        false => Err(io::Error::other("it is a link, or lies behind one")),
+    };
+    check()?;
+    open(path)?;
+    check()
+}
