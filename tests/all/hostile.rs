@@ -5,7 +5,7 @@ mod cache;
 mod call;
 mod files;
 mod grants;
-mod guest;
+pub mod guest;
 mod load;
 mod recovery;
 mod steps;

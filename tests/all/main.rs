@@ -7,6 +7,7 @@ mod support;
 mod vendors;
 
 mod bad_input;
+mod ceilings;
 mod config_check;
 mod guests;
 mod hostile;

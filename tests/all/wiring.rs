@@ -22,8 +22,8 @@ use shelly_host::{
     capability::{Budget, Price},
     chat::{Chat, Message},
     config::{
-        AgentConfig, AgentOptions, Config, ContextConfig, FileUse, PluginUse, ProviderConfig, SessionsConfig,
-        ToolboxUse,
+        AgentConfig, AgentOptions, Config, ContextConfig, DelegableConfig, FileUse, FolderUse, GrantConfig, PluginUse,
+        ProviderConfig, SessionsConfig, ToolboxUse,
     },
     event::{EventSink, RunCx},
 };
@@ -55,6 +55,9 @@ fn all_keys() -> BTreeSet<String> {
         keys::<ToolboxUse>("toolbox"),
         keys::<PluginUse>("plugin"),
         keys::<FileUse>("file"),
+        keys::<GrantConfig>("grant"),
+        keys::<FolderUse>("folder"),
+        keys::<DelegableConfig>("delegable"),
     ]
     .into_iter()
     .flatten()

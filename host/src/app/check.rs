@@ -2,8 +2,9 @@ use std::collections::HashSet;
 
 use super::{App, Shared, extend, models::model_name, no_price};
 use crate::{
-    config::{AgentConfig, Config, Effective, Known, KnownAgent},
-    error::Report,
+    config::{self, AgentConfig, Config, Effective, Known, KnownAgent, ProviderConfig, ProviderKind},
+    error::{ErrorKind, Report},
+    plugin::Certificate,
     tool::ToolBox,
 };
 
@@ -42,6 +43,38 @@ impl App {
         let mut told = HashSet::new();
         warnings.retain(|warning| told.insert(warning.clone()));
         Ok(Checked { effective: Effective::new(&config, &known), warnings })
+    }
+
+    /// What a plugin can reach for an agent. It is linked and tried.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] if there is no such agent, or it has no such plugin.
+    pub async fn certify(&self, agent: Option<&str>, id: &str) -> Result<Certificate, Report> {
+        let agent = self.config.agent(agent)?;
+        let place = format!("agents.{}.plugins", agent.name);
+        let uses = agent.plugins.get(id).ok_or_else(|| {
+            config::unknown("plugin", id, agent.plugins.keys().map(String::as_str))
+                .cause(format!("it is not in {place}"))
+        })?;
+        let (settings, package) = self.plugin_of(agent, id, &uses.clone().unwrap_or_default())?;
+        Ok(Certificate::issue(self.engine().await?, package, &settings).await)
+    }
+
+    /// The same for a model that is a plugin, by its name in the config.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] if there is no such model, or it is no plugin.
+    pub async fn certify_model(&self, name: &str) -> Result<Certificate, Report> {
+        let is_plugin = |provider: &&ProviderConfig| provider.kind == ProviderKind::Plugin;
+        let provider = self.config.provider(Some(name))?;
+        let provider = provider.filter(is_plugin).ok_or_else(|| {
+            Report::new(ErrorKind::Usage, format!("the model `{}` is no plugin", name.escape_debug()))
+                .hint("only a provider of kind `plugin` runs in a sandbox")
+        })?;
+        let (settings, package) = self.provider_plugin(provider)?;
+        Ok(Certificate::issue(self.engine().await?, package, &settings).await)
     }
 
     fn check_agent(

@@ -128,7 +128,7 @@ impl App {
     }
 
     /// The plugin of a provider of kind `plugin`, and what it is given.
-    fn provider_plugin(&self, provider: &ProviderConfig) -> Result<(Settings, &Arc<PluginPackage>), Report> {
+    pub(super) fn provider_plugin(&self, provider: &ProviderConfig) -> Result<(Settings, &Arc<PluginPackage>), Report> {
         // A model serves every agent: it sees no agent's files, and no conversation but the one in its request.
         let user = format!("providers.{}", provider.name);
         let package = self.package(&user, plugin_id(provider))?;

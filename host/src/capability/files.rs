@@ -1,9 +1,10 @@
 use std::{
+    borrow::Cow,
     collections::BTreeMap,
     path::{Path, PathBuf},
 };
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// How a folder may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -20,7 +21,7 @@ pub enum Access {
 ///
 /// Paths are compared as they are written, part by part: whoever makes one of a path that may hold `..` or links resolves
 /// it first.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Files(BTreeMap<PathBuf, Access>);
 
 impl Files {
@@ -62,6 +63,18 @@ impl Files {
     /// What one of them allows.
     pub fn join(&self, other: &Self) -> Self {
         self.iter().chain(other.iter()).map(|(path, access)| (path.to_owned(), access)).collect()
+    }
+}
+
+/// A list of `path` and `mode`, as in the config.
+impl Serialize for Files {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Folder<'a> {
+            path: Cow<'a, str>,
+            mode: Access,
+        }
+        to.collect_seq(self.iter().map(|(path, mode)| Folder { path: path.to_string_lossy(), mode }))
     }
 }
 

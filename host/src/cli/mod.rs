@@ -144,6 +144,12 @@ fn bug(panic: &(dyn Any + Send)) -> Report {
         .hint("please report it, with the command and the config if you can")
 }
 
+/// What single steps run on.
+fn runtime() -> Result<tokio::runtime::Runtime, Report> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| Report::new(ErrorKind::Bug, "cannot start").cause(error))
+}
+
 /// Our own log, off unless `SHELLY_LOG` asks for it.
 fn log_to_stderr() {
     let filter = std::env::var("SHELLY_LOG").unwrap_or_else(|_| "off".into());

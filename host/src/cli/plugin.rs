@@ -5,6 +5,8 @@ use serde_json::json;
 
 use super::render::{self, Output, json_line, name, print};
 use crate::{
+    app::App,
+    approval::{Desk, Policy, Trusted},
     capability::Grant,
     error::{ErrorKind, Report},
     plugin::{Mount, Plugin as Loaded, PluginCatalog, PluginEngine, PluginPackage, Settings, resolved},
@@ -36,6 +38,25 @@ pub enum Plugin {
         #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
         output: Format,
     },
+    /// Tell what a plugin can reach for an agent, as JSON: what is linked is all that there is.
+    ///
+    /// It is linked to what the config grants it, and tried. Exit code 3: it does not run, and the certificate says why.
+    Certify {
+        /// The plugin's id.
+        id: String,
+        /// The agent; without it the entry agent of the config.
+        #[arg(long, value_name = "NAME")]
+        agent: Option<String>,
+        /// For the model of this name, which is a plugin.
+        #[arg(long, value_name = "NAME", conflicts_with = "agent")]
+        model: Option<String>,
+        /// The config; without it .shelly/config.yaml or shelly.yaml, if there is one.
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
+        /// A directory of plugin folders; may be given several times.
+        #[arg(long, value_name = "DIR")]
+        plugins: Vec<PathBuf>,
+    },
 }
 
 /// How to print what is known.
@@ -52,6 +73,9 @@ impl Plugin {
         let (result, output) = match self {
             Self::List { config, plugins, output } => (list(config.as_ref(), &plugins, output), output),
             Self::Inspect { path, output } => (inspect(&path, output), output),
+            Self::Certify { id, agent, model, config, plugins } => {
+                (certify(&id, agent.as_deref(), model.as_deref(), config.as_ref(), &plugins), Format::Json)
+            }
         };
         result.unwrap_or_else(|report| {
             render::failed(&report, if output == Format::Json { Output::Json } else { Output::Text })
@@ -130,9 +154,8 @@ fn inspect(path: &Path, output: Format) -> Result<u8, Report> {
         mounts: vec![Mount { path: folder, name: ".".into() }],
         ..Settings::new("inspect", "inspect")
     };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Report::new(ErrorKind::Bug, "cannot start").cause(error))?;
-    let plugin = runtime.block_on(Loaded::load(&engine, &package, &settings)).map_err(|error| error.report())?;
+    let plugin =
+        super::runtime()?.block_on(Loaded::load(&engine, &package, &settings)).map_err(|error| error.report())?;
 
     if output == Format::Json {
         let mut value = summary(&package);
@@ -171,6 +194,29 @@ fn inspect(path: &Path, output: Format) -> Result<u8, Report> {
     }
     print(&lines.join("\n"))?;
     Ok(0)
+}
+
+fn certify(
+    id: &str,
+    agent: Option<&str>,
+    model: Option<&str>,
+    config: Option<&PathBuf>,
+    plugins: &[PathBuf],
+) -> Result<u8, Report> {
+    let (config, desk) = (super::config(config)?, Desk::new(Policy::Never, Trusted::default()));
+    let app = App::new(config, plugins, super::cache_directory(), super::environment(), desk)?;
+    let certificate = super::runtime()?.block_on(async {
+        match model {
+            Some(model) => app.certify_model(model).await,
+            None => app.certify(agent, id).await,
+        }
+    })?;
+    if certificate.plugin != id {
+        return Err(Report::new(ErrorKind::Usage, format!("that model is the plugin `{}`", certificate.plugin))
+            .hint(format!("name it in place of `{}`", name(id))));
+    }
+    print(&json_line(&certificate))?;
+    Ok(if certificate.runs { 0 } else { ErrorKind::Plugin.exit_code() })
 }
 
 fn summary(package: &PluginPackage) -> serde_json::Value {

@@ -66,6 +66,11 @@ pub fn need_of_import(import: &str) -> Option<Need> {
     })
 }
 
+/// Whether a plugin only takes types from this import: no function of it is ever linked.
+pub fn holds_types_alone(import: &str) -> bool {
+    import.starts_with("wasi:clocks/wall-clock@")
+}
+
 impl Need {
     /// Whether the manifest asks for it.
     pub fn is_asked_for_by(self, manifest: &Manifest) -> bool {

@@ -1,0 +1,116 @@
+//! What a plugin can reach for an agent, for a program to read: proof rather than promise, since it is told by what is
+//! linked.
+
+use std::{env, sync::Arc};
+
+use serde::Serialize;
+
+use super::{
+    Plugin, PluginError,
+    anatomy::Kind,
+    catalog::PluginPackage,
+    imports::{self, Need},
+    loader::Settings,
+    runtime::PluginEngine,
+};
+use crate::capability::{Decision, Grant};
+
+/// What a plugin can reach for one agent, and why. Nothing else was linked: what is not `satisfied` here cannot be called.
+#[derive(Debug, Clone, Serialize)]
+pub struct Certificate {
+    /// The plugin's id.
+    pub plugin: String,
+    /// SHA-256 of its component.
+    pub digest: String,
+    /// What it is.
+    pub kinds: Vec<Kind>,
+    /// The agent, or the model that it is for.
+    pub agent: String,
+    /// Whether it was linked and tried. If not, `error` says why, and no code of it can run.
+    pub runs: bool,
+    /// Why it does not run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// Every interface that the component imports.
+    pub imports: Vec<Import>,
+    /// What it has got. Of an import that is satisfied this is all that it reaches.
+    pub grant: Grant,
+    /// Of each capability that it wants, whether it has it, and which line of the config says so.
+    pub decisions: Vec<Decision>,
+    /// The host.
+    pub host: Host,
+}
+
+/// An interface that a component imports.
+#[derive(Debug, Clone, Serialize)]
+pub struct Import {
+    /// As the component names it.
+    pub name: String,
+    /// Whether it is linked.
+    pub state: ImportState,
+    /// The capability that it takes; none for what every plugin of its kind has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capability: Option<&'static str>,
+}
+
+/// Whether an import is linked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ImportState {
+    /// To what the grant says.
+    Satisfied,
+    /// Not at all.
+    Refused,
+    /// To something that reaches nothing: it holds types, or functions that were not granted with it.
+    Powerless,
+}
+
+/// Which host says so.
+#[derive(Debug, Clone, Serialize)]
+pub struct Host {
+    /// `shelly-host` and its version.
+    pub version: &'static str,
+    /// The version of the contract that it speaks.
+    pub contract: &'static str,
+    /// The machine that it was built for.
+    pub target: String,
+}
+
+impl Certificate {
+    /// Links a plugin to what its settings give it, tries it, and tells what came of that.
+    pub async fn issue(engine: &Arc<PluginEngine>, package: &Arc<PluginPackage>, settings: &Settings) -> Self {
+        let error = Plugin::load(engine, package, settings).await.err();
+        Self::of(package, settings, error.as_ref())
+    }
+
+    fn of(package: &PluginPackage, settings: &Settings, error: Option<&PluginError>) -> Self {
+        let manifest = &package.manifest;
+        let grant = settings.granted(manifest);
+        let import = |name: &String| {
+            let need = imports::need_of_import(name);
+            let state = match need {
+                // It takes types from it alone.
+                Some(Need::Files) if imports::holds_types_alone(name) => ImportState::Powerless,
+                Some(need) if need.is_given_by(&grant, manifest) => ImportState::Satisfied,
+                _ => ImportState::Refused,
+            };
+            Import { name: name.clone(), state, capability: need.and_then(Need::capability) }
+        };
+        Self {
+            plugin: manifest.id.clone(),
+            digest: format!("sha256:{}", package.digest),
+            kinds: manifest.kinds.clone(),
+            agent: settings.agent.clone(),
+            runs: error.is_none(),
+            error: error.map(|error| error.report().to_string()),
+            imports: package.anatomy.imports.iter().map(import).collect(),
+            decisions: settings.decisions(manifest),
+            grant,
+            host: Host {
+                version: concat!("shelly-host ", env!("CARGO_PKG_VERSION")),
+                contract: super::anatomy::CONTRACT,
+                target: format!("{}-{}", env::consts::ARCH, env::consts::OS),
+            },
+        }
+    }
+}

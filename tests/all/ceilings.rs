@@ -1,0 +1,350 @@
+//! What an agent starts may do no more than it may pass on, whichever way it is started.
+
+use std::{collections::HashMap, os::unix::fs::symlink, path::Path, sync::Arc};
+
+use serde_json::{Value, json};
+use shelly_host::{
+    app::{App, Recording},
+    approval::{Desk, Policy, Trusted},
+    capability::Access,
+    chat::{Chat, Message},
+    config::Config,
+    event::{Event, EventSink, RunCx},
+    plugin::{Certificate, Import, ImportState, PluginPackage},
+};
+
+use crate::{
+    bad_input::{Server, answer},
+    hostile::guest::{CLOCK, Guest},
+    support::Place,
+};
+
+/// What an agent calls, one after the other; then it says what its last call said.
+type Calls<'a> = &'a [(&'a str, Value)];
+
+/// A model that makes of each agent, known by its instructions, what is written here.
+fn scripted(agents: &[(&str, Calls<'_>)]) -> Server {
+    let agents: HashMap<String, Vec<(String, String)>> = agents
+        .iter()
+        .map(|(name, calls)| {
+            let calls = calls.iter().map(|(tool, arguments)| ((*tool).to_owned(), arguments.to_string()));
+            ((*name).to_owned(), calls.collect())
+        })
+        .collect();
+    Server::start(move |request| {
+        let body: Value = serde_json::from_str(request.split_once("\r\n\r\n").unwrap().1).unwrap();
+        let messages = body["messages"].as_array().unwrap();
+        let system = messages[0]["content"].as_str().unwrap();
+        let (_, calls) = agents.iter().find(|(name, _)| system.contains(&format!("I am {name}."))).unwrap();
+        let turn = messages.iter().filter(|message| message["role"] == "assistant").count();
+        let (message, stop) = match calls.get(turn) {
+            Some((name, arguments)) => {
+                let function = json!({ "name": name, "arguments": arguments });
+                let call = json!({ "id": format!("c{turn}"), "type": "function", "function": function });
+                (json!({ "tool_calls": [call] }), "tool_calls")
+            }
+            None => {
+                let said = messages.iter().rev().find(|message| message["role"] == "tool");
+                (json!({ "content": said.map_or("nothing".into(), |said| said["content"].clone()) }), "stop")
+            }
+        };
+        let choice = json!({ "message": message, "finish_reason": stop });
+        let usage = json!({ "prompt_tokens": 1, "completion_tokens": 1 });
+        answer("200 OK", &json!({ "choices": [choice], "usage": usage }).to_string())
+    })
+}
+
+fn task(agent: &str) -> (&'static str, Value) {
+    ("delegate", json!({ "tasks": [{ "agent": agent, "task": "do it", "context": "all" }] }))
+}
+
+fn read(path: &str) -> (&'static str, Value) {
+    ("read_file", json!({ "path": path }))
+}
+
+/// What the first agent of the config says in the end, and all that was told, a line each.
+async fn outcome(place: &Place, agents: &str, script: &[(&str, Calls<'_>)]) -> (String, Vec<String>) {
+    let server = scripted(script);
+    let model = format!("{{name: m, kind: openai, model: m, base_url: 'http://127.0.0.1:{}/v1'}}", server.port);
+    let config = Config::parse(&format!("providers: [{model}]\nagents:\n{agents}"), place.path()).unwrap();
+    let mut plugins = vec![crate::PLUGIN_ROOT.into(), crate::GUEST_ROOT.into()];
+    plugins.extend(Some(place.path().join("plugins")).filter(|plugins| plugins.is_dir()));
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
+    let desk = Desk::new(Policy::Never, Trusted::default());
+    let app = App::new(config, &plugins, Some(cache), Arc::new(|_| None), desk).unwrap();
+    let prepared = app.agent(None, None, Recording::Off).await.unwrap();
+    let (events, mut stream) = EventSink::channel();
+    let cx = RunCx::new(Arc::clone(&prepared.agent.name)).with_events(events);
+    let running = async {
+        let cx = cx;
+        prepared.agent.run(&cx, &Chat::new(), vec![Message::user("go")]).await.unwrap().message.text_content()
+    };
+    let hearing = async {
+        let mut told = Vec::new();
+        while let Some(event) = stream.next().await {
+            // What is decided is told in few words, whatever plugins say of themselves.
+            let is_long = |text: &str| text.len() > 1_000;
+            assert!(!matches!(&event, Event::CapabilityDecided { capability, .. } if is_long(capability)), "{event:?}");
+            told.push(serde_json::to_string(&event).unwrap());
+        }
+        told
+    };
+    tokio::join!(running, hearing)
+}
+
+fn place() -> Place {
+    let place = Place::new();
+    place.file("docs/open.txt", "anybody reads this");
+    place.file("docs/sub/deep.txt", "this too");
+    place.file("private/secret.txt", "only the reader itself reads this");
+    place
+}
+
+const READER: &str = "  - name: reader\n    instructions: I am reader.\n    plugins:\n      \
+                      read-files: {files: [{path: docs, as: docs}, {path: private, as: private}]}\n";
+
+fn lead(delegable: &str) -> String {
+    format!(
+        "  - name: lead\n    instructions: I am lead.\n    options: {{max_delegation_depth: 2}}\n    \
+         delegable: {delegable}\n{READER}"
+    )
+}
+
+/// What the reader says under a ceiling of the lead.
+async fn read_under(place: &Place, delegable: &str, path: &str) -> (String, Vec<String>) {
+    outcome(place, &lead(delegable), &[("lead", &[task("reader")]), ("reader", &[read(path)])]).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_that_is_started_has_what_its_starter_may_pass_on() {
+    let place = place();
+    let secret = "only the reader itself";
+    // Without a word of it the reader may what it may.
+    let (said, told) = read_under(&place, "{}", "private/secret.txt").await;
+    assert!(said.contains(secret), "{said}");
+    assert!(told.iter().all(|event| !event.contains(r#""allowed":false"#)), "{told:?}");
+    // Its own `use` holds whoever starts it.
+    let bounded = format!("{READER}    use: {{files: [{{path: docs}}]}}\n");
+    let (said, _) = outcome(&place, &bounded, &[("reader", &[read("private/secret.txt")])]).await;
+    assert!(!said.contains(secret), "{said}");
+    // Less: the folder is not there, the other one is.
+    let docs = "{grant: {files: [{path: docs}]}}";
+    let (said, told) = read_under(&place, docs, "private/secret.txt").await;
+    assert!(!said.contains(secret) && said.contains("private/secret.txt"), "{said}");
+    let line = format!("files: [{{path: {}, mode: read}}]", place.path().join("private").display());
+    let refused = |event: &String| event.contains(r#""event":"capability_decided""#) && event.contains(&line);
+    let refused = told.iter().find(|event| refused(event)).unwrap();
+    assert!(refused.contains(r#""allowed":false,"rule":"agents.lead.delegable.grant""#), "{refused}");
+    let warned = told.iter().find(|event| event.contains(r#""event":"warning""#)).unwrap();
+    assert!(warned.contains(&line) && warned.contains("agents.lead.delegable.grant"), "{warned}");
+    assert!(!said.contains("delegable") && !said.contains("lead"), "a model is told nothing of it: {said}");
+    assert!(read_under(&place, docs, "docs/open.txt").await.0.contains("anybody reads this"));
+    // A part of a folder.
+    let part = "{grant: {files: [{path: docs/sub}, {path: docs/gone}]}}";
+    assert!(read_under(&place, part, "docs/sub/deep.txt").await.0.contains("this too"));
+    assert!(!read_under(&place, part, "docs/open.txt").await.0.contains("anybody reads this"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_plugin_that_cannot_do_without_is_left_out_and_a_guard_is_not() {
+    let place = place();
+    let (said, told) = read_under(&place, "{grant: {}}", "docs/open.txt").await;
+    assert!(said.contains("tool not found") && !said.contains("anybody reads this"), "{said}");
+    let told = told.iter().find(|event| event.contains("goes without plugin `read-files`")).unwrap();
+    assert!(told.contains("grant it under agents.lead.delegable.grant in the config"), "{told}");
+
+    // What watches over an agent is not taken from it.
+    let guard = Guest::of(&["effect"]).import(CLOCK).with("(table funcref (elem $now))").component();
+    place.plugin_bytes(
+        "guard",
+        "kinds = [\"effect\"]\nwants = {clock = true}\neffect = {phases = [\"before-model\"]}",
+        &guard,
+    );
+    let guarded = "  - {name: lead, instructions: I am lead., options: {max_delegation_depth: 1}, delegable: {grant: {}}}\n  \
+                   - {name: worker, instructions: I am worker., plugins: {guard: {clock: true}}}\n";
+    let (said, told) = outcome(&place, guarded, &[("lead", &[task("worker")]), ("worker", &[])]).await;
+    assert!(said.contains("cannot be started from here") && !said.contains("delegable"), "{said}");
+    let told = told.iter().find(|event| event.contains("lead cannot start agent `worker`")).unwrap();
+    assert!(told.contains("grant it under agents.lead.delegable.grant in the config: `clock: true`"), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_way_leads_past_a_ceiling() {
+    let place = place();
+    let secret = "only the reader itself";
+    let docs = "{grant: {files: [{path: docs}]}}";
+    let agents = |hub: &str| {
+        format!(
+            "{}  - name: hub\n    instructions: I am hub.\n    options: {{max_delegation_depth: 2, max_handoffs: 1}}\n    {hub}\n",
+            lead(docs)
+        )
+    };
+    let hand_over = ("handoff", json!({ "target_agent": "reader", "reason": "r", "context": "c" }));
+    for (way, by, hub) in [
+        ("through another agent that passes on all", task("reader"), ""),
+        (
+            "through one whose config says so",
+            task("reader"),
+            "delegable: {grant: {files: [{path: docs}, {path: private}]}}",
+        ),
+        ("by handing over", hand_over.clone(), ""),
+    ] {
+        let script: [(&str, Calls<'_>); 3] =
+            [("lead", &[task("hub")]), ("hub", &[by]), ("reader", &[read("private/secret.txt")])];
+        let (said, told) = outcome(&place, &agents(hub), &script).await;
+        assert!(!said.contains(secret), "{way}: {said}");
+        let began = told.iter().any(|event| event.contains(r#""event":"tool_started""#) && event.contains("read_file"));
+        assert!(began, "{way}: the reader was started: {said}\n{}", told.join("\n"));
+    }
+    // Whoever hands over passes on no more than it may, though it was started without a bound.
+    let hub = "  - name: hub\n    instructions: I am hub.\n    options: {max_handoffs: 1}\n";
+    let hub = format!("{}{hub}    delegable: {docs}\n", lead("{}"));
+    let script: [(&str, Calls<'_>); 3] =
+        [("lead", &[task("hub")]), ("hub", &[hand_over]), ("reader", &[read("private/secret.txt")])];
+    let (said, _) = outcome(&place, &hub, &script).await;
+    assert!(!said.contains(secret), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whom_it_may_start_and_what_they_may_spend_is_bounded() {
+    let place = place();
+    let agents = format!(
+        "{}  - name: other\n    instructions: I am other.\n",
+        lead("{agents: [other], budget: {tool_calls: 1}}")
+    );
+    let script: [(&str, Calls<'_>); 3] =
+        [("lead", &[task("reader"), ("list_agents", json!({}))]), ("reader", &[read("docs/open.txt")]), ("other", &[])];
+    let (said, told) = outcome(&place, &agents, &script).await;
+    assert!(said.contains("other") && !said.contains("reader"), "{said}");
+    let delegated = told.iter().filter(|event| event.contains(r#""event":"run_started""#)).count();
+    assert_eq!(delegated, 1, "only the lead ran: {told:?}");
+
+    let budget = lead("{budget: {tool_calls: 1}}");
+    let twice: Calls<'_> = &[read("docs/open.txt"), read("docs/sub/deep.txt")];
+    let (said, _) = outcome(&place, &budget, &[("lead", &[task("reader")]), ("reader", twice)]).await;
+    assert!(!said.contains("this too"), "one call and no more: {said}");
+}
+
+/// A folder that is a part of another one is opened when an agent is started: what a plugin may have put in its place
+/// since then is not followed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_link_in_the_place_of_a_folder_leads_nowhere() {
+    let place = place();
+    place.file("docs/part/here.txt", "here");
+    // The config is read while it is a folder; what it leads to later does not matter.
+    let config = lead("{grant: {files: [{path: docs/part}]}}");
+    let swap = || {
+        std::fs::rename(place.path().join("docs/part"), place.path().join("docs/was")).unwrap();
+        symlink("../private", place.path().join("docs/part")).unwrap();
+    };
+    let model = scripted(&[("lead", &[task("reader")]), ("reader", &[read("docs/part/secret.txt")])]);
+    let provider = format!("{{name: m, kind: openai, model: m, base_url: 'http://127.0.0.1:{}/v1'}}", model.port);
+    let config = Config::parse(&format!("providers: [{provider}]\nagents:\n{config}"), place.path()).unwrap();
+    let plugins = [crate::PLUGIN_ROOT.into()];
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
+    let desk = Desk::new(Policy::Never, Trusted::default());
+    let app = App::new(config, &plugins, Some(cache), Arc::new(|_| None), desk).unwrap();
+    let prepared = app.agent(None, None, Recording::Off).await.unwrap();
+    swap();
+    let answer = prepared.agent.run(&RunCx::new("lead"), &Chat::new(), vec![Message::user("go")]).await.unwrap();
+    let said = answer.message.text_content();
+    assert!(!said.contains("only the reader itself"), "{said}");
+    assert!(said.contains("cannot be started from here"), "{said}");
+}
+
+/// A config in which a plugin is granted all of these, and its agent may use this.
+fn bounded(place: &Place, plugin: &str, grants: &str, uses: &str) -> Certificate {
+    let text = format!("agents: [{{name: a, use: {{{uses}}}, plugins: {{{plugin}: {{{grants}}}}}}}]");
+    let config = Config::parse(&text, place.path()).unwrap_or_else(|report| panic!("{text}: {report}"));
+    let plugins = [crate::PLUGIN_ROOT.into(), crate::GUEST_ROOT.into()];
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
+    let desk = Desk::new(Policy::Never, Trusted::default());
+    let app = App::new(config, &plugins, Some(cache), Arc::new(|_| None), desk).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(app.certify(None, plugin)).unwrap()
+}
+
+/// Each grant of each plugin, taken away by itself: it does not start, or the capability is gone.
+#[test]
+fn every_capability_of_a_ceiling_bounds() {
+    let place = place();
+    let folder = place.path().join("docs");
+    let files = |mode: &str| format!("files: [{{path: docs, mode: {mode}}}]");
+    let mut checked = 0;
+    let roots = [crate::PLUGIN_ROOT, crate::GUEST_ROOT].map(|root| std::fs::read_dir(root).unwrap());
+    for entry in roots.into_iter().flatten() {
+        let package = PluginPackage::read(&entry.unwrap().path()).unwrap();
+        let (id, wants) = (&package.manifest.id, &package.manifest.wants);
+        let mut grants = vec![];
+        for (wanted, line) in [(wants.clock, "clock: true"), (wants.random, "random: true"), (wants.chat, "chat: true")]
+        {
+            grants.extend(wanted.then(|| line.to_owned()));
+        }
+        grants.extend(wants.files.map(|_| files("read")));
+        let powers: Vec<_> = wants.powers.iter().map(ToString::to_string).collect();
+        grants.extend((!powers.is_empty()).then(|| format!("powers: [{}]", powers.join(", "))));
+        let all = grants.join(", ");
+        let whole = bounded(&place, id, &all, &all);
+        assert!(whole.runs && whole.decisions.iter().all(|decision| decision.allowed), "{id}: {whole:?}");
+        assert!(whole.imports.iter().all(|import| import.state != ImportState::Refused), "{id}: {whole:?}");
+        for left_out in &grants {
+            let rest: Vec<_> = grants.iter().filter(|grant| *grant != left_out).cloned().collect();
+            for (grants, uses, rule) in [
+                (rest.join(", "), all.clone(), format!("agents.a.plugins.{id}")),
+                (all.clone(), rest.join(", "), "agents.a.use".into()),
+            ] {
+                let less = bounded(&place, id, &grants, &uses);
+                let refused: Vec<_> = less.decisions.iter().filter(|decision| !decision.allowed).collect();
+                let capability = left_out.split(':').next().unwrap();
+                assert!(!refused.is_empty(), "{id} without {left_out}: {less:?}");
+                assert!(
+                    refused.iter().all(|refused| refused.capability.starts_with(capability) && *refused.rule == *rule),
+                    "{id} without {left_out}: {less:?}"
+                );
+                // Who imports it is not started, whoever does not has it not.
+                let imports = less.imports.iter().any(|import| import.capability == Some(capability));
+                assert_eq!(less.runs, !imports, "{id} without {left_out}: {less:?}");
+                let is_refused = |import: &Import| match import.state {
+                    ImportState::Powerless => true,
+                    state => (import.capability == Some(capability)) == (state == ImportState::Refused),
+                };
+                assert!(less.imports.iter().all(is_refused), "{id} without {left_out}: {less:?}");
+                assert!(!less.grant.covers(&whole.grant) && whole.grant.covers(&less.grant), "{id}");
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked > 10, "{checked}");
+    // Reading stays reading.
+    let certificate = bounded(&place, "read-files", &files("write"), &files("read"));
+    assert_eq!(certificate.grant.files.access(&folder), Some(Access::Read));
+}
+
+#[test]
+fn a_certificate_is_printed() {
+    let place = place();
+    place.file("c.yaml", format!("plugin_dirs: ['{}']\nagents:\n{READER}", crate::PLUGIN_ROOT));
+    let certify = |more: &[&str]| place.run(&[&["plugin", "certify", "--config", "c.yaml"], more].concat());
+    let issued = certify(&["read-files"]);
+    let json: Value = serde_json::from_str(&issued.stdout).unwrap_or_else(|_| panic!("{}", issued.shown()));
+    assert_eq!((issued.code, &json["runs"], &json["agent"]), (0, &true.into(), &"reader".into()), "{}", issued.shown());
+    assert!(json["digest"].as_str().unwrap().starts_with("sha256:") && json["host"]["version"].is_string());
+    assert_eq!(json["grant"]["files"][0], json!({ "path": "[DIR]/docs", "mode": "read" }));
+    place.file(
+        "c.yaml",
+        format!("plugin_dirs: ['{}']\nagents: [{{name: a, plugins: {{read-files: }}}}]", crate::PLUGIN_ROOT),
+    );
+    let refused = certify(&["read-files", "--agent", "a"]);
+    let json: Value = serde_json::from_str(&refused.stdout).unwrap_or_else(|_| panic!("{}", refused.shown()));
+    assert_eq!((refused.code, &json["runs"]), (3, &false.into()), "{}", refused.shown());
+    assert!(json["imports"].as_array().unwrap().iter().any(|import| import["state"] == "refused"));
+    assert!(json["error"].as_str().unwrap().contains("needs `files`"), "{}", refused.shown());
+    for (more, says) in [
+        (&["count-text"][..], "no plugin `count-text`"),
+        (&["read-files", "--agent", "b"], "no agent `b`"),
+        (&["read-files", "--model", "m"], "no model `m`"),
+    ] {
+        let wrong = certify(more);
+        assert!(wrong.code == 2 && wrong.stdout.contains(says) || wrong.stderr.contains(says), "{}", wrong.shown());
+    }
+}
