@@ -111,8 +111,17 @@ pub enum Event {
         outcome: &'static str,
         #[serde(rename = "duration_ms", serialize_with = "millis")]
         duration: Duration,
+        /// Its time on the processor.
+        #[serde(rename = "cpu_ms", serialize_with = "millis")]
+        cpu: Duration,
         /// Largest linear memory during the call, in bytes.
         memory: usize,
+        /// Calls of functions that it imports.
+        host_calls: u64,
+        /// Bytes of texts and lists that it was handed; what it read of files is not in it.
+        bytes_in: usize,
+        /// Bytes of texts and lists that it handed over; what it wrote to files is not in it.
+        bytes_out: usize,
         #[serde(skip_serializing_if = "Given::is_empty")]
         given: Given,
     },

@@ -89,8 +89,7 @@ pub const PLUGINS_PER_DIRECTORY: usize = 1_024;
 
 /// Linear memory of one instance, all its memories together.
 pub const PLUGIN_MEMORY_BYTES: usize = 128 << 20;
-/// The most memory that whoever embeds the host can give a plugin (`plugin::Limits`): the size of a slot in the pool
-/// (address space, not memory).
+/// The most memory that a config can give a plugin: the size of a slot in the pool (address space, not memory).
 pub const PLUGIN_MEMORY_CEILING: usize = 1 << 30;
 /// Elements of all tables of one instance together. A Python runtime needs some 12,000.
 pub const PLUGIN_TABLE_ELEMENTS: usize = 100_000;
@@ -100,7 +99,7 @@ pub const PLUGIN_CORE_INSTANCES: usize = 64;
 pub const PLUGIN_MEMORIES: u32 = 8;
 /// Tables in one component.
 pub const PLUGIN_TABLES: u32 = 16;
-/// Stack of one guest, in bytes. A deeper recursion is a trap.
+/// Stack of one guest, in bytes. A deeper recursion ends the call.
 pub const PLUGIN_STACK_BYTES: usize = 512 << 10;
 /// Calls of plugins that are under way at once in the whole process; the others wait.
 pub const PLUGIN_CALLS: u32 = 256;
@@ -122,6 +121,11 @@ pub const COMPLETION_TIME: Duration = Duration::from_secs(600);
 pub const READER_WAIT: Duration = Duration::from_secs(600);
 /// Bytes of values that one call hands to a guest or gets from it through one function, strings and lists together.
 pub const HOSTCALL_BYTES: usize = 32 << 20;
+/// Files that one plugin of one agent is opening at once; one more is refused. What never opens holds a thread of the host,
+/// which has 512 for such things.
+pub const OPENING_FILES: u32 = 16;
+/// Entries of a folder that a guest lists: they are read at once into the host's memory, some 100 bytes each.
+pub const FOLDER_ENTRIES: usize = 100_000;
 /// Handles (open files, streams) that one instance may hold.
 pub const PLUGIN_HANDLES: usize = 256;
 
@@ -131,7 +135,7 @@ pub const PLUGIN_HANDLES: usize = 256;
 pub const LOG_ENTRY_BYTES: usize = 4 << 10;
 /// Log entries that are shown of a plugin that failed when it was tried: the last ones, which tell why.
 pub const PROBE_LOG_ENTRIES: usize = 3;
-/// Log entries of one call; the others are dropped and counted.
+/// Log entries of one call; what comes after them is dropped and counted.
 pub const LOG_ENTRIES: u32 = 1_000;
 /// Shortest pause between two progress reports of one call; of those in between the newest wins.
 pub const PROGRESS_PAUSE: Duration = Duration::from_millis(100);
@@ -151,7 +155,7 @@ pub const MEDIA_BYTES: usize = 8 << 20;
 pub const MEDIA_NAME_BYTES: usize = 2 << 10;
 /// Bytes of the arguments of a tool call.
 pub const ARGUMENT_BYTES: usize = 1 << 20;
-/// Bytes of the state that a pure step may keep.
+/// Bytes of the state that a pure step may keep. A config can only lower it: it is written down in every turn.
 pub const STATE_BYTES: usize = 64 << 10;
 /// Bytes of a note that an effect adds to the chat.
 pub const NOTE_BYTES: usize = 16 << 10;
@@ -404,3 +408,50 @@ pub const SESSION_CALL_CHARS: usize = 200;
 pub const SESSION_RESULT_CHARS: usize = 1_000;
 /// Characters of what a line of a journal says, in a list of its lines.
 pub const SESSION_STEP_CHARS: usize = 100;
+
+// ---- what a config can set for plugins: what holds if it says nothing, and the most that it can say
+
+/// The longest wall time that a config can give a call. What takes longer is no call any more.
+pub const PLUGIN_TIME_CEILING: Duration = Duration::from_secs(3_600);
+/// Time on the processor of one call. Half of what a tool may take in all: more is a loop without end.
+pub const PLUGIN_CPU_TIME: Duration = Duration::from_secs(30);
+/// The most time on the processor that a config can give a call: all of the longest wall time.
+pub const PLUGIN_CPU_CEILING: Duration = PLUGIN_TIME_CEILING;
+/// The most elements of tables that a config can give one instance: the size of a slot in the pool (address space, not
+/// memory).
+pub const PLUGIN_TABLE_ELEMENTS_CEILING: usize = 1_000_000;
+/// The most core instances that a config can give one component. Ten times what the largest known need.
+pub const PLUGIN_CORE_INSTANCES_CEILING: usize = 256;
+/// The most stack that a config can give guests, in bytes. A thread's usual stack: each call under way reserves so much
+/// address space.
+pub const PLUGIN_STACK_CEILING: usize = 8 << 20;
+/// Stack of one call beyond the guest's own, in bytes: for the functions of the host that the guest calls.
+pub const PLUGIN_HOST_STACK_BYTES: usize = 1536 << 10;
+/// Bytes of texts and lists that one call is handed: its input, and what functions that it imports return. As much as half
+/// of its memory.
+pub const PLUGIN_INPUT_BYTES: usize = 64 << 20;
+/// Bytes of texts and lists that one call hands over: its result, and what it calls imported functions with.
+pub const PLUGIN_OUTPUT_BYTES: usize = 64 << 20;
+/// The most bytes that a config can let cross in one call, each way: what fits into the largest memory.
+pub const PLUGIN_CROSSING_CEILING: usize = PLUGIN_MEMORY_CEILING;
+/// The most log entries that a config can give one call. A person reads no more.
+pub const LOG_ENTRIES_CEILING: u32 = 100_000;
+/// Bytes of all log entries of one call, each cut to [`LOG_ENTRY_BYTES`]; what comes after them is dropped and counted.
+pub const LOG_BYTES: usize = 1 << 20;
+/// The most bytes of log that a config can give one call.
+pub const LOG_BYTES_CEILING: usize = 64 << 20;
+/// Calls of imported functions a second, of all calls of one plugin of one agent together. Reading files through WASI makes
+/// some thousands; a cheap function called so often takes about a hundredth of a core.
+pub const HOST_CALLS_PER_SECOND: u32 = 50_000;
+/// The most calls of imported functions a second that a config can allow: beyond it nothing is slowed down any more.
+pub const HOST_CALLS_PER_SECOND_CEILING: u32 = 10_000_000;
+/// So much of what is allowed in a time may come at once, if nothing came before.
+pub const HOST_CALLS_AT_ONCE: Duration = Duration::from_secs(1);
+/// Calls of one plugin of one agent under way at once; others wait. A third of the places for calls that compute, so that
+/// one plugin alone cannot hold all of them.
+pub const PLUGIN_CONCURRENCY: u32 = 64;
+/// How long a call waits for a place: its plugin's, and one among all calls. Twice what a tool may take.
+pub const PLUGIN_PLACE_WAIT: Duration = Duration::from_secs(120);
+/// How long a call that computes waits for its turn before it goes on without one. Turns of a hundred and more such calls
+/// fit into it: whoever waits longer, waits for a call that has a turn and is not driven.
+pub const PLUGIN_TURN_WAIT: Duration = Duration::from_secs(1);

@@ -6,6 +6,7 @@ mod call;
 mod files;
 mod grants;
 pub mod guest;
+mod limits;
 mod load;
 mod recovery;
 mod steps;
@@ -30,15 +31,35 @@ use shelly_host::{
 
 use crate::support::Place;
 
+/// An engine, and what plugins that are loaded into it may take.
+struct House {
+    engine: Arc<PluginEngine>,
+    limits: Limits,
+}
+
+impl House {
+    fn new(limits: Limits) -> Self {
+        Self { engine: Arc::new(PluginEngine::new(None).unwrap()), limits }
+    }
+}
+
+impl std::ops::Deref for House {
+    type Target = Arc<PluginEngine>;
+
+    fn deref(&self) -> &Arc<PluginEngine> {
+        &self.engine
+    }
+}
+
 /// An engine with the limits of the house.
-fn engine() -> &'static Arc<PluginEngine> {
-    static ENGINE: OnceLock<Arc<PluginEngine>> = OnceLock::new();
-    ENGINE.get_or_init(|| Arc::new(PluginEngine::new(None).unwrap()))
+fn engine() -> &'static House {
+    static ENGINE: OnceLock<House> = OnceLock::new();
+    ENGINE.get_or_init(|| House::new(Limits::default()))
 }
 
 /// An engine whose patience is short, for guests that never end.
-fn hasty_engine() -> &'static Arc<PluginEngine> {
-    static ENGINE: OnceLock<Arc<PluginEngine>> = OnceLock::new();
+fn hasty_engine() -> &'static House {
+    static ENGINE: OnceLock<House> = OnceLock::new();
     const SHORT: Duration = Duration::from_millis(200);
     let limits = Limits {
         probe_time: 2 * SHORT,
@@ -47,7 +68,7 @@ fn hasty_engine() -> &'static Arc<PluginEngine> {
         completion_time: SHORT,
         ..Limits::default()
     };
-    ENGINE.get_or_init(|| Arc::new(PluginEngine::with_limits(None, limits).unwrap()))
+    ENGINE.get_or_init(|| House::new(limits))
 }
 
 /// A plugin on disk.
@@ -67,14 +88,13 @@ fn pack(kinds: &[&str], wants: &str, component: &[u8]) -> Packed {
 
 impl Packed {
     /// Loads it with all that it wants; its files are the folder `files` of its place.
-    async fn load(&self, engine: &Arc<PluginEngine>) -> Result<Arc<Plugin>, String> {
+    async fn load(&self, house: &House) -> Result<Arc<Plugin>, String> {
         let files = self.place.path().join("files");
         std::fs::create_dir_all(&files).unwrap();
         let package = self.package.as_ref().map_err(told)?;
-        Plugin::load(engine, package, &settings(Grant::all_of(&package.manifest.wants, resolved(&files))))
-            .await
-            .map(Arc::new)
-            .map_err(|error| told(&error))
+        let grant = Grant::all_of(&package.manifest.wants, resolved(&files));
+        let settings = Settings { limits: house.limits, ..settings(grant) };
+        Plugin::load(&house.engine, package, &settings).await.map(Arc::new).map_err(|error| told(&error))
     }
 }
 
@@ -91,9 +111,9 @@ async fn load_from(folder: &Path, grant: Grant) -> Result<Arc<Plugin>, String> {
 }
 
 /// A plugin with a tool, with all that it wants.
-async fn tool(engine: &Arc<PluginEngine>, guest: &Guest) -> Arc<Plugin> {
+async fn tool(house: &House, guest: &Guest) -> Arc<Plugin> {
     const WANTS: &str = "wants = { clock = true, random = true, chat = true, files = \"write\" }";
-    pack(&["tool"], WANTS, &guest.component()).load(engine).await.unwrap()
+    pack(&["tool"], WANTS, &guest.component()).load(house).await.unwrap()
 }
 
 /// Message, causes and hint.
@@ -122,8 +142,8 @@ async fn call_watched(plugin: &Arc<Plugin>, name: &str, arguments: &str, events:
 }
 
 /// Has the plugin do its worst, then sees that it and another one still work.
-async fn attack(engine: &Arc<PluginEngine>, guest: &Guest) -> ToolResult {
-    let (hostile, neighbour) = (tool(engine, guest).await, tool(engine, &Guest::tool()).await);
+async fn attack(house: &House, guest: &Guest) -> ToolResult {
+    let (hostile, neighbour) = (tool(house, guest).await, tool(house, &Guest::tool()).await);
     let result = call(&hostile, "t", ATTACK).await;
     for plugin in [&hostile, &neighbour] {
         let after = call(plugin, "t", "{}").await;

@@ -23,7 +23,7 @@ use shelly_host::{
     chat::{Chat, Message},
     config::{
         AgentConfig, AgentOptions, Config, ContextConfig, DelegableConfig, FileUse, FolderUse, GrantConfig, PluginUse,
-        ProviderConfig, SessionsConfig, ToolboxUse,
+        LimitsConfig, ProviderConfig, SessionsConfig, ToolboxUse,
     },
     event::{EventSink, RunCx},
 };
@@ -58,6 +58,7 @@ fn all_keys() -> BTreeSet<String> {
         keys::<GrantConfig>("grant"),
         keys::<FolderUse>("folder"),
         keys::<DelegableConfig>("delegable"),
+        keys::<LimitsConfig>("limits"),
     ]
     .into_iter()
     .flatten()

@@ -27,10 +27,11 @@ use crate::{
     agent::{Agent, Crew, Entry, Options},
     approval::Desk,
     capability::Grant,
-    config::{self, AgentConfig, Config, PluginUse},
+    config::{self, AgentConfig, Config, LimitsConfig, PluginUse},
     error::{ErrorKind, Report},
+    limits,
     model::PriceTable,
-    plugin::{Kind, Plugin, PluginCatalog, PluginEngine, PluginError, PluginPackage, Settings},
+    plugin::{Kind, Limits, Plugin, PluginCatalog, PluginEngine, PluginError, PluginPackage, Settings},
     tool::ToolBox,
 };
 
@@ -252,6 +253,7 @@ impl App {
             mounts,
             ceiling: outfit::own_ceiling(agent, &self.config.root),
             params: config::params(&uses.params),
+            limits: plugin_limits(&uses.limits.over(&self.config.limits)),
             on_failure: uses.on_failure,
             ..Settings::new(name.as_str(), format!("agents.{name}.plugins.{id}"))
         };
@@ -259,7 +261,7 @@ impl App {
     }
 
     async fn engine(&self) -> Result<&Arc<PluginEngine>, Report> {
-        self.engine.get_or_try_init(async || PluginEngine::new(self.cache.clone()).map(Arc::new)).await
+        self.engine.get_or_try_init(async || start_engine(&self.config, self.cache.clone())).await
     }
 
     /// The plugin of this id, which `place` in the config names.
@@ -303,6 +305,40 @@ fn options(config: &AgentConfig) -> Options {
         question_timeout: options.question_timeout,
         behavioral_hints: !options.disable_behavioral_hints,
     }
+}
+
+/// The engine with the stack that the config gives every plugin.
+fn start_engine(config: &Config, cache: Option<PathBuf>) -> Result<Arc<PluginEngine>, Report> {
+    let stack_bytes = config.limits.stack_bytes.map_or(limits::PLUGIN_STACK_BYTES, as_size);
+    PluginEngine::with_stack(cache, stack_bytes).map(Arc::new)
+}
+
+/// What the calls of a plugin may take, as its config says it.
+fn plugin_limits(config: &LimitsConfig) -> Limits {
+    let default = Limits::default();
+    let count = |says: Option<u64>, default| says.map_or(default, |says| u32::try_from(says).unwrap_or(u32::MAX));
+    let size = |says: Option<u64>, default| says.map_or(default, as_size);
+    Limits {
+        probe_time: default.probe_time,
+        tool_time: config.time.unwrap_or(default.tool_time),
+        step_time: config.time.unwrap_or(default.step_time),
+        completion_time: config.time.unwrap_or(default.completion_time),
+        cpu: config.cpu.unwrap_or(default.cpu),
+        memory_bytes: size(config.memory_bytes, default.memory_bytes),
+        table_elements: size(config.table_elements, default.table_elements),
+        instances: size(config.instances, default.instances),
+        input_bytes: size(config.input_bytes, default.input_bytes),
+        output_bytes: size(config.output_bytes, default.output_bytes),
+        log_entries: count(config.log_entries, default.log_entries),
+        log_bytes: size(config.log_bytes, default.log_bytes),
+        host_calls_per_second: count(config.host_calls_per_second, default.host_calls_per_second),
+        concurrency: count(config.concurrency, default.concurrency),
+        state_bytes: size(config.state_bytes, default.state_bytes),
+    }
+}
+
+fn as_size(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 /// What others are told of an agent.

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use super::{App, Notices};
+use super::{App, Notices, plugin_limits};
 use crate::{
     capability::Grant,
     config::{self, AgentConfig, ProviderConfig, ProviderKind},
@@ -135,6 +135,7 @@ impl App {
         let settings = Settings {
             grant: Grant { clock: provider.clock, random: provider.random, ..Grant::default() },
             params: config::params(&provider.params),
+            limits: plugin_limits(&provider.limits.over(&self.config.limits)),
             ..Settings::new(user.clone(), user)
         };
         Ok((settings, package))

@@ -252,9 +252,23 @@ impl Progress {
                 format!("{DIM}{}{PLAIN}   {}: {action}", name(agent), name(middleware))
             }
             Event::PluginCall { .. } if !self.verbose => return None,
-            Event::PluginCall { agent, plugin, function, outcome, duration, memory, .. } => {
-                let (agent, plugin, time, memory) = (name(agent), name(plugin), time(*duration), memory >> 10);
-                format!("{DIM}{agent}     {plugin} {function}: {outcome} ({time}, {memory} KiB){PLAIN}")
+            Event::PluginCall {
+                agent,
+                plugin,
+                function,
+                outcome,
+                duration,
+                cpu,
+                memory,
+                host_calls,
+                bytes_in,
+                bytes_out,
+                ..
+            } => {
+                let (agent, plugin, wall, cpu) = (name(agent), name(plugin), time(*duration), time(*cpu));
+                let taken = format!("{wall}, CPU {cpu}, {} KiB, {host_calls} calls", memory >> 10);
+                let crossed = format!("{bytes_in} B in, {bytes_out} B out");
+                format!("{DIM}{agent}     {plugin} {function}: {outcome} ({taken}, {crossed}){PLAIN}")
             }
             Event::CapabilityDecided { .. } if !self.verbose => return None,
             Event::CapabilityDecided { agent, plugin, capability, allowed, rule } => {

@@ -1,6 +1,6 @@
 //! What serde cannot see: names that must be unique, references that must lead somewhere, bounds.
 
-use super::{AgentConfig, Config, ProviderKind, Toolbox, unknown};
+use super::{AgentConfig, Config, LimitsConfig, ProviderKind, Toolbox, unknown};
 use crate::{
     error::{ErrorKind, Report},
     limits,
@@ -10,6 +10,7 @@ impl Config {
     /// Whether it can be used.
     pub(super) fn check(&self) -> Result<(), Report> {
         let wrong = |message: String| Err(Report::new(ErrorKind::Usage, message));
+        self.limits.check("limits")?;
         unique("providers", self.providers.iter().map(|provider| provider.name.as_str()))?;
         unique("agents", self.agents.iter().map(|agent| agent.name.as_str()))?;
         for provider in &self.providers {
@@ -32,6 +33,8 @@ impl Config {
             only("params", !is_plugin && !provider.params.is_empty(), "plugin")?;
             only("clock", !is_plugin && provider.clock, "plugin")?;
             only("random", !is_plugin && provider.random, "plugin")?;
+            only("limits", !is_plugin && provider.limits != LimitsConfig::default(), "plugin")?;
+            provider.limits.check_one(&format!("{at}.limits"))?;
             only("base_url", is_plugin && provider.base_url.is_some(), "openai")?;
             only("api_key", is_plugin && provider.api_key.is_some(), "openai")?;
             only("max_tokens_field", is_plugin && provider.max_tokens_field.is_some(), "openai")?;
@@ -77,6 +80,9 @@ fn check_agent(agent: &AgentConfig) -> Result<(), Report> {
     let most = options.iterations();
     if options.warn_iterations >= most {
         return wrong("options.warn_iterations", format!("it comes after the last turn: there are {most}"));
+    }
+    for (id, uses) in &agent.plugins {
+        uses.as_ref().map_or(Ok(()), |uses| uses.limits.check_one(&at(&format!("plugins.{id}.limits"))))?;
     }
     for toolbox in &agent.toolboxes {
         if toolbox.ns.is_some() && toolbox.name != Toolbox::State {

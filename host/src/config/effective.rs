@@ -46,8 +46,17 @@ pub struct KnownAgent {
 impl Effective {
     /// What holds of `config`, with one entry in `known` for each of its providers, agents, toolboxes and plugins.
     pub fn new(config: &Config, known: &Known) -> Self {
-        let Config { providers, plugin_dirs: _, agents, entry_agent, default_context_windows, context, sessions, root } =
-            config;
+        let Config {
+            providers,
+            plugin_dirs: _,
+            agents,
+            entry_agent,
+            default_context_windows,
+            context,
+            sessions,
+            limits: bounds,
+            root,
+        } = config;
         let first = agents.first().map(|agent| agent.name.as_str());
         let positive_bytes = |bytes: u64| Some(bytes).filter(|bytes| *bytes > 0);
         let file_bytes = positive_bytes(context.max_external_file_size);
@@ -75,7 +84,8 @@ impl Effective {
                     ),
                 ]),
             ),
-            ("limits", house()),
+            ("limits", bounds.setting()),
+            ("house", house()),
         ]))
     }
 
@@ -99,6 +109,7 @@ fn provider(provider: &ProviderConfig, config: &Config, price: Option<Price>) ->
         params,
         clock,
         random,
+        limits: bounds,
         base_url,
         api_key,
         model,
@@ -142,6 +153,7 @@ fn provider(provider: &ProviderConfig, config: &Config, price: Option<Price>) ->
             ("params", is(&masked_params(params))),
             ("clock", set(clock)),
             ("random", set(random)),
+            ("limits", bounds.setting_over(&config.limits)),
         ]),
     }
     keys.extend([
@@ -289,7 +301,7 @@ fn options_setting(options: &AgentOptions) -> Setting {
 }
 
 fn plugin_setting(uses: &PluginUse, kinds: &[&'static str], config: &Config) -> Setting {
-    let PluginUse { files, clock, random, chat, powers, confirm, params, on_failure } = uses;
+    let PluginUse { files, clock, random, chat, powers, confirm, params, on_failure, limits: bounds } = uses;
     let file = |FileUse { path, name, mode }: &FileUse| {
         let seen_as = name.as_deref().map_or_else(|| is(path).noted("as `path` is written"), is);
         map([("path", is(&config.root.join(path))), ("as", seen_as), ("mode", is(mode))])
@@ -303,6 +315,7 @@ fn plugin_setting(uses: &PluginUse, kinds: &[&'static str], config: &Config) -> 
         ("powers", is(powers)),
         ("confirm", set(confirm)),
         ("params", is(&masked_params(params))),
+        ("limits", bounds.setting_over(&config.limits)),
     ];
     if kinds.contains(&"effect") {
         keys.push(("on_failure", or(*on_failure, Default::default(), "default")));
@@ -310,7 +323,7 @@ fn plugin_setting(uses: &PluginUse, kinds: &[&'static str], config: &Config) -> 
     map(keys)
 }
 
-/// The bounds of the house that no key changes.
+/// The bounds of the house: those that no key changes, and the times that hold where `limits` names none.
 fn house() -> Setting {
     map([
         ("max_iterations", is(&limits::MAX_ITERATIONS_CEILING).noted("what 0 stands for")),
@@ -330,7 +343,6 @@ fn house() -> Setting {
         ("completion_retries", is(&limits::HTTP_RETRIES)),
         ("reply_bytes", is(&limits::REPLY_BYTES)),
         ("chat_bytes", is(&limits::CHAT_BYTES)),
-        ("plugin_memory_bytes", is(&limits::PLUGIN_MEMORY_BYTES).noted("of one instance")),
         ("plugin_calls", is(&limits::PLUGIN_CALLS).noted("at once, in the whole process")),
         ("plugin_step_time", is(&shown(limits::STEP_TIME)).noted("of an effect or a middleware")),
         ("event_queue", is(&limits::EVENT_QUEUE)),
@@ -395,6 +407,7 @@ agents:
         assert_eq!(coder["delegates_to"], serde_json::json!([]));
         assert_eq!(coder["effects"], serde_json::json!(["guard"]));
         assert_eq!(coder["middleware"], serde_json::json!([]));
-        assert_eq!(json["limits"]["plugin_memory_bytes"], limits::PLUGIN_MEMORY_BYTES);
+        assert_eq!(json["limits"]["memory_bytes"], limits::PLUGIN_MEMORY_BYTES);
+        assert_eq!(json["house"]["plugin_calls"], limits::PLUGIN_CALLS);
     }
 }

@@ -3,6 +3,7 @@
 //! Unknown keys are refused with their place and the nearest known key; a key that a later version knows is refused as
 //! such. `${NAME}` in `api_key` and `base_url` is replaced by a variable of the environment.
 
+mod bounds;
 mod check;
 mod effective;
 mod explain;
@@ -22,6 +23,7 @@ use explain::explain;
 use indexmap::IndexMap;
 use serde::Deserialize;
 
+pub use bounds::LimitsConfig;
 pub use effective::{Effective, Known, KnownAgent};
 pub use explain::{nearest, unknown};
 pub use schema::{
@@ -64,6 +66,9 @@ pub struct Config {
     /// What is written down of runs.
     #[serde(default)]
     pub sessions: SessionsConfig,
+    /// What plugins may take.
+    #[serde(default)]
+    pub limits: LimitsConfig,
     /// The folder that relative paths are below.
     #[serde(skip)]
     pub root: PathBuf,

@@ -13,6 +13,7 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
+use super::LimitsConfig;
 use crate::{
     agent::{Cost, Interaction, OnFailure},
     capability::{Access, Budget, Grant, Powers, Price},
@@ -39,6 +40,9 @@ pub struct ProviderConfig {
     /// `kind: plugin`: whether it may have random bytes.
     #[serde(default)]
     pub random: bool,
+    /// `kind: plugin`: what its calls may take, over what holds for all plugins.
+    #[serde(default)]
+    pub limits: LimitsConfig,
     /// `kind: openai`: where the API begins.
     pub base_url: Option<String>,
     /// `kind: openai`: the key, by preference as `${NAME}`.
@@ -278,7 +282,7 @@ impl<'de> Deserialize<'de> for ToolboxUse {
 }
 
 /// A duration such as `90s` or `5m`; the empty text is none.
-fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+pub(super) fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
     let text = Option::<String>::deserialize(from)?.filter(|text| !text.is_empty());
     let parsed = text.map(|text| humantime::parse_duration(&text)).transpose();
     parsed.map_err(|_| de::Error::custom("it is not a duration; write it as 90s, 5m or 1h30m"))
@@ -320,6 +324,9 @@ pub struct PluginUse {
     pub params: IndexMap<String, serde_json::Value>,
     /// Whether a run goes on if its effect fails; none: it ends.
     pub on_failure: Option<OnFailure>,
+    /// What its calls may take, over what holds for all plugins.
+    #[serde(default)]
+    pub limits: LimitsConfig,
 }
 
 /// A folder for a plugin.

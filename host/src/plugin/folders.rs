@@ -7,7 +7,7 @@ use std::{
 
 use wasmtime_wasi::{FsPerms, WasiCtx, filesystem::WasiFilesystemCtx};
 
-use super::{catalog::PluginPackage, error::PluginError, loader::Settings};
+use super::{catalog::PluginPackage, error::PluginError, imports::Opening, loader::Settings};
 use crate::capability::Access;
 
 /// What a plugin sees a folder as.
@@ -33,11 +33,19 @@ pub fn resolved(path: &Path) -> PathBuf {
     })
 }
 
+/// Folders that a plugin was given, opened.
+#[derive(Clone, Default)]
+pub(super) struct Folders {
+    pub context: WasiFilesystemCtx,
+    /// Shared by all calls of the plugin.
+    pub opening: Opening,
+}
+
 /// Opens what of the mounts was granted.
-pub(super) fn open(package: &PluginPackage, settings: &Settings) -> Result<WasiFilesystemCtx, PluginError> {
+pub(super) fn open(package: &PluginPackage, settings: &Settings) -> Result<Folders, PluginError> {
     let granted = settings.granted(&package.manifest).files;
     if granted.is_empty() {
-        return Ok(WasiFilesystemCtx::default());
+        return Ok(Folders::default());
     }
     let mut wasi = WasiCtx::builder();
     for mount in &settings.mounts {
@@ -62,7 +70,7 @@ pub(super) fn open(package: &PluginPackage, settings: &Settings) -> Result<WasiF
             }
         }
     }
-    Ok(wasi.build().filesystem().clone())
+    Ok(Folders { context: wasi.build().filesystem().clone(), opening: Opening::default() })
 }
 
 /// What a plugin sees a part of a folder as.

@@ -7,7 +7,6 @@ use wasmtime::{
     Store,
     component::{Component, Instance, InstancePre, Linker},
 };
-use wasmtime_wasi::filesystem::WasiFilesystemCtx;
 
 use super::{
     anatomy::Kind,
@@ -15,10 +14,10 @@ use super::{
     catalog::PluginPackage,
     convert,
     error::PluginError,
-    folders::{self, Mount},
+    folders::{self, Folders, Mount},
     imports,
     manifest::Manifest,
-    runtime::{CallSetup, Lane, PluginEngine, PluginState},
+    runtime::{CallSetup, Lane, Limits, PluginEngine, PluginState, Share},
 };
 use crate::{
     agent::OnFailure,
@@ -43,6 +42,8 @@ pub struct Settings {
     pub ceiling: Ceiling,
     /// The plugin's own settings, a JSON object.
     pub params: Box<RawValue>,
+    /// What its calls may take.
+    pub limits: Limits,
     /// Whether a run goes on if its effect fails; none: it ends.
     pub on_failure: Option<OnFailure>,
 }
@@ -52,7 +53,8 @@ impl Settings {
     pub fn new(agent: impl Into<String>, place: impl Into<String>) -> Self {
         let params = RawValue::from_string("{}".into()).expect("it is JSON");
         let (agent, place, grant, mounts) = (agent.into(), place.into(), Grant::default(), Vec::new());
-        Self { agent, place, grant, mounts, ceiling: Ceiling::default(), params, on_failure: None }
+        let limits = Limits::default();
+        Self { agent, place, grant, mounts, ceiling: Ceiling::default(), params, limits, on_failure: None }
     }
 
     /// What a plugin has got: what it wants, is given, and its agent may have.
@@ -137,9 +139,11 @@ pub struct Plugin {
     pub(super) pre: InstancePre<PluginState>,
     pub(super) kinds: KindIndices,
     pub(super) config: Arc<str>,
-    /// The places that one call takes.
+    pub(super) limits: Arc<Limits>,
+    pub(super) share: Arc<Share>,
+    /// The places among all calls that one call takes.
     pub(super) places: u32,
-    pub(super) files: WasiFilesystemCtx,
+    pub(super) files: Folders,
     specs: Arc<[Arc<ToolSpec>]>,
 }
 
@@ -204,6 +208,7 @@ impl Plugin {
     ) -> Result<Self, PluginError> {
         let not_runnable = |error| not_runnable(package, &error);
         let grant = settings.granted(&package.manifest);
+        let limits = settings.limits.within_ceilings();
         let mut linker = Linker::new(engine.engine());
         imports::link(&mut linker, &grant, &package.manifest.kinds).map_err(not_runnable)?;
         let pre = linker.instantiate_pre(component).map_err(not_runnable)?;
@@ -215,6 +220,8 @@ impl Plugin {
             kinds: KindIndices::find(&pre, &package.manifest.kinds).map_err(not_runnable)?,
             pre,
             config: settings.params.get().into(),
+            share: Arc::new(Share::new(&limits)),
+            limits: Arc::new(limits),
             places: PluginEngine::places_of(component),
             files: folders::open(package, &settings)?,
             settings,
@@ -235,8 +242,10 @@ impl Plugin {
             return Ok(Arc::clone(self));
         }
         check_grant(&self.package, &settings)?;
-        let narrowed = Self::bind(&self.engine, &self.package, Arc::new(settings), self.pre.component())?;
-        Ok(Arc::new(Self { specs: Arc::clone(&self.specs), ..narrowed }))
+        let mut narrowed = Self::bind(&self.engine, &self.package, Arc::new(settings), self.pre.component())?;
+        narrowed.files.opening = Arc::clone(&self.files.opening);
+        // It is still one plugin, with one share of what there is.
+        Ok(Arc::new(Self { specs: Arc::clone(&self.specs), share: Arc::clone(&self.share), ..narrowed }))
     }
 
     /// What it was given, and by whom.
@@ -278,7 +287,7 @@ impl Plugin {
 
         let (events, stream) = EventSink::channel();
         let cx = RunCx::new(agent).with_run("load").with_events(events);
-        let setup = CallSetup { function: "probe", time: self.engine.limits().probe_time, lane: Lane::Step };
+        let setup = CallSetup { function: "probe", time: self.limits.probe_time, lane: Lane::Step, input: 0 };
         let kinds = &self.kinds;
         let asking = async {
             // The stream of what it logs ends with this.

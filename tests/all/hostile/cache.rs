@@ -8,10 +8,13 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use shelly_host::{limits, plugin::PluginEngine};
+use shelly_host::{
+    limits,
+    plugin::{Limits, PluginEngine},
+};
 use tempfile::TempDir;
 
-use super::{Packed, call, guest::Guest, pack};
+use super::{House, Packed, call, guest::Guest, pack};
 
 fn says(text: &str) -> Packed {
     pack(&["tool"], "", &Guest::tool().answer("call", |image| image.reply(text)).component())
@@ -20,7 +23,8 @@ fn says(text: &str) -> Packed {
 /// Loads a plugin with an engine of its own, as another process would; what its tool says.
 async fn answer(directory: &Path, packed: &Packed) -> String {
     let engine = Arc::new(PluginEngine::new(Some(directory.into())).unwrap());
-    let plugin = packed.load(&engine).await.unwrap();
+    let house = House { engine, limits: Limits::default() };
+    let plugin = packed.load(&house).await.unwrap();
     call(&plugin, "t", "{}").await.text()
 }
 

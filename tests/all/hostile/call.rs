@@ -177,18 +177,21 @@ async fn watched(plugin: &Arc<Plugin>) -> Vec<Event> {
 
 #[tokio::test]
 async fn a_flood_of_log_entries_is_capped_and_counted() {
-    let entry = format!("(call $log (i32.const 1) (i32.const {ZEROS}) (i32.const 5000))");
-    let guest = Guest::tool().import(guest::LOG).attack(&times(limits::LOG_ENTRIES + 234, &entry));
-    let events = watched(&tool(engine(), &guest).await).await;
-    let logged = events.iter().filter_map(|event| match event {
-        Event::PluginLog { level, message, .. } => Some((*level, message)),
-        _ => None,
-    });
-    let logged: Vec<_> = logged.collect();
-    assert_eq!(logged.len(), limits::LOG_ENTRIES as usize + 1);
-    let (last, entries) = logged.split_last().unwrap();
-    assert_eq!((last.0, last.1.as_str()), (LogLevel::Warn, "234 more log entries were dropped"));
-    assert!(entries.iter().all(|(_, message)| message.len() == limits::LOG_ENTRY_BYTES && message.ends_with('…')));
+    let entry = |bytes: u32| format!("(call $log (i32.const 1) (i32.const {ZEROS}) (i32.const {bytes}))");
+    let fit = limits::LOG_BYTES / limits::LOG_ENTRY_BYTES;
+    for (bytes, entries, shown) in [(500, limits::LOG_ENTRIES as usize, 500), (5_000, fit, limits::LOG_ENTRY_BYTES)] {
+        let guest = Guest::tool().import(guest::LOG).attack(&times(entries as u32 + 234, &entry(bytes)));
+        let events = watched(&tool(engine(), &guest).await).await;
+        let logged = events.iter().filter_map(|event| match event {
+            Event::PluginLog { level, message, .. } => Some((*level, message)),
+            _ => None,
+        });
+        let logged: Vec<_> = logged.collect();
+        assert_eq!(logged.len(), entries + 1);
+        let (last, told) = logged.split_last().unwrap();
+        assert_eq!((last.0, last.1.as_str()), (LogLevel::Warn, "234 more log entries were dropped"));
+        assert!(told.iter().all(|(_, message)| message.len() == shown));
+    }
 }
 
 #[tokio::test]

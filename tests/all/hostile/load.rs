@@ -226,11 +226,11 @@ async fn a_component_that_needs_more_than_there_is_is_refused() {
     let instances = |count| tool(&format!("(core module $m) {}", "(core instance (instantiate $m))".repeat(count)));
     let pages = |bytes: usize| bytes >> 16;
     for (component, says) in [
-        (instances(limits::PLUGIN_CORE_INSTANCES + 1), "core module instances"),
+        (instances(limits::PLUGIN_CORE_INSTANCES_CEILING + 1), "core module instances"),
         (module(&"(memory 0)".repeat(limits::PLUGIN_MEMORIES as usize + 1)), "memories"),
         (module(&"(table 0 funcref)".repeat(limits::PLUGIN_TABLES as usize + 1)), "tables"),
         (module(&format!("(memory {})", pages(limits::PLUGIN_MEMORY_CEILING) + 1)), "memory"),
-        (module(&format!("(table {} funcref)", limits::PLUGIN_TABLE_ELEMENTS + 1)), "table"),
+        (module(&format!("(table {} funcref)", limits::PLUGIN_TABLE_ELEMENTS_CEILING + 1)), "table"),
     ] {
         let error = loaded(&pack(&["tool"], "", &component)).await;
         assert!(error.starts_with("plugin `hostile` cannot be made ready to run") && error.contains(says), "{error}");

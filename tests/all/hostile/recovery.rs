@@ -16,24 +16,29 @@ use shelly_host::{
     event::{Event, EventSink, RunCx},
     limits,
     model::{Completer, CompletionRequest, Delta, DeltaSink, DeltaTarget},
-    plugin::{Limits, Plugin, PluginEngine, PluginTool},
+    plugin::{Limits, Plugin, PluginTool},
     tool::ToolCx,
 };
 use tokio::{sync::Semaphore, task::yield_now};
 
 use super::{
-    ATTACK, call, cx,
+    ATTACK, House, call, cx,
     guest::{self, Guest, ZEROS, times},
     steps, tool,
 };
+
+/// What lets one plugin have all places.
+fn many_at_once() -> Limits {
+    Limits { concurrency: limits::PLUGIN_CALLS, ..Limits::default() }
+}
 
 /// Turns of the runtime after which everything that can run without an event has run.
 const TURNS: usize = 5_000;
 
 /// Tool calls that are under way at once: each writes to the log, and nobody reads it.
-async fn calls_at_once(engine: &Arc<PluginEngine>, mut guest: Guest) -> usize {
+async fn calls_at_once(house: &House, mut guest: Guest) -> usize {
     let text = guest.text("begun");
-    let plugin = tool(engine, &guest.attack(&format!("(call $log (i32.const 1) {text})"))).await;
+    let plugin = tool(house, &guest.attack(&format!("(call $log (i32.const 1) {text})"))).await;
     let (events, stream) = EventSink::channel();
     for _ in 0..limits::EVENT_QUEUE {
         events.emit(Event::Warning { message: String::new() }).await;
@@ -81,9 +86,9 @@ impl DeltaTarget for Slow {
 }
 
 /// Completions that are under way at once.
-async fn completions_at_once(engine: &Arc<PluginEngine>) -> usize {
+async fn completions_at_once(house: &House) -> usize {
     let guest = Guest::of(&["provider"]).import(guest::SINK).on("complete", &steps::emit(1));
-    let (_plugin, model) = steps::model(engine, &guest).await;
+    let (_plugin, model) = steps::model(house, &guest).await;
     let slow = Arc::new(Slow { taken: AtomicUsize::new(0), open: Semaphore::new(0) });
     let calls: Vec<_> = (0..limits::PLUGIN_CALLS)
         .map(|_| {
@@ -161,13 +166,12 @@ fn after_hundreds_of_faults_every_place_and_the_memory_is_free_again() {
 }
 
 async fn fail_and_recover() {
-    let limits = Limits { tool_time: Duration::from_secs(1), ..Limits::default() };
-    let engine = Arc::new(PluginEngine::with_limits(None, limits).unwrap());
+    let house = House::new(Limits { tool_time: Duration::from_secs(1), ..many_at_once() });
     let mut plugins = Vec::new();
     for guest in faults() {
-        plugins.push(tool(&engine, &guest).await);
+        plugins.push(tool(&house, &guest).await);
     }
-    let endless = vec![tool(&engine, &Guest::tool().attack("(loop $for-ever (br $for-ever))")).await];
+    let endless = vec![tool(&house, &Guest::tool().attack("(loop $for-ever (br $for-ever))")).await];
 
     fail(&plugins, 3).await;
     let before = resident_bytes();
@@ -179,8 +183,8 @@ async fn fail_and_recover() {
     assert!(grown < 48 << 20, "{} MiB more than before", grown >> 20);
 
     let streams = limits::PLUGIN_CALLS as usize / 4;
-    assert_eq!(calls_at_once(&engine, Guest::tool().import(guest::LOG)).await, limits::PLUGIN_CALLS as usize - streams);
-    assert_eq!(completions_at_once(&engine).await, streams);
+    assert_eq!(calls_at_once(&house, Guest::tool().import(guest::LOG)).await, limits::PLUGIN_CALLS as usize - streams);
+    assert_eq!(completions_at_once(&house).await, streams);
 }
 
 /// So many times each fault, all at once.
@@ -197,13 +201,13 @@ async fn fail(plugins: &[Arc<Plugin>], times: usize) {
 /// A plugin whose components have many memories takes more than one place, so that it starves nobody.
 #[tokio::test]
 async fn plugins_that_need_much_leave_room_for_others() {
-    let engine = Arc::new(PluginEngine::new(None).unwrap());
+    let house = House::new(many_at_once());
     let many = |field: &str, count: u32| Guest::tool().import(guest::LOG).with(&field.repeat(count as usize));
     for (guest, at_once) in [
         (many("(memory 0)", limits::PLUGIN_MEMORIES - 1), 48),
         (many("(table 0 funcref)", limits::PLUGIN_TABLES - 1), 48),
         (many("(memory 0)", 1), 192),
     ] {
-        assert_eq!(calls_at_once(&engine, guest).await, at_once);
+        assert_eq!(calls_at_once(&house, guest).await, at_once);
     }
 }

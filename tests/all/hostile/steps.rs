@@ -9,11 +9,11 @@ use shelly_host::{
     event::{Event, EventSink},
     limits,
     model::{Completer, ModelInfo, ScriptedCompleter},
-    plugin::{Plugin, PluginEffect, PluginEngine, PluginMiddleware, PluginModel},
+    plugin::{Plugin, PluginEffect, PluginMiddleware, PluginModel},
 };
 
 use super::{
-    agent, cx, engine,
+    House, agent, cx, engine,
     guest::{self, Guest, Image, SCRATCH, ZEROS},
     hasty_engine, pack, run,
 };
@@ -21,9 +21,9 @@ use super::{
 const LOOP: &str = "(loop $for-ever (br $for-ever))";
 const ALL_POWERS: &str = r#"["see-messages", "see-arguments", "see-results", "note", "edit-results", "rewrite", "hide-tools", "ask-model", "stop"]"#;
 
-async fn effect(engine: &Arc<PluginEngine>, powers: &str, guest: &Guest) -> Arc<dyn Effect> {
+async fn effect(house: &House, powers: &str, guest: &Guest) -> Arc<dyn Effect> {
     let manifest = format!("wants = {{ powers = {powers} }}\neffect = {{ phases = [\"before-model\"] }}");
-    let plugin = pack(&["effect"], &manifest, &guest.component()).load(engine).await.unwrap();
+    let plugin = pack(&["effect"], &manifest, &guest.component()).load(house).await.unwrap();
     Arc::new(PluginEffect::new(&plugin).unwrap())
 }
 
@@ -198,8 +198,8 @@ async fn a_look_at_all_of_a_large_chat_is_bounded() {
     }
 }
 
-async fn middleware(engine: &Arc<PluginEngine>, guest: &Guest) -> Arc<dyn Middleware> {
-    let plugin = pack(&["run-middleware"], "", &guest.component()).load(engine).await.unwrap();
+async fn middleware(house: &House, guest: &Guest) -> Arc<dyn Middleware> {
+    let plugin = pack(&["run-middleware"], "", &guest.component()).load(house).await.unwrap();
     Arc::new(PluginMiddleware::new(&plugin).unwrap())
 }
 
@@ -240,8 +240,8 @@ async fn a_middleware_that_goes_wrong_fails_the_run_and_the_next_one_works() {
 }
 
 /// A model of text.
-pub async fn model(engine: &Arc<PluginEngine>, guest: &Guest) -> (Arc<Plugin>, Arc<dyn Completer>) {
-    let plugin = pack(&["provider"], "", &guest.component()).load(engine).await.unwrap();
+pub async fn model(house: &House, guest: &Guest) -> (Arc<Plugin>, Arc<dyn Completer>) {
+    let plugin = pack(&["provider"], "", &guest.component()).load(house).await.unwrap();
     let info = ModelInfo { name: "m".into(), model: "m".into(), context_window: None, price: None };
     let model = PluginModel::new(&plugin, info, None, None).unwrap();
     (plugin, Arc::new(model))

@@ -96,6 +96,10 @@ const fn calling(parts: Parts, calls: &'static [(&'static str, &'static str)]) -
     Parts { calls, ..parts }
 }
 
+/// Where guests run into limits.
+const LIMITS: &str = "hostile/limits.rs";
+const EACH_LIMIT: &str = "a_guest_runs_into_each_limit_that_a_config_sets";
+
 /// Every key, and what shows that it does something.
 pub fn table() -> Vec<(&'static str, Shown)> {
     let poor = |price| Parts { price, ..agent(", budget: {usd: 0.01}") };
@@ -111,6 +115,22 @@ pub fn table() -> Vec<(&'static str, Shown)> {
         ("sessions.record", By("sessions/resume.rs", "a_config_says_what_is_written_down")),
         ("sessions.max_bytes", By("sessions/resume.rs", "a_config_says_what_is_written_down")),
         ("sessions.max_total_bytes", By("sessions/resume.rs", "a_config_says_what_is_written_down")),
+        ("config.limits", By(LIMITS, "limits_of_one_plugin_stand_over_those_of_all")),
+        ("plugin.limits", By(LIMITS, "limits_of_one_plugin_stand_over_those_of_all")),
+        ("provider.limits", By(LIMITS, "a_provider_has_limits_of_its_own")),
+        ("limits.time", By(LIMITS, EACH_LIMIT)),
+        ("limits.cpu", By(LIMITS, EACH_LIMIT)),
+        ("limits.memory_bytes", By(LIMITS, EACH_LIMIT)),
+        ("limits.table_elements", By(LIMITS, EACH_LIMIT)),
+        ("limits.stack_bytes", By(LIMITS, EACH_LIMIT)),
+        ("limits.input_bytes", By(LIMITS, EACH_LIMIT)),
+        ("limits.output_bytes", By(LIMITS, EACH_LIMIT)),
+        ("limits.host_calls_per_second", By(LIMITS, EACH_LIMIT)),
+        ("limits.instances", By(LIMITS, "a_component_of_more_instances_than_a_config_allows_is_not_loaded")),
+        ("limits.log_entries", By(LIMITS, "log_entries_over_the_limits_of_a_config_are_dropped_and_counted")),
+        ("limits.log_bytes", By(LIMITS, "log_entries_over_the_limits_of_a_config_are_dropped_and_counted")),
+        ("limits.concurrency", By(LIMITS, "a_config_bounds_the_concurrency_of_a_plugin")),
+        ("limits.state_bytes", By(LIMITS, "limits_of_one_plugin_stand_over_those_of_all")),
         (
             "context.max_external_file_size",
             Seen(

@@ -12,7 +12,7 @@ use crate::{
     limits,
     plugin::{
         bindings::exports::effect as wit,
-        convert::{self, Attached},
+        convert::{self, Attached, Weigh},
         loader::Plugin,
         runtime::{CallSetup, ChatView, Lane},
     },
@@ -57,9 +57,13 @@ impl Effect for PluginEffect {
         state: Vec<u8>,
     ) -> Result<Step, Fault> {
         let Some(kind) = &self.plugin.kinds.effect else { return Err(Fault::other("the plugin has no effect")) };
-        let setup =
-            CallSetup { function: "effect.eval", time: self.plugin.engine.limits().step_time, lane: Lane::Step };
         let told = moment_to_wit(cx, moment, chat);
+        let setup = CallSetup {
+            function: "effect.eval",
+            time: self.plugin.limits.step_time,
+            lane: Lane::Step,
+            input: told.bytes() + state.len(),
+        };
         let step = self.plugin.call(
             cx,
             setup,

@@ -11,7 +11,7 @@ use crate::{
     limits,
     plugin::{
         bindings::exports::run_middleware as wit,
-        convert::{self, Attached},
+        convert::{self, Attached, Weigh},
         loader::Plugin,
         runtime::{CallSetup, Lane},
     },
@@ -41,12 +41,13 @@ impl Middleware for PluginMiddleware {
 
     async fn before(&self, cx: &RunCx, input: &[Message]) -> Result<BeforeDecision, Fault> {
         let kind = self.kind()?;
+        let (context, told) = (run_context(cx), input.iter().map(convert::message_to_wit).collect::<Vec<_>>());
         let setup = CallSetup {
             function: "run-middleware.before",
-            time: self.plugin.engine.limits().step_time,
+            time: self.plugin.limits.step_time,
             lane: Lane::Step,
+            input: told.bytes(),
         };
-        let (context, told) = (run_context(cx), input.iter().map(convert::message_to_wit).collect::<Vec<_>>());
         let decision = self.plugin.call(
             cx,
             setup,
@@ -70,16 +71,17 @@ impl Middleware for PluginMiddleware {
 
     async fn after(&self, cx: &RunCx, outcome: &Outcome, state: Vec<u8>) -> Result<AfterDecision, Fault> {
         let kind = self.kind()?;
-        let setup = CallSetup {
-            function: "run-middleware.after",
-            time: self.plugin.engine.limits().step_time,
-            lane: Lane::Step,
-        };
         let context = run_context(cx);
         let told = wit::Outcome {
             reply: outcome.reply.as_ref().map(convert::message_to_wit).map_err(convert::fault_to_wit),
             usage: convert::usage_to_wit(outcome.usage),
             attempt: outcome.attempt,
+        };
+        let setup = CallSetup {
+            function: "run-middleware.after",
+            time: self.plugin.limits.step_time,
+            lane: Lane::Step,
+            input: told.bytes() + state.len(),
         };
         let decision = self.plugin.call(
             cx,

@@ -7,7 +7,7 @@ use crate::{
     event::RunCx,
     model::{self, Completer, Completion, CompletionRequest, DeltaSink, ModelInfo},
     plugin::{
-        convert::{self, Attached},
+        convert::{self, Attached, Weigh},
         loader::Plugin,
         runtime::{CallSetup, Lane},
     },
@@ -42,14 +42,15 @@ impl Completer for PluginModel {
 
     async fn complete(&self, cx: &RunCx, request: &CompletionRequest, sink: &DeltaSink) -> Result<Completion, Fault> {
         let Some(kind) = &self.plugin.kinds.provider else { return Err(Fault::other("the plugin has no provider")) };
-        let setup = CallSetup {
-            function: "provider.complete",
-            time: self.plugin.engine.limits().completion_time,
-            lane: Lane::Stream,
-        };
         let mut asked = convert::request_to_wit(request);
         asked.max_output_tokens = model::shorter(asked.max_output_tokens, self.max_tokens);
         asked.temperature = asked.temperature.or(self.temperature);
+        let setup = CallSetup {
+            function: "provider.complete",
+            time: self.plugin.limits.completion_time,
+            lane: Lane::Stream,
+            input: asked.bytes(),
+        };
         let completion = self.plugin.call(
             cx,
             setup,

@@ -7,7 +7,7 @@ use crate::{
     error::Fault,
     limits,
     plugin::{
-        convert::{self, Attached},
+        convert::{self, Attached, Weigh},
         loader::Plugin,
         runtime::{CallSetup, ChatView, Lane, Progress},
     },
@@ -39,14 +39,19 @@ impl Tool for PluginTool {
     }
 
     fn time_limit(&self) -> Duration {
-        // The call has its own; this one also covers waiting for a place among all calls, and for a slow reader.
-        self.plugin.engine.limits().tool_time * 2 + limits::READER_WAIT
+        // The call has its own; this one also covers waiting for a place, and for a slow reader.
+        limits::PLUGIN_PLACE_WAIT + self.plugin.limits.tool_time * 2 + limits::READER_WAIT
     }
 
     async fn call(&self, cx: &ToolCx, call: &ToolCall) -> Result<ToolOutput, Fault> {
         let Some(kind) = &self.plugin.kinds.tool else { return Err(Fault::other("the plugin has no tools")) };
-        let setup = CallSetup { function: "tool.call", time: self.plugin.engine.limits().tool_time, lane: Lane::Step };
         let wit = convert::tool_call_to_wit(call);
+        let setup = CallSetup {
+            function: "tool.call",
+            time: self.plugin.limits.tool_time,
+            lane: Lane::Step,
+            input: wit.bytes(),
+        };
         let content = self.plugin.call(
             &cx.run,
             setup,

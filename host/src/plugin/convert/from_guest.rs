@@ -140,7 +140,7 @@ fn opaque(opaque: wit::Opaque) -> Opaque {
 
 /// What a tool said.
 pub fn content(contents: Vec<wit::Content>, attached: &Attached<'_>) -> Result<Vec<Content>, Fault> {
-    let bytes: usize = contents.iter().map(wit_content_bytes).sum();
+    let bytes: usize = contents.iter().map(content_bytes).sum();
     if bytes > limits::RESULT_BYTES {
         return Err(too_large("the result", bytes, limits::RESULT_BYTES));
     }
@@ -164,7 +164,8 @@ fn media_bytes(media: &wit::Media) -> usize {
     media.media_type.len() + media.name.as_ref().map_or(0, String::len) + source
 }
 
-fn wit_content_bytes(content: &wit::Content) -> usize {
+/// Bytes that a piece of a result takes to cross.
+pub fn content_bytes(content: &wit::Content) -> usize {
     match content {
         wit::Content::Text(text) | wit::Content::Json(text) => text.len(),
         wit::Content::Media(media) => media_bytes(media),
@@ -305,15 +306,14 @@ pub fn message_bytes(message: &wit::Message) -> usize {
     message.sender.len() + message.parts.iter().map(part_bytes).sum::<usize>()
 }
 
-fn part_bytes(part: &wit::Part) -> usize {
+/// Bytes that a part of a message takes to cross.
+pub fn part_bytes(part: &wit::Part) -> usize {
     match part {
         wit::Part::Text(text) => text.len(),
         wit::Part::Media(media) => media_bytes(media),
         wit::Part::Thinking(thinking) => thinking.text.len() + thinking.opaque.as_ref().map_or(0, String::len),
         wit::Part::ToolCall(call) => call.id.len() + call.name.len() + call.arguments.len(),
-        wit::Part::ToolResult(result) => {
-            result.call_id.len() + result.content.iter().map(wit_content_bytes).sum::<usize>()
-        }
+        wit::Part::ToolResult(result) => result.call_id.len() + result.content.iter().map(content_bytes).sum::<usize>(),
         wit::Part::Other(opaque) => opaque.kind.len() + opaque.json.len(),
     }
 }

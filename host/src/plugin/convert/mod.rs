@@ -2,11 +2,13 @@
 
 mod from_guest;
 mod to_guest;
+mod weight;
 
 use sha2::{Digest as _, Sha256};
 
 pub use from_guest::*;
 pub use to_guest::*;
+pub use weight::Weigh;
 
 use crate::error::Fault;
 

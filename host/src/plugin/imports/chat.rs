@@ -15,7 +15,9 @@ impl chat::Host for PluginState {
 
     async fn entries(&mut self, start: u32, end: u32) -> wasmtime::Result<Vec<chat::Entry>> {
         let range = self.chat.chat.range(start as usize, end as usize);
-        Ok(range.take(limits::CHAT_ENTRIES).map(facts).collect())
+        let entries: Vec<_> = range.take(limits::CHAT_ENTRIES).map(facts).collect();
+        self.hand(size_of_val(&entries[..]))?;
+        Ok(entries)
     }
 
     async fn read(&mut self, start: u32, end: u32) -> wasmtime::Result<Vec<types::Message>> {
@@ -23,12 +25,14 @@ impl chat::Host for PluginState {
         let (mut messages, mut bytes) = (Vec::new(), 0);
         for entry in view.chat.range(start as usize, end as usize) {
             let message = convert::message_seen(&entry.message, &view.powers);
-            bytes += convert::message_bytes(&message);
-            if bytes > limits::CHAT_READ_BYTES && !messages.is_empty() {
+            let more = convert::message_bytes(&message);
+            if bytes + more > limits::CHAT_READ_BYTES && !messages.is_empty() {
                 break;
             }
+            bytes += more;
             messages.push(message);
         }
+        self.hand(bytes)?;
         Ok(messages)
     }
 
@@ -37,7 +41,9 @@ impl chat::Host for PluginState {
     }
 
     async fn tools(&mut self) -> wasmtime::Result<Vec<String>> {
-        Ok(self.chat.tools.iter().map(|tool| tool.name.clone()).collect())
+        let names: Vec<_> = self.chat.tools.iter().map(|tool| tool.name.clone()).collect();
+        self.hand(names.iter().map(String::len).sum())?;
+        Ok(names)
     }
 }
 

@@ -3,6 +3,7 @@
 mod chat;
 mod clock;
 mod config;
+mod files;
 mod log;
 mod progress;
 mod random;
@@ -17,6 +18,8 @@ use super::{
     runtime::PluginState,
 };
 use crate::capability::{Grant, Wants};
+
+pub use files::{Files, Opening};
 
 /// The kinds that belong to a conversation which they can read.
 pub const CHAT_KINDS: &[Kind] = &[Kind::Effect, Kind::Tool];
@@ -119,26 +122,27 @@ impl Need {
     }
 }
 
-/// Links what was granted, and nothing else: what is not here cannot be called, whatever the guest does.
+/// Links what was granted, and nothing else: what is not here cannot be called, whatever the guest does. Every function
+/// reaches the state through [`PluginState::called`], which counts.
 pub fn link(linker: &mut Linker<PluginState>, grant: &Grant, kinds: &[Kind]) -> wasmtime::Result<()> {
     type Own = HasSelf<PluginState>;
-    imports::types::add_to_linker::<_, Own>(linker, |state| state)?;
-    imports::log::add_to_linker::<_, Own>(linker, |state| state)?;
-    imports::config::add_to_linker::<_, Own>(linker, |state| state)?;
+    imports::types::add_to_linker::<_, Own>(linker, PluginState::called)?;
+    imports::log::add_to_linker::<_, Own>(linker, PluginState::called)?;
+    imports::config::add_to_linker::<_, Own>(linker, PluginState::called)?;
     if kinds.contains(&Kind::Tool) {
-        imports::progress::add_to_linker::<_, Own>(linker, |state| state)?;
+        imports::progress::add_to_linker::<_, Own>(linker, PluginState::called)?;
     }
     if kinds.contains(&Kind::Provider) {
-        imports::sink::add_to_linker::<_, Own>(linker, |state| state)?;
+        imports::sink::add_to_linker::<_, Own>(linker, PluginState::called)?;
     }
     if grant.chat || kinds.contains(&Kind::Effect) {
-        imports::chat::add_to_linker::<_, Own>(linker, |state| state)?;
+        imports::chat::add_to_linker::<_, Own>(linker, PluginState::called)?;
     }
     if grant.clock {
-        imports::clock::add_to_linker::<_, Own>(linker, |state| state)?;
+        imports::clock::add_to_linker::<_, Own>(linker, PluginState::called)?;
     }
     if grant.random {
-        imports::random::add_to_linker::<_, Own>(linker, |state| state)?;
+        imports::random::add_to_linker::<_, Own>(linker, PluginState::called)?;
     }
     if !grant.files.is_empty() {
         link_files(linker)?;
@@ -147,10 +151,6 @@ pub fn link(linker: &mut Linker<PluginState>, grant: &Grant, kinds: &[Kind]) -> 
 }
 
 /// WASI's file system, on the granted folders alone, and the streams that it reads through.
-///
-/// Opening a pipe that nobody writes to, or a device that has nothing to say, holds one of the runtime's blocking threads
-/// until somebody does: wasmtime-wasi has no switch against it. The call itself still ends in time, and our SDK looks
-/// before it opens; a guest of another make that was granted a folder with pipes in it can hold many threads.
 fn link_files(linker: &mut Linker<PluginState>) -> wasmtime::Result<()> {
     use wasmtime_wasi::{
         filesystem::{WasiFilesystem, WasiFilesystemView},
@@ -161,11 +161,11 @@ fn link_files(linker: &mut Linker<PluginState>) -> wasmtime::Result<()> {
     impl wasmtime::component::HasData for Table {
         type Data<'a> = &'a mut ResourceTable;
     }
-    filesystem::types::add_to_linker::<_, WasiFilesystem>(linker, PluginState::filesystem)?;
-    filesystem::preopens::add_to_linker::<_, WasiFilesystem>(linker, PluginState::filesystem)?;
-    io::error::add_to_linker::<_, Table>(linker, |state| &mut state.table)?;
-    io::poll::add_to_linker::<_, Table>(linker, |state| &mut state.table)?;
-    io::streams::add_to_linker::<_, Table>(linker, |state| &mut state.table)
+    filesystem::types::add_to_linker::<_, files::HasFiles>(linker, |state| state.called().opened_files())?;
+    filesystem::preopens::add_to_linker::<_, WasiFilesystem>(linker, |state| state.called().filesystem())?;
+    io::error::add_to_linker::<_, Table>(linker, |state| &mut state.called().table)?;
+    io::poll::add_to_linker::<_, Table>(linker, |state| &mut state.called().table)?;
+    io::streams::add_to_linker::<_, Table>(linker, |state| &mut state.called().table)
 }
 
 impl imports::types::Host for PluginState {}

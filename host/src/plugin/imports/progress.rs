@@ -8,6 +8,7 @@ use crate::{
 
 impl progress::Host for PluginState {
     async fn report(&mut self, done: f64, total: Option<f64>, message: Option<String>) -> wasmtime::Result<()> {
+        self.take(message.as_ref().map_or(0, String::len))?;
         let Some(progress) = &mut self.progress else { return Ok(()) };
         let message = message.map(|message| convert::bounded(message, limits::LOG_ENTRY_BYTES));
         let now = Instant::now();

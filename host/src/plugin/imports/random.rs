@@ -10,6 +10,7 @@ impl random::Host for PluginState {
         if len > limits::RANDOM_BYTES {
             bail!("{len} random bytes were asked for, at most {} are given", limits::RANDOM_BYTES);
         }
+        self.hand(len as usize)?;
         let mut bytes = vec![0; len as usize];
         getrandom::fill(&mut bytes)
             .map_err(|error| wasmtime::format_err!("the system gives no random bytes: {error}"))?;

@@ -8,6 +8,9 @@ use crate::{
 
 impl sink::Host for PluginState {
     async fn emit(&mut self, delta: sink::Delta) -> wasmtime::Result<()> {
+        if let sink::Delta::Text(text) | sink::Delta::Thinking(text) | sink::Delta::ToolCall(text) = &delta {
+            self.take(text.len())?;
+        }
         let delta = match delta {
             sink::Delta::Text(text) | sink::Delta::Thinking(text) | sink::Delta::ToolCall(text)
                 if text.len() > limits::DELTA_BYTES =>
@@ -25,7 +28,7 @@ impl sink::Host for PluginState {
             // A piece of a format that nobody here shows.
             sink::Delta::Other(_) => return Ok(()),
         };
-        let _waiting = self.waits.begin();
+        let _waiting = self.meter.waits.begin();
         self.sink.emit(delta).await;
         Ok(())
     }

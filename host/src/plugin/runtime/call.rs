@@ -1,22 +1,21 @@
 use std::{
-    pin::pin,
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use tokio::time::timeout;
+use tokio::{sync::SemaphorePermit, time::timeout};
 use wasmtime::{
-    Store, Trap,
+    Store, Trap, UpdateDeadline,
     component::{Instance, InstancePre},
 };
 
-use super::{PluginState, Progress, limiter::Bound, state::Waits};
+use super::{Bound, PluginState, Progress, meter::Cut};
 use crate::{
     error::Fault,
     event::{Event, LogLevel, RunCx},
     limits,
     plugin::{
-        convert::{self, WitError},
+        convert::{self, Weigh, WitError},
         loader::Plugin,
     },
 };
@@ -38,6 +37,8 @@ pub struct CallSetup {
     pub time: Duration,
     /// Which places it takes one of.
     pub lane: Lane,
+    /// Bytes of what it is called with.
+    pub input: usize,
 }
 
 /// How a call ended, seen from outside.
@@ -49,26 +50,13 @@ enum End {
     Timeout,
 }
 
-/// The call's value; none if it has taken longer than `time`, its waits left out.
-async fn within<R>(time: Duration, waits: &Waits, call: impl Future<Output = R>) -> Option<R> {
-    let started = Instant::now();
-    let mut call = pin!(call);
-    loop {
-        let left = (time + waits.total()).checked_sub(started.elapsed()).filter(|left| !left.is_zero())?;
-        // While it waits, what is left does not shrink: look again, but not all the time.
-        if let Ok(value) = timeout(left.max(limits::EPOCH_TICK), &mut call).await {
-            return Some(value);
-        }
-    }
-}
-
 impl Plugin {
     /// Makes a fresh instance, calls it and drops it. Whatever happens in there, this returns: in time, and without
     /// touching any other plugin.
     ///
     /// `prepare` gives the store what this call may see beside the plugin's grant; `call` loads the kind and calls it.
     /// Its value comes back with what is left of the store's data.
-    pub(in crate::plugin) async fn call<R>(
+    pub(in crate::plugin) async fn call<R: Weigh>(
         &self,
         cx: &RunCx,
         setup: CallSetup,
@@ -79,7 +67,7 @@ impl Plugin {
     }
 
     /// The same on another linking of the component: the loader tries it with less.
-    pub(in crate::plugin) async fn call_on<R>(
+    pub(in crate::plugin) async fn call_on<R: Weigh>(
         &self,
         pre: &InstancePre<PluginState>,
         cx: &RunCx,
@@ -87,24 +75,51 @@ impl Plugin {
         prepare: impl FnOnce(&mut PluginState),
         call: impl AsyncFnOnce(&mut Store<PluginState>, &Instance) -> wasmtime::Result<Result<R, WitError>>,
     ) -> Result<R, Fault> {
-        let places = self.engine.places(setup.lane);
-        let _place = places.acquire_many(self.places).await.map_err(|_| Fault::other("the plugin engine is closed"))?;
+        let _places = match self.places(&setup).await {
+            Ok(places) => places,
+            Err(fault) => {
+                // It has taken nothing.
+                self.tell(&mut self.state(cx), &setup, End::Limit, Duration::ZERO).await;
+                return Err(fault);
+            }
+        };
         let started = Instant::now();
         let mut store = self.store(cx);
         prepare(store.data_mut());
 
-        let waits = Arc::clone(&store.data().waits);
-        let called = within(setup.time, &waits, async {
+        let meter = Arc::clone(&store.data().meter);
+        let called = meter.drive(&self.share, self.engine.turns(), (setup.time, self.limits.cpu), async {
+            store.data_mut().hand(setup.input)?;
             let instance = pre.instantiate_async(&mut store).await?;
-            call(&mut store, &instance).await
+            let answer = call(&mut store, &instance).await?;
+            store.data_mut().take(answer.as_ref().map_or_else(Weigh::bytes, Weigh::bytes))?;
+            Ok(answer)
         });
         let called = called.await;
         let (end, outcome) = match called {
-            Some(Ok(Ok(value))) => (End::Ok, Ok(value)),
-            Some(Ok(Err(error))) => (End::Fault, Err(convert::fault(error))),
-            Some(Err(error)) => self.crashed(&store, &error),
-            None => {
-                let message = format!("plugin `{}` took longer than {} seconds", self.id, setup.time.as_secs_f32());
+            Ok(Ok(Ok(value))) if value.state_bytes() > self.limits.state_bytes => {
+                let (bytes, most) = (value.state_bytes(), self.limits.state_bytes);
+                self.beyond(
+                    "state_bytes",
+                    format!("wants more kept than it may: its state has {bytes} bytes, at most {most} are kept"),
+                )
+            }
+            Ok(Ok(Ok(value))) => (End::Ok, Ok(value)),
+            Ok(Ok(Err(error))) => (End::Fault, Err(convert::fault(error))),
+            Ok(Err(error)) => self.crashed(&store, &error),
+            Err(Cut::Cpu) => {
+                self.beyond("cpu", format!("computed for more than {} seconds", self.limits.cpu.as_secs_f32()))
+            }
+            Err(Cut::Time) => {
+                let why = match meter.was_slowed() {
+                    true => format!(
+                        ": it was slowed down to {} calls of imported functions a second (its limit `host_calls_per_second`)",
+                        self.limits.host_calls_per_second
+                    ),
+                    false => String::new(),
+                };
+                let message =
+                    format!("plugin `{}` took longer than {} seconds{why}", self.id, setup.time.as_secs_f32());
                 (End::Timeout, Err(Fault::Timeout { message }))
             }
         };
@@ -112,45 +127,84 @@ impl Plugin {
         outcome
     }
 
-    fn store(&self, cx: &RunCx) -> Store<PluginState> {
-        let state = PluginState::new(
+    /// A place among the calls of this plugin, and those that it takes among all calls. Waiting for them is not the guest's
+    /// time, and comes to an end.
+    async fn places(&self, setup: &CallSetup) -> Result<(SemaphorePermit<'_>, SemaphorePermit<'_>), Fault> {
+        let closed = || Fault::other("the plugin engine is closed");
+        let (id, waited) = (&self.id, limits::PLUGIN_PLACE_WAIT.as_secs());
+        let busy = |calls: u32, limit: &str| {
+            let message = format!(
+                "{calls} calls of {limit} are under way, and none came to an end in {waited} seconds: try it later"
+            );
+            Fault::Unavailable { message, after: None }
+        };
+        let own = timeout(limits::PLUGIN_PLACE_WAIT, self.share.place()).await;
+        let own =
+            own.map_err(|_| busy(self.limits.concurrency, &format!("plugin `{id}` (its limit `concurrency`)")))?;
+        let of_all = self.engine.places(setup.lane).acquire_many(self.places);
+        let of_all =
+            timeout(limits::PLUGIN_PLACE_WAIT, of_all).await.map_err(|_| busy(limits::PLUGIN_CALLS, "plugins"))?;
+        Ok((own.ok_or_else(closed)?, of_all.map_err(|_| closed())?))
+    }
+
+    fn state(&self, cx: &RunCx) -> PluginState {
+        PluginState::new(
             cx.clone(),
             Arc::clone(&self.id),
             Arc::clone(&self.config),
             self.files.clone(),
-            self.engine.limits().memory,
-        );
-        let mut store = Store::new(self.engine.engine(), state);
+            Arc::clone(&self.limits),
+        )
+    }
+
+    fn store(&self, cx: &RunCx) -> Store<PluginState> {
+        let mut store = Store::new(self.engine.engine(), self.state(cx));
         store.limiter(|state| &mut state.limiter);
-        // A busy guest yields at every tick, so that the timeout around it is seen.
-        store.epoch_deadline_async_yield_and_update(1);
+        // A busy guest gives way at every tick, so that the bounds around it are seen, to all that can go on: what it waits
+        // for, the runtime wakes after it has looked at timers and sockets.
+        store.set_epoch_deadline(1);
+        store.epoch_deadline_callback(|store| {
+            store.data().meter.give_way();
+            Ok(UpdateDeadline::YieldCustom(1, Box::pin(tokio::task::yield_now())))
+        });
         store.set_hostcall_fuel(limits::HOSTCALL_BYTES);
         store
     }
 
+    /// The end of a call at a limit, which is named as a config names it.
+    fn beyond<R>(&self, limit: &str, what: impl std::fmt::Display) -> (End, Result<R, Fault>) {
+        (End::Limit, Err(Fault::Exhausted { message: format!("plugin `{}` {what} (its limit `{limit}`)", self.id) }))
+    }
+
     fn crashed<R>(&self, store: &Store<PluginState>, error: &wasmtime::Error) -> (End, Result<R, Fault>) {
-        let id = &self.id;
-        let hit = store.data().limiter.hit;
-        let (end, message) = match (hit, error.downcast_ref::<Trap>()) {
-            (Some(Bound::Memory { bytes }), _) => {
-                (End::Limit, format!("plugin `{id}` needs more than its {} MiB of memory", bytes >> 20))
+        let (id, limits) = (&self.id, &self.limits);
+        let more = |what: String| format!("needs more than its {what}");
+        match (store.data().limiter.hit, error.downcast_ref::<Trap>()) {
+            (Some(Bound::Memory), _) => {
+                self.beyond("memory_bytes", more(format!("{} of memory", shown(limits.memory_bytes))))
             }
             (Some(Bound::Tables), _) => {
-                let most = limits::PLUGIN_TABLE_ELEMENTS;
-                (End::Limit, format!("plugin `{id}` needs tables of more than {most} elements"))
+                self.beyond("table_elements", format!("needs tables of more than {} elements", limits.table_elements))
+            }
+            (Some(Bound::Input), _) => {
+                self.beyond("input_bytes", format!("is handed more than its {}", shown(limits.input_bytes)))
+            }
+            (Some(Bound::Output), _) => {
+                self.beyond("output_bytes", format!("hands over more than its {}", shown(limits.output_bytes)))
             }
             (None, Some(Trap::StackOverflow)) => {
-                let most = limits::PLUGIN_STACK_BYTES >> 10;
-                (End::Limit, format!("plugin `{id}` needs more than its {most} KiB of stack"))
+                self.beyond("stack_bytes", more(format!("{} of stack", shown(self.engine.stack_bytes()))))
             }
-            (None, Some(trap)) => (End::Trap, format!("plugin `{id}` crashed: {trap}")),
+            (None, Some(trap)) => (End::Trap, Err(Fault::other(format!("plugin `{id}` crashed: {trap}")))),
+            // The engine has no word of its own for it.
+            (None, None) if error.to_string().contains(TOO_MANY_INSTANCES) => {
+                self.beyond("instances", more(format!("{} core instances", limits.instances)))
+            }
             (None, None) => {
                 let reason = convert::bounded(format!("{:#}", error), limits::ERROR_BYTES);
-                (End::Trap, format!("plugin `{id}` crashed: {reason}"))
+                (End::Trap, Err(Fault::other(format!("plugin `{id}` crashed: {reason}"))))
             }
-        };
-        let fault = if matches!(end, End::Limit) { Fault::Exhausted { message } } else { Fault::other(message) };
-        (end, Err(fault))
+        }
     }
 
     async fn tell(&self, state: &mut PluginState, setup: &CallSetup, end: End, duration: Duration) {
@@ -162,8 +216,8 @@ impl Plugin {
         if let Some(Progress { call, waiting: Some((done, total, message)), .. }) = state.progress.take() {
             events.emit(Event::ToolProgress { agent: agent(), call, done, total, message }).await;
         }
-        if let Some(dropped) = state.log_entries.checked_sub(limits::LOG_ENTRIES).filter(|dropped| *dropped > 0) {
-            let message = format!("{dropped} more log entries were dropped");
+        if state.log_dropped > 0 {
+            let message = format!("{} more log entries were dropped", state.log_dropped);
             let (plugin, level) = (Arc::clone(&self.id), LogLevel::Warn);
             events.emit(Event::PluginLog { agent: agent(), plugin, level, message }).await;
         }
@@ -174,7 +228,31 @@ impl Plugin {
             End::Limit => "limit",
             End::Timeout => "timeout",
         };
-        let (plugin, function, memory) = (Arc::clone(&self.id), setup.function, state.limiter.memory());
-        events.emit(Event::PluginCall { agent: agent(), plugin, function, outcome, duration, memory, given }).await;
+        let told = Event::PluginCall {
+            agent: agent(),
+            plugin: Arc::clone(&self.id),
+            function: setup.function,
+            outcome,
+            duration,
+            cpu: state.meter.cpu(),
+            memory: state.limiter.memory(),
+            host_calls: state.meter.host_calls(),
+            bytes_in: state.bytes_in,
+            bytes_out: state.bytes_out,
+            given,
+        };
+        events.emit(told).await;
+    }
+}
+
+/// How the engine begins to say that a component has more core instances than it may.
+const TOO_MANY_INSTANCES: &str = "instance count too high";
+
+/// Bytes in the largest unit in which they are a whole number.
+fn shown(bytes: usize) -> String {
+    match bytes {
+        bytes if bytes > 0 && bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
+        bytes if bytes > 0 && bytes.is_multiple_of(1 << 10) => format!("{} KiB", bytes >> 10),
+        bytes => format!("{bytes} bytes"),
     }
 }

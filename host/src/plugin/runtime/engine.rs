@@ -10,7 +10,7 @@ use wasmtime::{
     Config, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, WasmBacktraceDetails, component::Component,
 };
 
-use super::{Lane, Limits, cache::CompileCache};
+use super::{Lane, cache::CompileCache, share::Turns};
 use crate::{
     chat::ToolSpec,
     error::{ErrorKind, Report},
@@ -22,7 +22,8 @@ use crate::{
 /// plugin's data is in it.
 pub struct PluginEngine {
     engine: Engine,
-    limits: Limits,
+    stack_bytes: usize,
+    turns: Turns,
     cache: Option<CompileCache>,
     compiled: Mutex<HashMap<Digest, Component>>,
     specs: Mutex<SpecsByConfig>,
@@ -51,31 +52,33 @@ impl PluginEngine {
     ///
     /// A [`Report`] if the machine does not let it reserve its memory.
     pub fn new(cache: Option<PathBuf>) -> Result<Self, Report> {
-        Self::with_limits(cache, Limits::default())
+        Self::with_stack(cache, limits::PLUGIN_STACK_BYTES)
     }
 
-    /// The same with other limits for each call.
+    /// The same with so many bytes of stack for each call, up to [`limits::PLUGIN_STACK_CEILING`].
     ///
     /// # Errors
     ///
     /// As for [`PluginEngine::new`].
-    pub fn with_limits(cache: Option<PathBuf>, limits: Limits) -> Result<Self, Report> {
+    pub fn with_stack(cache: Option<PathBuf>, stack_bytes: usize) -> Result<Self, Report> {
+        let stack_bytes = stack_bytes.clamp(1, limits::PLUGIN_STACK_CEILING);
         let failed = |error: wasmtime::Error| {
             Report::new(ErrorKind::Plugin, "the WebAssembly engine cannot be started")
                 .cause(format!("{error:#}"))
                 .hint("raise the limit of address space (ulimit -v)")
         };
-        let engine = Engine::new(&engine_config()).or_else(|error| {
+        let engine = Engine::new(&config_with_pool(stack_bytes)).or_else(|error| {
             tracing::warn!(
                 error = format!("{error:#}"),
                 "there is no room for a pool: each call allocates its own memory"
             );
-            Engine::new(&engine_config_without_pool())
+            Engine::new(&config_without_pool(stack_bytes))
         });
         let engine = engine.map_err(failed)?;
         start_ticker(&engine);
         Ok(Self {
-            limits: Limits { memory: limits.memory.min(limits::PLUGIN_MEMORY_CEILING), ..limits },
+            stack_bytes,
+            turns: Turns::new(),
             cache: cache.map(|directory| CompileCache::new(directory, &engine)),
             engine,
             compiled: Mutex::default(),
@@ -89,8 +92,14 @@ impl PluginEngine {
         &self.engine
     }
 
-    pub(in crate::plugin) fn limits(&self) -> &Limits {
-        &self.limits
+    /// Bytes of stack of each call.
+    pub(super) fn stack_bytes(&self) -> usize {
+        self.stack_bytes
+    }
+
+    /// Turns of all calls that compute.
+    pub(super) fn turns(&self) -> &Turns {
+        &self.turns
     }
 
     pub(super) fn places(&self, lane: Lane) -> &Arc<Semaphore> {
@@ -150,6 +159,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// How the engine is configured. Public for benchmarks alone: what they compare with must have the same settings.
 #[doc(hidden)]
 pub fn engine_config() -> Config {
+    config_with_pool(limits::PLUGIN_STACK_BYTES)
+}
+
+fn config_with_pool(stack_bytes: usize) -> Config {
     let calls = limits::PLUGIN_CALLS;
     let mut pool = PoolingAllocationConfig::default();
     pool.total_component_instances(calls)
@@ -157,24 +170,24 @@ pub fn engine_config() -> Config {
         .total_memories(calls * MEMORIES_PER_PLACE)
         .total_tables(calls * TABLES_PER_PLACE)
         // Counted, not reserved.
-        .total_core_instances(calls * limits::PLUGIN_CORE_INSTANCES as u32)
-        .max_core_instances_per_component(limits::PLUGIN_CORE_INSTANCES as u32)
+        .total_core_instances(calls * limits::PLUGIN_CORE_INSTANCES_CEILING as u32)
+        .max_core_instances_per_component(limits::PLUGIN_CORE_INSTANCES_CEILING as u32)
         .max_memories_per_component(limits::PLUGIN_MEMORIES)
         .max_memories_per_module(limits::PLUGIN_MEMORIES)
         .max_tables_per_component(limits::PLUGIN_TABLES)
         .max_tables_per_module(limits::PLUGIN_TABLES)
         .max_memory_size(limits::PLUGIN_MEMORY_CEILING)
-        .table_elements(limits::PLUGIN_TABLE_ELEMENTS)
+        .table_elements(limits::PLUGIN_TABLE_ELEMENTS_CEILING)
         .linear_memory_keep_resident(limits::POOL_KEEP_RESIDENT_BYTES)
         .table_keep_resident(limits::POOL_KEEP_RESIDENT_BYTES);
-    let mut config = base_config();
+    let mut config = base_config(stack_bytes);
     config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
     config
 }
 
 /// The same for a machine that does not let us reserve a pool: calls are slower, their limits are the same.
-fn engine_config_without_pool() -> Config {
-    let mut config = base_config();
+fn config_without_pool(stack_bytes: usize) -> Config {
+    let mut config = base_config(stack_bytes);
     config
         .allocation_strategy(InstanceAllocationStrategy::OnDemand)
         // No address space beyond what a guest has: it is what is short here.
@@ -184,12 +197,13 @@ fn engine_config_without_pool() -> Config {
     config
 }
 
-fn base_config() -> Config {
+fn base_config(stack_bytes: usize) -> Config {
     let mut config = Config::new();
     config
         .wasm_component_model(true)
         .epoch_interruption(true)
-        .max_wasm_stack(limits::PLUGIN_STACK_BYTES)
+        .max_wasm_stack(stack_bytes)
+        .async_stack_size(stack_bytes + limits::PLUGIN_HOST_STACK_BYTES)
         // A guest's frames mean nothing to who reads our errors, and details are looked up in the environment.
         .wasm_backtrace_details(WasmBacktraceDetails::Disable)
         .wasm_backtrace_max_frames(None);

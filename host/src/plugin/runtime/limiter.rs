@@ -1,27 +1,32 @@
+use std::sync::Arc;
+
 use wasmtime::ResourceLimiter;
 
+use super::Limits;
 use crate::limits;
 
 /// Counts what one instance takes and stops it at its bound: all its memories together, all its tables together.
 #[derive(Debug)]
 pub struct Limiter {
+    limits: Arc<Limits>,
     memory: usize,
-    most_memory: usize,
     tables: usize,
     /// The bound that it ran into, if any: told in place of the trap that follows.
     pub hit: Option<Bound>,
 }
 
-/// A bound on what an instance holds.
+/// A bound on what an instance holds, or on what crosses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bound {
-    Memory { bytes: usize },
+    Memory,
     Tables,
+    Input,
+    Output,
 }
 
 impl Limiter {
-    pub fn new(most_memory: usize) -> Self {
-        Self { memory: 0, most_memory, tables: 0, hit: None }
+    pub fn new(limits: Arc<Limits>) -> Self {
+        Self { limits, memory: 0, tables: 0, hit: None }
     }
 
     /// Bytes of linear memory that the instance holds. Memory does not shrink, so it is also the most that it held.
@@ -38,8 +43,8 @@ fn is_beyond(desired: usize, most: Option<usize>) -> bool {
 impl ResourceLimiter for Limiter {
     fn memory_growing(&mut self, current: usize, desired: usize, most: Option<usize>) -> wasmtime::Result<bool> {
         let all = self.memory.saturating_add(desired.saturating_sub(current));
-        if all > self.most_memory {
-            self.hit = Some(Bound::Memory { bytes: self.most_memory });
+        if all > self.limits.memory_bytes {
+            self.hit = Some(Bound::Memory);
             return Ok(false);
         }
         if is_beyond(desired, most) {
@@ -51,7 +56,7 @@ impl ResourceLimiter for Limiter {
 
     fn table_growing(&mut self, current: usize, desired: usize, most: Option<usize>) -> wasmtime::Result<bool> {
         let all = self.tables.saturating_add(desired.saturating_sub(current));
-        if all > limits::PLUGIN_TABLE_ELEMENTS {
+        if all > self.limits.table_elements {
             self.hit = Some(Bound::Tables);
             return Ok(false);
         }
@@ -63,7 +68,7 @@ impl ResourceLimiter for Limiter {
     }
 
     fn instances(&self) -> usize {
-        limits::PLUGIN_CORE_INSTANCES
+        self.limits.instances
     }
 
     fn memories(&self) -> usize {

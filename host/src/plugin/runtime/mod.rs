@@ -5,10 +5,14 @@ mod call;
 mod engine;
 mod limiter;
 mod limits;
+mod meter;
+mod share;
 mod state;
 
 pub(super) use call::{CallSetup, Lane};
 pub use engine::{PluginEngine, engine_config};
-pub(super) use limiter::Limiter;
+pub(super) use limiter::{Bound, Limiter};
 pub use limits::Limits;
+pub(super) use meter::Meter;
+pub(super) use share::Share;
 pub(super) use state::{ChatView, PluginState, Progress};

@@ -1,18 +1,16 @@
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Instant};
 
-use wasmtime::component::ResourceTable;
-use wasmtime_wasi::filesystem::{WasiFilesystemCtx, WasiFilesystemCtxView, WasiFilesystemView};
+use wasmtime::{bail, component::ResourceTable};
+use wasmtime_wasi::filesystem::{WasiFilesystemCtxView, WasiFilesystemView};
 
-use super::Limiter;
+use super::{Bound, Limiter, Limits, Meter};
 use crate::{
     capability::Powers,
     chat::{Snapshot, ToolSpec},
     event::{Event, Given, RunCx},
     limits,
     model::DeltaSink,
+    plugin::{folders::Folders, imports::Files},
 };
 
 /// What one instance of a plugin can reach: what that plugin was granted for that agent, and nothing else.
@@ -28,17 +26,27 @@ pub struct PluginState {
     /// Handles that it has been given.
     pub table: ResourceTable,
     /// The folders that it was granted.
-    pub files: WasiFilesystemCtx,
-    /// Log entries written, also those that were dropped.
+    pub files: Folders,
+    /// What it may take.
+    pub limits: Arc<Limits>,
+    /// What it takes.
+    pub meter: Arc<Meter>,
+    /// Bytes that it was handed.
+    pub bytes_in: usize,
+    /// Bytes that it handed over.
+    pub bytes_out: usize,
+    /// Log entries that were told of.
     pub log_entries: u32,
+    /// Their bytes.
+    pub log_bytes: usize,
+    /// Log entries that were dropped.
+    pub log_dropped: u32,
     /// Who is told how far a tool call is.
     pub progress: Option<Progress>,
     /// Where pieces of a completion go.
     pub sink: DeltaSink,
     /// The conversation that the call belongs to; empty where it belongs to none.
     pub chat: ChatView,
-    /// How long it has waited for whoever watches.
-    pub waits: Arc<Waits>,
     /// Since when the monotonic clock runs.
     pub started: Instant,
     /// What clocks and chance have given it, if somebody is told of that.
@@ -48,25 +56,57 @@ pub struct PluginState {
 }
 
 impl PluginState {
-    pub fn new(cx: RunCx, plugin: Arc<str>, config: Arc<str>, files: WasiFilesystemCtx, memory: usize) -> Self {
+    pub fn new(cx: RunCx, plugin: Arc<str>, config: Arc<str>, files: Folders, limits: Arc<Limits>) -> Self {
         let mut table = ResourceTable::new();
         table.set_max_capacity(limits::PLUGIN_HANDLES);
         Self {
             cx,
             plugin,
             config,
-            limiter: Limiter::new(memory),
+            limiter: Limiter::new(Arc::clone(&limits)),
             table,
             files,
+            limits,
+            meter: Arc::default(),
+            bytes_in: 0,
+            bytes_out: 0,
             log_entries: 0,
+            log_bytes: 0,
+            log_dropped: 0,
             progress: None,
             sink: DeltaSink::none(),
             chat: ChatView::default(),
-            waits: Arc::default(),
             started: Instant::now(),
             given: Given::default(),
             is_heard: None,
         }
+    }
+
+    /// The state of a call that is calling an imported function: every function gets it from here, so that each call is
+    /// counted.
+    pub fn called(&mut self) -> &mut Self {
+        self.meter.count_host_call();
+        self
+    }
+
+    /// Counts bytes that the guest is handed.
+    pub fn hand(&mut self, bytes: usize) -> wasmtime::Result<()> {
+        self.bytes_in = self.bytes_in.saturating_add(bytes);
+        if self.bytes_in > self.limits.input_bytes {
+            self.limiter.hit = Some(Bound::Input);
+            bail!("it is handed too much");
+        }
+        Ok(())
+    }
+
+    /// Counts bytes that the guest hands over.
+    pub fn take(&mut self, bytes: usize) -> wasmtime::Result<()> {
+        self.bytes_out = self.bytes_out.saturating_add(bytes);
+        if self.bytes_out > self.limits.output_bytes {
+            self.limiter.hit = Some(Bound::Output);
+            bail!("it hands over too much");
+        }
+        Ok(())
     }
 
     /// Writes down what the guest is given, if somebody is told of it.
@@ -79,46 +119,8 @@ impl PluginState {
 
     /// Tells of an event. While the reader is behind the guest's time stands still.
     pub async fn emit(&mut self, event: Event) {
-        let _waiting = self.waits.begin();
+        let _waiting = self.meter.waits.begin();
         self.cx.events.emit(event).await;
-    }
-}
-
-/// The time that a call has waited for a slow reader. It is not the guest's: a guest must not fail because somebody
-/// reads slowly.
-#[derive(Debug, Default)]
-pub struct Waits(Mutex<WaitsSoFar>);
-
-#[derive(Debug, Default)]
-struct WaitsSoFar {
-    over: Duration,
-    since: Option<Instant>,
-}
-
-impl Waits {
-    /// A wait that ends when the result is dropped. A guest does one thing at a time, so there is one at most.
-    pub fn begin(&self) -> Waiting<'_> {
-        self.change(|waits| waits.since = Some(Instant::now()));
-        Waiting(self)
-    }
-
-    /// All waits together, the one under way included, up to [`limits::READER_WAIT`].
-    pub fn total(&self) -> Duration {
-        let total = self.change(|waits| waits.over + waits.since.map_or(Duration::ZERO, |since| since.elapsed()));
-        total.min(limits::READER_WAIT)
-    }
-
-    fn change<R>(&self, change: impl FnOnce(&mut WaitsSoFar) -> R) -> R {
-        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-/// A wait under way.
-pub struct Waiting<'a>(&'a Waits);
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.0.change(|waits| waits.over += waits.since.take().map_or(Duration::ZERO, |since| since.elapsed()));
     }
 }
 
@@ -143,8 +145,16 @@ pub struct ChatView {
     pub powers: Powers,
 }
 
+impl PluginState {
+    /// The file system as the guest reaches it.
+    pub fn opened_files(&mut self) -> Files<'_> {
+        let Self { files: Folders { context, opening }, table, .. } = self;
+        Files { opening, view: WasiFilesystemCtxView { ctx: context, table } }
+    }
+}
+
 impl WasiFilesystemView for PluginState {
     fn filesystem(&mut self) -> WasiFilesystemCtxView<'_> {
-        WasiFilesystemCtxView { ctx: &mut self.files, table: &mut self.table }
+        WasiFilesystemCtxView { ctx: &mut self.files.context, table: &mut self.table }
     }
 }

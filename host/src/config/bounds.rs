@@ -1,0 +1,255 @@
+//! What plugins may take, as a config says it.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::{
+    schema::duration,
+    setting::{Setting, is, map, shown},
+};
+use crate::{
+    error::{ErrorKind, Report},
+    limits,
+};
+
+/// What one call of a plugin, and all its calls together, may take. What is not named is as it stands for all plugins, or
+/// as in [`crate::limits`].
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LimitsConfig {
+    /// Wall time of a call, in place of [`limits::TOOL_TIME`] for a tool, [`limits::STEP_TIME`] for an effect or a
+    /// middleware and [`limits::COMPLETION_TIME`] for a provider. Waiting for a place and for a slow reader is not in it.
+    #[serde(default, deserialize_with = "duration")]
+    pub time: Option<Duration>,
+    /// Time on the processor of a call.
+    #[serde(default, deserialize_with = "duration")]
+    pub cpu: Option<Duration>,
+    /// Bytes of all memories of one instance together.
+    pub memory_bytes: Option<u64>,
+    /// Elements of all tables of one instance together.
+    pub table_elements: Option<u64>,
+    /// Core instances in one instance.
+    pub instances: Option<u64>,
+    /// Bytes of stack of a guest. Only for all plugins: their stacks are made alike.
+    pub stack_bytes: Option<u64>,
+    /// Bytes of texts and lists that one call is handed.
+    pub input_bytes: Option<u64>,
+    /// Bytes of texts and lists that one call hands over.
+    pub output_bytes: Option<u64>,
+    /// Log entries of one call.
+    pub log_entries: Option<u64>,
+    /// Bytes of all log entries of one call.
+    pub log_bytes: Option<u64>,
+    /// Calls of imported functions a second, of all calls together.
+    pub host_calls_per_second: Option<u64>,
+    /// Calls under way at once.
+    pub concurrency: Option<u64>,
+    /// Bytes of the state that an effect or a middleware may keep.
+    pub state_bytes: Option<u64>,
+}
+
+/// A number that a config can set.
+struct Number {
+    key: &'static str,
+    says: Option<u64>,
+    /// Below it nothing would work.
+    least: u64,
+    most: u64,
+    default: u64,
+}
+
+impl LimitsConfig {
+    /// These, and those of `all` where these say nothing.
+    pub fn over(&self, all: &Self) -> Self {
+        Self {
+            time: self.time.or(all.time),
+            cpu: self.cpu.or(all.cpu),
+            memory_bytes: self.memory_bytes.or(all.memory_bytes),
+            table_elements: self.table_elements.or(all.table_elements),
+            instances: self.instances.or(all.instances),
+            stack_bytes: self.stack_bytes.or(all.stack_bytes),
+            input_bytes: self.input_bytes.or(all.input_bytes),
+            output_bytes: self.output_bytes.or(all.output_bytes),
+            log_entries: self.log_entries.or(all.log_entries),
+            log_bytes: self.log_bytes.or(all.log_bytes),
+            host_calls_per_second: self.host_calls_per_second.or(all.host_calls_per_second),
+            concurrency: self.concurrency.or(all.concurrency),
+            state_bytes: self.state_bytes.or(all.state_bytes),
+        }
+    }
+
+    fn numbers(&self) -> [Number; 11] {
+        let number = |key, says, least, most: usize, default: usize| Number {
+            key,
+            says,
+            least,
+            most: most as u64,
+            default: default as u64,
+        };
+        let (entries, calls) = (limits::LOG_ENTRIES as usize, limits::HOST_CALLS_PER_SECOND as usize);
+        let (most_entries, most_calls) =
+            (limits::LOG_ENTRIES_CEILING as usize, limits::HOST_CALLS_PER_SECOND_CEILING as usize);
+        let (at_once, most_at_once) = (limits::PLUGIN_CONCURRENCY as usize, limits::PLUGIN_CALLS as usize);
+        let (tables, most_tables) = (limits::PLUGIN_TABLE_ELEMENTS, limits::PLUGIN_TABLE_ELEMENTS_CEILING);
+        let (instances, most_instances) = (limits::PLUGIN_CORE_INSTANCES, limits::PLUGIN_CORE_INSTANCES_CEILING);
+        let crossing = limits::PLUGIN_CROSSING_CEILING;
+        [
+            number("memory_bytes", self.memory_bytes, 1, limits::PLUGIN_MEMORY_CEILING, limits::PLUGIN_MEMORY_BYTES),
+            number("table_elements", self.table_elements, 0, most_tables, tables),
+            number("instances", self.instances, 1, most_instances, instances),
+            number("stack_bytes", self.stack_bytes, 1, limits::PLUGIN_STACK_CEILING, limits::PLUGIN_STACK_BYTES),
+            number("input_bytes", self.input_bytes, 1, crossing, limits::PLUGIN_INPUT_BYTES),
+            number("output_bytes", self.output_bytes, 1, crossing, limits::PLUGIN_OUTPUT_BYTES),
+            number("log_entries", self.log_entries, 0, most_entries, entries),
+            number("log_bytes", self.log_bytes, 0, limits::LOG_BYTES_CEILING, limits::LOG_BYTES),
+            number("host_calls_per_second", self.host_calls_per_second, 1, most_calls, calls),
+            number("concurrency", self.concurrency, 1, most_at_once, at_once),
+            number("state_bytes", self.state_bytes, 0, limits::STATE_BYTES, limits::STATE_BYTES),
+        ]
+    }
+
+    /// Whether they can be used: `at` is their place in the config.
+    pub(super) fn check(&self, at: &str) -> Result<(), Report> {
+        let wrong = |key: &str, what: String, hint: &str| {
+            Err(Report::new(ErrorKind::Usage, format!("{at}.{key}: {what}")).hint(hint))
+        };
+        const LEAVE_OUT: &str = "leave it out for the default, which `config check` shows";
+        let times = [("time", self.time, limits::PLUGIN_TIME_CEILING), ("cpu", self.cpu, limits::PLUGIN_CPU_CEILING)];
+        for (key, says, most) in times {
+            match says {
+                Some(Duration::ZERO) => return wrong(key, "it is more than 0".into(), LEAVE_OUT),
+                Some(time) if time > most => {
+                    return wrong(key, format!("it is at most {}", shown(most)), LEAVE_OUT);
+                }
+                _ => {}
+            }
+        }
+        for Number { key, says, least, most, .. } in self.numbers() {
+            match says {
+                Some(number) if number < least => return wrong(key, format!("it is at least {least}"), LEAVE_OUT),
+                Some(number) if number > most => return wrong(key, format!("it is at most {most}"), LEAVE_OUT),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The same for one plugin.
+    pub(super) fn check_one(&self, at: &str) -> Result<(), Report> {
+        if self.stack_bytes.is_some() {
+            return Err(Report::new(ErrorKind::Usage, format!("{at}.stack_bytes: it is the same for all plugins"))
+                .hint("write it under `limits` at the top of the config"));
+        }
+        self.check(at)
+    }
+
+    /// What holds for all plugins.
+    pub(super) fn setting(&self) -> Setting {
+        self.resolved(&Self::default(), "default")
+    }
+
+    /// What holds for one of them.
+    pub(super) fn setting_over(&self, all: &Self) -> Setting {
+        if *self == Self::default() {
+            return is(&serde_json::json!({})).noted("as in `limits`");
+        }
+        self.resolved(all, "of `limits`")
+    }
+
+    /// Every key with what holds, those that these do not name with a note on where it comes from.
+    fn resolved(&self, all: &Self, from: &'static str) -> Setting {
+        let is_of_one = from != "default";
+        let all_numbers = all.numbers();
+        let numbers =
+            self.numbers().into_iter().zip(all_numbers).filter(|(own, _)| !is_of_one || own.key != "stack_bytes");
+        let numbers = numbers.map(|(own, of_all)| {
+            let setting = match own.says {
+                Some(number) => is(&number),
+                None => is(&of_all.says.unwrap_or(own.default)).noted(from),
+            };
+            (own.key, setting)
+        });
+        let time = match (self.time, all.time) {
+            (Some(time), _) => is(&shown(time)),
+            (None, Some(time)) => is(&shown(time)).noted(from),
+            (None, None) => is(&()).noted("as `house` says: tool_time, plugin_step_time, completion_time"),
+        };
+        let cpu = match self.cpu {
+            Some(time) => is(&shown(time)),
+            None => is(&shown(all.cpu.unwrap_or(limits::PLUGIN_CPU_TIME))).noted(from),
+        };
+        map([("time", time), ("cpu", cpu)].into_iter().chain(numbers))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+
+    fn parse(text: &str) -> Result<Config, Report> {
+        Config::parse(text, "/project".into())
+    }
+
+    #[test]
+    fn a_limit_that_cannot_be_kept_is_refused_by_name() {
+        let of_one = |limits: &str| format!("agents: [{{name: a, plugins: {{p: {{limits: {limits}}}}}}}]");
+        let of_model = |rest: &str| format!("providers: [{{name: m, {rest}}}]");
+        for (text, says) in [
+            ("limits: {memory_bytes: 0}".into(), "limits.memory_bytes: it is at least 1"),
+            ("limits: {memory_bytes: 1073741825}".into(), "limits.memory_bytes: it is at most 1073741824"),
+            ("limits: {table_elements: 1000001}".into(), "limits.table_elements: it is at most 1000000"),
+            ("limits: {instances: 257}".into(), "limits.instances: it is at most 256"),
+            ("limits: {stack_bytes: 8388609}".into(), "limits.stack_bytes: it is at most 8388608"),
+            ("limits: {input_bytes: 0}".into(), "limits.input_bytes: it is at least 1"),
+            ("limits: {output_bytes: 1073741825}".into(), "limits.output_bytes: it is at most 1073741824"),
+            ("limits: {log_entries: 100001}".into(), "limits.log_entries: it is at most 100000"),
+            ("limits: {log_bytes: 67108865}".into(), "limits.log_bytes: it is at most 67108864"),
+            ("limits: {host_calls_per_second: 0}".into(), "limits.host_calls_per_second: it is at least 1"),
+            ("limits: {host_calls_per_second: 10000001}".into(), "it is at most 10000000"),
+            ("limits: {concurrency: 0}".into(), "limits.concurrency: it is at least 1"),
+            ("limits: {concurrency: 257}".into(), "limits.concurrency: it is at most 256"),
+            ("limits: {state_bytes: 65537}".into(), "limits.state_bytes: it is at most 65536"),
+            ("limits: {time: 0s}".into(), "limits.time: it is more than 0"),
+            ("limits: {time: 2h}".into(), "limits.time: it is at most 1h"),
+            ("limits: {cpu: 2h}".into(), "limits.cpu: it is at most 1h"),
+            ("limits: {cpu: 2}".into(), "the value of `cpu` cannot be used"),
+            ("limits: {memory_bytes: -1}".into(), "`memory_bytes` is not a whole number"),
+            ("limits: {memory: 1}".into(), "there is no key `memory`"),
+            (of_one("{time: 2h}"), "agents.a.plugins.p.limits.time: it is at most 1h"),
+            (of_one("{stack_bytes: 1000}"), "agents.a.plugins.p.limits.stack_bytes: it is the same for all"),
+            (of_model("kind: plugin, plugin: p, limits: {time: 2h}"), "providers.m.limits.time: it is at most 1h"),
+            (
+                of_model("kind: openai, model: x, limits: {time: 1s}"),
+                "providers.m.limits: this is for providers of kind",
+            ),
+        ] {
+            let report = parse(&text).unwrap_err();
+            assert!(report.message.contains(says) && report.hint.is_some(), "{text}\n{report:?}");
+        }
+        let least = "{table_elements: 0, log_entries: 0, log_bytes: 0, state_bytes: 0, time: 1ms, cpu: 1ms}";
+        assert!(parse(&of_one(least)).is_ok());
+    }
+
+    #[test]
+    fn what_one_plugin_says_stands_over_what_is_said_for_all() {
+        let text = "limits: {time: 90s, log_entries: 5}
+agents: [{name: a, plugins: {p: {limits: {log_entries: 7, cpu: 2s}}, q: }}]";
+        let config = parse(text).unwrap();
+        let own = &config.agents[0].plugins["p"].as_ref().unwrap().limits;
+        let LimitsConfig { time, cpu, log_entries, memory_bytes, .. } = own.over(&config.limits);
+        let seconds = |time: Option<Duration>| time.map(|time| time.as_secs());
+        assert_eq!((seconds(time), seconds(cpu), log_entries, memory_bytes), (Some(90), Some(2), Some(7), None));
+        let yaml = own.setting_over(&config.limits).to_yaml();
+        for line in ["time: 1m 30s # of `limits`", "cpu: 2s", "log_entries: 7", "concurrency: 64 # of `limits`"] {
+            assert!(yaml.lines().any(|found| found == line), "{line}\n{yaml}");
+        }
+        assert!(!yaml.contains("stack_bytes"), "{yaml}");
+        let yaml = config.limits.setting().to_yaml();
+        for line in ["time: 1m 30s", "cpu: 30s # default", "log_entries: 5", "stack_bytes: 524288 # default"] {
+            assert!(yaml.lines().any(|found| found == line), "{line}\n{yaml}");
+        }
+        assert_eq!(LimitsConfig::default().setting_over(&config.limits).to_yaml().trim(), "{} # as in `limits`");
+    }
+}

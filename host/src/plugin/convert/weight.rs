@@ -1,0 +1,166 @@
+//! How many bytes of texts and lists cross with a value.
+
+use super::{WitError, content_bytes, message_bytes, part_bytes, tool_spec_bytes};
+use crate::plugin::bindings::{
+    exports::{effect, run_middleware as middleware},
+    types as wit,
+};
+
+/// What crosses between host and guest. Numbers and names of cases weigh nothing.
+pub trait Weigh {
+    /// Bytes of its texts and lists.
+    fn bytes(&self) -> usize;
+
+    /// Bytes of the state in it that is kept for the next call.
+    fn state_bytes(&self) -> usize {
+        0
+    }
+}
+
+fn text(text: &Option<String>) -> usize {
+    text.as_ref().map_or(0, String::len)
+}
+
+fn all<T: Weigh>(list: &[T]) -> usize {
+    list.iter().map(Weigh::bytes).sum()
+}
+
+impl Weigh for wit::Content {
+    fn bytes(&self) -> usize {
+        content_bytes(self)
+    }
+}
+
+impl Weigh for wit::Message {
+    fn bytes(&self) -> usize {
+        message_bytes(self)
+    }
+}
+
+impl Weigh for wit::ToolSpec {
+    fn bytes(&self) -> usize {
+        tool_spec_bytes(self)
+    }
+}
+
+impl Weigh for wit::ToolCall {
+    fn bytes(&self) -> usize {
+        let meta: usize = self.meta.iter().map(|(key, value)| key.len() + value.len()).sum();
+        self.id.len() + self.name.len() + self.arguments.len() + meta
+    }
+}
+
+impl<T: Weigh> Weigh for Vec<T> {
+    fn bytes(&self) -> usize {
+        all(self)
+    }
+}
+
+/// What is not there because of a failure on our side of the call weighs nothing.
+impl<T: Weigh> Weigh for wasmtime::Result<T> {
+    fn bytes(&self) -> usize {
+        self.as_ref().map_or(0, Weigh::bytes)
+    }
+}
+
+impl Weigh for WitError {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Invalid(text)
+            | Self::Denied(text)
+            | Self::NotFound(text)
+            | Self::TooLarge(text)
+            | Self::Exhausted(text)
+            | Self::Timeout(text)
+            | Self::Other(text) => text.len(),
+            Self::RateLimited(again) | Self::Unavailable(again) => again.message.len(),
+        }
+    }
+}
+
+impl Weigh for wit::Request {
+    fn bytes(&self) -> usize {
+        all(&self.messages) + all(&self.tools) + text(&self.response_schema)
+    }
+}
+
+impl Weigh for wit::Completion {
+    fn bytes(&self) -> usize {
+        self.parts.iter().map(part_bytes).sum::<usize>() + self.model.len()
+    }
+}
+
+impl Weigh for effect::Moment {
+    fn bytes(&self) -> usize {
+        match &self.reply {
+            None => 0,
+            Some(Ok(completion)) => completion.bytes(),
+            Some(Err(error)) => error.bytes(),
+        }
+    }
+}
+
+impl Weigh for effect::Edit {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Note(text) => text.len(),
+            Self::ReplaceResult(new) => new.call_id.len() + all(&new.content),
+            Self::Replace(replacement) => all(&replacement.messages),
+            Self::HideTools(names) => names.iter().map(String::len).sum(),
+            Self::Stop(stop) => stop.code.len() + stop.message.len(),
+            Self::Other(opaque) => opaque.kind.len() + opaque.json.len(),
+        }
+    }
+}
+
+impl Weigh for effect::Step {
+    fn bytes(&self) -> usize {
+        let action = match &self.action {
+            effect::Action::Edits(edits) => all(edits),
+            effect::Action::AskModel(ask) => ask.request.bytes() + text(&ask.model),
+        };
+        self.state.len() + action
+    }
+
+    fn state_bytes(&self) -> usize {
+        self.state.len()
+    }
+}
+
+impl Weigh for middleware::Outcome {
+    fn bytes(&self) -> usize {
+        match &self.reply {
+            Ok(message) => message.bytes(),
+            Err(error) => error.bytes(),
+        }
+    }
+}
+
+impl Weigh for middleware::BeforeDecision {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Proceed(pass) => pass.state.len() + pass.input.as_ref().map_or(0, Weigh::bytes),
+            Self::Answer(message) => message.bytes(),
+            Self::Reject(error) => error.bytes(),
+        }
+    }
+
+    fn state_bytes(&self) -> usize {
+        if let Self::Proceed(pass) = self { pass.state.len() } else { 0 }
+    }
+}
+
+impl Weigh for middleware::AfterDecision {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Accept => 0,
+            Self::Replace(message) => message.bytes(),
+            Self::Reject(error) => error.bytes(),
+            Self::Retry(again) => again.state.len() + text(&again.feedback),
+        }
+    }
+
+    fn state_bytes(&self) -> usize {
+        if let Self::Retry(again) = self { again.state.len() } else { 0 }
+    }
+}

@@ -1,0 +1,173 @@
+//! WASI's file system on the granted folders alone. What wasmtime-wasi does well it does; here is what an untrusted guest
+//! could do with it beyond that: hold the host's threads on files that never open, and have it list folders without end.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering},
+};
+
+use wasmtime::component::{HasData, Resource};
+use wasmtime_wasi::{
+    filesystem::{Descriptor, WasiFilesystemCtxView},
+    p2::{
+        FsError, FsResult,
+        bindings::filesystem::types::{
+            Advice, DescriptorFlags, DescriptorStat, DescriptorType, DirectoryEntry, DirectoryEntryStream,
+            ErrorCode, Filesize, Host, HostDescriptor, HostDirectoryEntryStream, MetadataHashValue, NewTimestamp,
+            OpenFlags, PathFlags,
+        },
+    },
+};
+use wasmtime_wasi_io::streams::{DynInputStream, DynOutputStream};
+
+use crate::limits;
+
+/// Opens of one plugin that have not come to an end. One whose call was dropped in the middle stays among them: it still
+/// holds a thread, for all that is known.
+pub type Opening = Arc<AtomicU32>;
+
+/// The file system as one guest reaches it.
+pub struct Files<'a> {
+    pub view: WasiFilesystemCtxView<'a>,
+    pub opening: &'a Opening,
+}
+
+/// For the linker.
+pub struct HasFiles;
+
+impl HasData for HasFiles {
+    type Data<'a> = Files<'a>;
+}
+
+impl Host for Files<'_> {
+    fn convert_error_code(&mut self, error: FsError) -> wasmtime::Result<ErrorCode> {
+        self.view.convert_error_code(error)
+    }
+
+    fn filesystem_error_code(&mut self, error: Resource<wasmtime::Error>) -> wasmtime::Result<Option<ErrorCode>> {
+        self.view.filesystem_error_code(error)
+    }
+}
+
+impl HostDirectoryEntryStream for Files<'_> {
+    async fn read_directory_entry(
+        &mut self,
+        stream: Resource<DirectoryEntryStream>,
+    ) -> FsResult<Option<DirectoryEntry>> {
+        self.view.read_directory_entry(stream).await
+    }
+
+    fn drop(&mut self, stream: Resource<DirectoryEntryStream>) -> wasmtime::Result<()> {
+        HostDirectoryEntryStream::drop(&mut self.view, stream)
+    }
+}
+
+/// Functions that are wasmtime-wasi's as they are.
+macro_rules! as_they_are {
+    ($(async fn $name:ident($($argument:ident: $of:ty),*) -> $result:ty;)*) => {$(
+        async fn $name(&mut self, $($argument: $of),*) -> $result {
+            HostDescriptor::$name(&mut self.view, $($argument),*).await
+        }
+    )*};
+}
+
+type Fd = Resource<Descriptor>;
+
+impl HostDescriptor for Files<'_> {
+    /// Opens a file or a folder, and nothing else: a pipe that nobody writes to, or a device that has nothing to say, would
+    /// hold one of the host's threads until somebody does. Between the look and the opening somebody may put one there, so
+    /// the opens that a plugin has under way are bounded too.
+    async fn open_at(
+        &mut self,
+        fd: Fd,
+        path_flags: PathFlags,
+        path: String,
+        open_flags: OpenFlags,
+        flags: DescriptorFlags,
+    ) -> FsResult<Fd> {
+        let again = || Resource::new_borrow(fd.rep());
+        match self.view.stat_at(again(), path_flags, path.clone()).await {
+            Ok(DescriptorStat { type_, .. }) if !is_opened(type_) => return Err(ErrorCode::NotPermitted.into()),
+            // What is not there may be made; whatever else is wrong is told by opening it.
+            _ => {}
+        }
+        if self.opening.fetch_add(1, Ordering::Relaxed) >= limits::OPENING_FILES {
+            self.opening.fetch_sub(1, Ordering::Relaxed);
+            return Err(ErrorCode::Busy.into());
+        }
+        let opened = HostDescriptor::open_at(&mut self.view, fd, path_flags, path, open_flags, flags).await;
+        self.opening.fetch_sub(1, Ordering::Relaxed);
+        opened
+    }
+
+    /// Lists a folder that has not too many entries: all of them are read at once, into the host's memory.
+    async fn read_directory(&mut self, fd: Fd) -> FsResult<Resource<DirectoryEntryStream>> {
+        if let Descriptor::Dir(folder) = self.view.table.get(&fd)? {
+            let folder = Arc::clone(&folder.dir);
+            let counted = tokio::task::spawn_blocking(move || is_too_full(&folder)).await;
+            if counted.map_err(|panicked| FsError::trap(wasmtime::Error::from(panicked)))?? {
+                return Err(ErrorCode::Overflow.into());
+            }
+        }
+        HostDescriptor::read_directory(&mut self.view, fd).await
+    }
+
+    as_they_are! {
+        async fn advise(fd: Fd, offset: Filesize, length: Filesize, advice: Advice) -> FsResult<()>;
+        async fn sync_data(fd: Fd) -> FsResult<()>;
+        async fn get_flags(fd: Fd) -> FsResult<DescriptorFlags>;
+        async fn get_type(fd: Fd) -> FsResult<DescriptorType>;
+        async fn set_size(fd: Fd, size: Filesize) -> FsResult<()>;
+        async fn set_times(fd: Fd, accessed: NewTimestamp, modified: NewTimestamp) -> FsResult<()>;
+        async fn read(fd: Fd, length: Filesize, offset: Filesize) -> FsResult<(Vec<u8>, bool)>;
+        async fn write(fd: Fd, bytes: Vec<u8>, offset: Filesize) -> FsResult<Filesize>;
+        async fn sync(fd: Fd) -> FsResult<()>;
+        async fn create_directory_at(fd: Fd, path: String) -> FsResult<()>;
+        async fn stat(fd: Fd) -> FsResult<DescriptorStat>;
+        async fn stat_at(fd: Fd, flags: PathFlags, path: String) -> FsResult<DescriptorStat>;
+        async fn set_times_at(
+            fd: Fd, flags: PathFlags, path: String, accessed: NewTimestamp, modified: NewTimestamp
+        ) -> FsResult<()>;
+        async fn link_at(fd: Fd, flags: PathFlags, path: String, to: Fd, to_path: String) -> FsResult<()>;
+        async fn readlink_at(fd: Fd, path: String) -> FsResult<String>;
+        async fn remove_directory_at(fd: Fd, path: String) -> FsResult<()>;
+        async fn rename_at(fd: Fd, path: String, to: Fd, to_path: String) -> FsResult<()>;
+        async fn symlink_at(fd: Fd, target: String, path: String) -> FsResult<()>;
+        async fn unlink_file_at(fd: Fd, path: String) -> FsResult<()>;
+        async fn is_same_object(one: Fd, other: Fd) -> wasmtime::Result<bool>;
+        async fn metadata_hash(fd: Fd) -> FsResult<MetadataHashValue>;
+        async fn metadata_hash_at(fd: Fd, flags: PathFlags, path: String) -> FsResult<MetadataHashValue>;
+    }
+
+    fn drop(&mut self, fd: Fd) -> wasmtime::Result<()> {
+        HostDescriptor::drop(&mut self.view, fd)
+    }
+
+    fn read_via_stream(&mut self, fd: Fd, offset: Filesize) -> FsResult<Resource<DynInputStream>> {
+        self.view.read_via_stream(fd, offset)
+    }
+
+    fn write_via_stream(&mut self, fd: Fd, offset: Filesize) -> FsResult<Resource<DynOutputStream>> {
+        self.view.write_via_stream(fd, offset)
+    }
+
+    fn append_via_stream(&mut self, fd: Fd) -> FsResult<Resource<DynOutputStream>> {
+        self.view.append_via_stream(fd)
+    }
+}
+
+/// A link is met only where it is not to be followed, and then nothing is opened.
+fn is_opened(kind: DescriptorType) -> bool {
+    matches!(kind, DescriptorType::RegularFile | DescriptorType::Directory | DescriptorType::SymbolicLink)
+}
+
+#[cfg(unix)]
+fn is_too_full(folder: &std::fs::File) -> std::io::Result<bool> {
+    let entries = rustix::fs::Dir::read_from(folder)?;
+    Ok(entries.take(limits::FOLDER_ENTRIES + 1).count() > limits::FOLDER_ENTRIES)
+}
+
+#[cfg(not(unix))]
+fn is_too_full(_: &std::fs::File) -> std::io::Result<bool> {
+    Ok(false)
+}

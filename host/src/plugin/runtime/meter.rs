@@ -1,0 +1,186 @@
+//! What a call takes, measured poll by poll, and the waits that are put between its polls.
+
+use std::{
+    future::poll_fn,
+    pin::pin,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    },
+    task::Poll,
+    time::Duration,
+};
+
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::{Share, share::Turns};
+use crate::limits;
+
+/// What one call has taken so far: shared between its store, which counts, and whoever drives it.
+#[derive(Debug, Default)]
+pub struct Meter {
+    /// How long it has waited for whoever watches.
+    pub waits: Waits,
+    host_calls: AtomicU64,
+    cpu_nanos: AtomicU64,
+    gave_way: AtomicBool,
+    was_slowed: AtomicBool,
+}
+
+/// Why a call was not driven to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cut {
+    /// Wall time.
+    Time,
+    /// Time on the processor.
+    Cpu,
+}
+
+impl Meter {
+    /// One more call of an imported function.
+    pub fn count_host_call(&self) {
+        self.host_calls.fetch_add(1, Relaxed);
+    }
+
+    /// The guest was made to give way in the middle of its work.
+    pub fn give_way(&self) {
+        self.gave_way.store(true, Relaxed);
+    }
+
+    /// Calls of imported functions.
+    pub fn host_calls(&self) -> u64 {
+        self.host_calls.load(Relaxed)
+    }
+
+    /// Time on the processor. What the host does on threads of its own for it, as reading a file, is not in it.
+    pub fn cpu(&self) -> Duration {
+        Duration::from_nanos(self.cpu_nanos.load(Relaxed))
+    }
+
+    /// Whether it was held back because its plugin called imported functions too often.
+    pub fn was_slowed(&self) -> bool {
+        self.was_slowed.load(Relaxed)
+    }
+
+    /// Drives a call to its end, or until it has taken more than it may: `time` on the wall, waits for readers left out, or
+    /// `cpu` on the processor.
+    pub async fn drive<R>(
+        &self,
+        share: &Share,
+        turns: &Turns,
+        (time, cpu): (Duration, Duration),
+        call: impl Future<Output = R>,
+    ) -> Result<R, Cut> {
+        let started = Instant::now();
+        let mut call = pin!(self.by_turns(share, turns, cpu, call));
+        loop {
+            let left = (time + self.waits.total()).checked_sub(started.elapsed()).filter(|left| !left.is_zero());
+            let left = left.ok_or(Cut::Time)?;
+            // While it waits, what is left does not shrink: look again, but not all the time.
+            if let Ok(ended) = timeout(left.max(limits::EPOCH_TICK), &mut call).await {
+                return ended;
+            }
+        }
+    }
+
+    /// Polls a call, each poll measured, and puts waits between them. A call that has computed for longer than a tick takes
+    /// a turn for each further poll, so that however many compute, a core is left for everything else. One that calls
+    /// imported functions too often is delayed, not refused: a guest cannot know how fast it may be, and what it waits is
+    /// its own time.
+    async fn by_turns<R>(
+        &self,
+        share: &Share,
+        turns: &Turns,
+        cpu: Duration,
+        call: impl Future<Output = R>,
+    ) -> Result<R, Cut> {
+        let (mut call, mut paid_calls) = (pin!(call), 0);
+        let mut pause = share.pause();
+        loop {
+            if let Some(until) = pause {
+                self.was_slowed.store(true, Relaxed);
+                sleep_until(until).await;
+            }
+            let turn = if self.cpu() >= limits::EPOCH_TICK { share.turn(turns).await } else { None };
+            self.gave_way.store(false, Relaxed);
+            let before = time_on_processor();
+            let polled = poll_fn(|cx| Poll::Ready(call.as_mut().poll(cx))).await;
+            // A poll stays on its thread.
+            let took = time_on_processor().saturating_sub(before);
+            self.cpu_nanos.fetch_add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX), Relaxed);
+            let host_calls = self.host_calls();
+            pause = share.pay(host_calls - paid_calls);
+            paid_calls = host_calls;
+            if let Poll::Ready(value) = polled {
+                return Ok(value);
+            }
+            if self.cpu() > cpu {
+                return Err(Cut::Cpu);
+            }
+            // Who gives way keeps the turn until everything else that can go on, timers too, has gone on. Who waits for
+            // something does not compute: it is somebody else's turn.
+            let turn = turn.filter(|_| self.gave_way.load(Relaxed));
+            woken().await;
+            drop(turn);
+        }
+    }
+}
+
+/// Waits until the task is woken, by whatever was polled before in the same turn.
+async fn woken() {
+    let mut is_woken = false;
+    poll_fn(|_| if std::mem::replace(&mut is_woken, true) { Poll::Ready(()) } else { Poll::Pending }).await;
+}
+
+/// The time that this thread has spent on the processor since some moment.
+#[cfg(unix)]
+fn time_on_processor() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.try_into().unwrap_or_default(), time.tv_nsec.try_into().unwrap_or_default())
+}
+
+/// The same where there is no such clock: as if nobody else used the processor.
+#[cfg(not(unix))]
+fn time_on_processor() -> Duration {
+    use std::{sync::LazyLock, time::Instant};
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    START.elapsed()
+}
+
+/// The time that a call has waited for a slow reader. It is not the guest's: a guest must not fail because somebody
+/// reads slowly.
+#[derive(Debug, Default)]
+pub struct Waits(Mutex<WaitsSoFar>);
+
+#[derive(Debug, Default)]
+struct WaitsSoFar {
+    over: Duration,
+    since: Option<Instant>,
+}
+
+impl Waits {
+    /// A wait that ends when the result is dropped. A guest does one thing at a time, so there is one at most.
+    pub fn begin(&self) -> Waiting<'_> {
+        self.change(|waits| waits.since = Some(Instant::now()));
+        Waiting(self)
+    }
+
+    /// All waits together, the one under way included, up to [`limits::READER_WAIT`].
+    fn total(&self) -> Duration {
+        let total = self.change(|waits| waits.over + waits.since.map_or(Duration::ZERO, |since| since.elapsed()));
+        total.min(limits::READER_WAIT)
+    }
+
+    fn change<R>(&self, change: impl FnOnce(&mut WaitsSoFar) -> R) -> R {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// A wait under way.
+pub struct Waiting<'a>(&'a Waits);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.change(|waits| waits.over += waits.since.take().map_or(Duration::ZERO, |since| since.elapsed()));
+    }
+}
