@@ -22,8 +22,8 @@ use shelly_host::{
     capability::{Budget, Price},
     chat::{Chat, Message},
     config::{
-        AgentConfig, AgentOptions, Config, ContextConfig, DelegableConfig, FileUse, FolderUse, GrantConfig, PluginUse,
-        LimitsConfig, ProviderConfig, SessionsConfig, ToolboxUse,
+        AgentConfig, AgentOptions, Config, ContextConfig, DelegableConfig, FileUse, FolderUse, GrantConfig,
+        LimitsConfig, PluginUse, ProviderConfig, SessionsConfig, ToolboxUse,
     },
     event::{EventSink, RunCx},
 };

@@ -16,7 +16,7 @@ use shelly_host::{
 use super::{
     ATTACK, attack, call, engine,
     guest::{self, Guest, SCRATCH, times},
-    load_from, pack, settings, told,
+    hasty_engine, load_from, pack, settings, told,
 };
 use crate::support::Place;
 
@@ -267,7 +267,7 @@ fn content(folder: &Path) -> Vec<(String, Option<String>)> {
 #[tokio::test]
 async fn a_folder_for_reading_stays_as_it_is() {
     // What leads out is refused in any folder, and a file that was opened for reading is not cut.
-    let never = ["rename-out", "link-out", "set-size"];
+    let never = ["rename-out", "link-out", "symlink-out", "set-size"];
     for (name, _) in changes(&mut Guest::tool()) {
         for (wanted, granted) in [("write", Access::Read), ("read", Access::Write), ("write", Access::Write)] {
             let wants = format!("wants = {{ files = \"{wanted}\" }}");
@@ -333,4 +333,98 @@ async fn a_pipe_is_refused_before_it_is_opened() {
         assert!(result.is_error, "{tool}");
         assert_eq!(result.text(), "`pipe` is neither a file nor a folder", "{tool}");
     }
+}
+
+/// A guest that opens `thing` so often and says whether the last time failed: `refused`, or `ok`.
+fn opening(times_: u32) -> Guest {
+    let mut guest = Guest::tool().import(guest::FILES);
+    let name = guest.text("thing");
+    let refused = guest.image().reply("refused");
+    let open =
+        format!("(call $open (local.get $x) (i32.const 0) {name} (i32.const 0) (i32.const 1) (i32.const {SCRATCH}))");
+    let told = format!("(if (i32.load8_u (i32.const {SCRATCH})) (then (return (i32.const {refused}))))");
+    guest.attack(&format!("{} {} {told}", folder(), times(times_, &open)))
+}
+
+fn mkfifo(path: &Path) {
+    assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+}
+
+/// A guest of another make than our SDK, which does not look before it opens.
+#[tokio::test]
+async fn what_would_never_open_is_not_opened() {
+    let packed = pack(&["tool"], "wants = { files = \"read\" }", &opening(1).component());
+    let plugin = packed.load(hasty_engine()).await.unwrap();
+    mkfifo(&packed.place.path().join("files/thing"));
+    for _ in 0..3 {
+        let result = call(&plugin, "t", ATTACK).await;
+        assert_eq!((result.is_error, result.text().as_str()), (false, "refused"));
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn threads() -> usize {
+    fs::read_dir("/proc/self/task").unwrap().count()
+}
+
+/// Somebody puts a pipe in the place of a file between the look and the opening, again and again: each time that succeeds a
+/// thread is lost until somebody opens the other end. It is lost to no more than a few opens, and to nobody else.
+#[cfg(target_os = "linux")]
+#[test]
+fn threads_lost_to_pipes_are_few() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let place = Place::new();
+    let before = threads();
+    runtime.block_on(async {
+        let packed = pack(&["tool"], "wants = { files = \"read\" }", &opening(200).component());
+        let plugin = packed.load(hasty_engine()).await.unwrap();
+        let files = packed.place.path().join("files");
+        mkfifo(&files.join("pipe"));
+        fs::write(files.join("file"), "x").unwrap();
+        let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let swapping = std::thread::spawn({
+            let (stop, files) = (Arc::clone(&stop), files.clone());
+            move || {
+                while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    for name in ["pipe", "file"] {
+                        let _ = fs::remove_file(files.join("next"));
+                        fs::hard_link(files.join(name), files.join("next")).unwrap();
+                        fs::rename(files.join("next"), files.join("thing")).unwrap();
+                        // Renaming one link of a file over another one does nothing.
+                    }
+                }
+            }
+        });
+        let mut stuck = 0;
+        for _ in 0..40 {
+            stuck += usize::from(call(&plugin, "t", ATTACK).await.is_error);
+        }
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        swapping.join().unwrap();
+        // Without the bound each call that got stuck would have lost one, and there is room for hundreds.
+        let lost = threads().saturating_sub(before);
+        assert!(lost < limits::OPENING_FILES as usize + 16, "{lost} threads more, {stuck} calls got stuck");
+        // Others open their files.
+        let other = probe(place.path()).await;
+        place.file("there.txt", "there");
+        let read = call(&other, "read", &path("there.txt")).await;
+        assert_eq!((read.is_error, read.text().as_str()), (false, "there"));
+        // What is stuck opens at last, so that the runtime can end.
+        let _other_end = fs::OpenOptions::new().read(true).write(true).open(files.join("pipe")).unwrap();
+    });
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_folder_without_end_is_not_listed() {
+    let place = Place::new();
+    let plugin = probe(place.path()).await;
+    let first = place.file("first", "");
+    for at in 0..limits::FOLDER_ENTRIES {
+        fs::hard_link(&first, place.path().join(format!("{at}")))
+            .or_else(|_| fs::write(place.path().join(format!("{at}")), ""))
+            .unwrap();
+    }
+    let listed = call(&plugin, "list", &path(".")).await;
+    assert!(listed.is_error, "{} bytes", listed.text().len());
 }

@@ -1,9 +1,12 @@
 //! WASI's file system on the granted folders alone. What wasmtime-wasi does well it does; here is what an untrusted guest
 //! could do with it beyond that: hold the host's threads on files that never open, and have it list folders without end.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU32, Ordering},
+use std::{
+    path::{Component, Path},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
 };
 
 use wasmtime::component::{HasData, Resource};
@@ -12,9 +15,9 @@ use wasmtime_wasi::{
     p2::{
         FsError, FsResult,
         bindings::filesystem::types::{
-            Advice, DescriptorFlags, DescriptorStat, DescriptorType, DirectoryEntry, DirectoryEntryStream,
-            ErrorCode, Filesize, Host, HostDescriptor, HostDirectoryEntryStream, MetadataHashValue, NewTimestamp,
-            OpenFlags, PathFlags,
+            Advice, DescriptorFlags, DescriptorStat, DescriptorType, DirectoryEntry, DirectoryEntryStream, ErrorCode,
+            Filesize, Host, HostDescriptor, HostDirectoryEntryStream, MetadataHashValue, NewTimestamp, OpenFlags,
+            PathFlags,
         },
     },
 };
@@ -112,6 +115,15 @@ impl HostDescriptor for Files<'_> {
         HostDescriptor::read_directory(&mut self.view, fd).await
     }
 
+    /// Makes a link that stays below its own folder. No guest could follow another one out, but everybody else would.
+    async fn symlink_at(&mut self, fd: Fd, target: String, path: String) -> FsResult<()> {
+        let is_below = |part| matches!(part, Component::Normal(_) | Component::CurDir);
+        if !Path::new(&target).components().all(is_below) {
+            return Err(ErrorCode::NotPermitted.into());
+        }
+        HostDescriptor::symlink_at(&mut self.view, fd, target, path).await
+    }
+
     as_they_are! {
         async fn advise(fd: Fd, offset: Filesize, length: Filesize, advice: Advice) -> FsResult<()>;
         async fn sync_data(fd: Fd) -> FsResult<()>;
@@ -132,7 +144,6 @@ impl HostDescriptor for Files<'_> {
         async fn readlink_at(fd: Fd, path: String) -> FsResult<String>;
         async fn remove_directory_at(fd: Fd, path: String) -> FsResult<()>;
         async fn rename_at(fd: Fd, path: String, to: Fd, to_path: String) -> FsResult<()>;
-        async fn symlink_at(fd: Fd, target: String, path: String) -> FsResult<()>;
         async fn unlink_file_at(fd: Fd, path: String) -> FsResult<()>;
         async fn is_same_object(one: Fd, other: Fd) -> wasmtime::Result<bool>;
         async fn metadata_hash(fd: Fd) -> FsResult<MetadataHashValue>;
