@@ -1,9 +1,10 @@
 //! What happens in a run, as it happens: one closed enum, one bounded stream.
 
 use std::{
+    any::Any,
     fmt,
     future::Future,
-    sync::{Arc, OnceLock, PoisonError, RwLock},
+    sync::{Arc, Mutex, OnceLock, PoisonError, RwLock},
     time::Duration,
 };
 
@@ -26,12 +27,14 @@ pub struct RunCx {
     pub depth: u32,
     /// Who is told.
     pub events: EventSink,
+    /// What is kept as long as this run goes on.
+    pub kept: Kept,
 }
 
 impl RunCx {
     /// A run of `agent` that nobody watches.
     pub fn new(agent: impl Into<Arc<str>>) -> Self {
-        Self { run: "run".into(), agent: agent.into(), depth: 0, events: EventSink::none() }
+        Self { run: "run".into(), agent: agent.into(), depth: 0, events: EventSink::none(), kept: Kept::default() }
     }
 
     /// The same under another name.
@@ -42,6 +45,35 @@ impl RunCx {
     /// The same, told to `events`.
     pub fn with_events(self, events: EventSink) -> Self {
         Self { events, ..self }
+    }
+
+    /// The same for another run, of which nothing is kept yet.
+    pub fn anew(&self) -> Self {
+        Self { kept: Kept::default(), ..self.clone() }
+    }
+}
+
+/// What parts of the host keep of one run of an agent, and no longer: it goes with the last clone of this. One value of a
+/// type.
+#[derive(Clone, Default)]
+pub struct Kept(Arc<Mutex<Vec<Arc<dyn Any + Send + Sync>>>>);
+
+impl Kept {
+    /// The value of this type, made when it is asked for first.
+    pub fn get<T: Any + Default + Send + Sync>(&self) -> Arc<T> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(there) = kept.iter().find_map(|there| Arc::clone(there).downcast().ok()) {
+            return there;
+        }
+        let new = Arc::<T>::default();
+        kept.push(Arc::clone(&new) as _);
+        new
+    }
+}
+
+impl fmt::Debug for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Kept")
     }
 }
 
@@ -496,6 +528,19 @@ mod tests {
         none.tap(tap("c"));
         assert!(!none.is_heard() && !unheard.is_heard() && watched.0.is_heard());
         assert!(format!("{sink:?}").contains("is_tapped: true"));
+    }
+
+    #[test]
+    fn what_is_kept_of_a_run_goes_with_it() {
+        let cx = RunCx::new("ada");
+        let (of_run, of_clone) = (cx.kept.get::<Mutex<u32>>(), cx.clone().kept.get::<Mutex<u32>>());
+        *of_run.lock().unwrap() = 7;
+        assert_eq!(*of_clone.lock().unwrap(), 7);
+        assert_eq!(*cx.anew().kept.get::<Mutex<u32>>().lock().unwrap(), 0, "of another run");
+        assert_eq!(*cx.kept.get::<Mutex<u8>>().lock().unwrap(), 0, "of another type");
+        let weak = Arc::downgrade(&of_run);
+        drop((cx, of_run, of_clone));
+        assert!(weak.upgrade().is_none());
     }
 
     #[test]

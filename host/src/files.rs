@@ -103,8 +103,8 @@ fn written(path: &Path, bytes: &[u8]) -> io::Result<tempfile::NamedTempFile> {
     Ok(file)
 }
 
-/// A new name is on the disk once its folder is.
-fn sync_folder(path: &Path) -> io::Result<()> {
+/// Returns once the name of a file or a folder would survive a loss of power: it is on the disk once the folder around it is.
+pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
     #[cfg(unix)]
     fs::File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()?;
     #[cfg(not(unix))]

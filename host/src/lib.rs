@@ -12,6 +12,7 @@
 //! | [`capability`] | what a plugin may do, what a run may spend: plain data and its algebra |
 //! | [`approval`] | who may say yes: every question that a person may have to answer |
 //! | [`model`], [`tool`] | the two traits that an agent stands on |
+//! | [`kv`] | bytes by key, for plugins: in memory or in a file |
 //! | [`builtin`] | tools that a guest cannot be |
 //! | [`net`], [`provider`] | the way to the network, and models behind it |
 //! | [`state`] | what agents share: blackboards, tasks, notes, and the tools for them |
@@ -59,6 +60,7 @@
 
 pub mod error;
 mod files;
+pub mod kv;
 pub mod limits;
 
 pub mod chat;

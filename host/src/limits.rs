@@ -455,3 +455,29 @@ pub const PLUGIN_PLACE_WAIT: Duration = Duration::from_secs(120);
 /// How long a call that computes waits for its turn before it goes on without one. Turns of a hundred and more such calls
 /// fit into it: whoever waits longer, waits for a call that has a turn and is not driven.
 pub const PLUGIN_TURN_WAIT: Duration = Duration::from_secs(1);
+// ---- key-value stores of plugins
+
+/// Bytes of a key, as the contract says.
+pub const KV_KEY_BYTES: usize = 512;
+/// Bytes of a value, as the contract says: what one call can hand over with ease.
+pub const KV_VALUE_BYTES: usize = 1 << 20;
+/// Bytes of all keys and values of one store, as the contract says. The file of one on disk has up to twice as many and
+/// [`KV_WASTE_BYTES`].
+pub const KV_STORE_BYTES: u64 = 64 << 20;
+/// Keys of one store: each takes some hundred bytes of the host's memory while the store is in use.
+pub const KV_STORE_KEYS: usize = 65_536;
+/// Keys that one `kv.keys` hands over, as the contract says.
+pub const KV_KEYS_LISTED: usize = 1_000;
+/// Bytes of keys and values of all stores in memory together, [`KV_ENTRY_BYTES`] for each key among them: a thousand agents
+/// at work have one each.
+pub const KV_MEMORY_BYTES: usize = 512 << 20;
+/// Bytes that a key takes beside itself and its value.
+pub const KV_ENTRY_BYTES: usize = 128;
+/// Bytes of what is overwritten and removed that a file may hold beyond as much as is in use, before it is written anew.
+pub const KV_WASTE_BYTES: u64 = 4 << 20;
+/// Time that one waits for another process that uses the same store: it does so for one operation at a time.
+pub const KV_LOCK_TIME: Duration = Duration::from_secs(5);
+/// How often one looks whether it has ended.
+pub const KV_LOCK_PAUSE: Duration = Duration::from_millis(1);
+/// Bytes of the name of an agent or a plugin in the name of a file; longer ones are told apart by their SHA-256.
+pub const KV_FILE_NAME_BYTES: usize = 100;

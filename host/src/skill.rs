@@ -292,10 +292,7 @@ impl Tool for LoadSkill {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        chat::Chat,
-        event::{EventSink, RunCx},
-    };
+    use crate::{chat::Chat, event::RunCx};
 
     fn write(dir: &Path, folder: &str, text: impl AsRef<[u8]>) {
         fs::create_dir_all(dir.join(folder)).unwrap();
@@ -417,12 +414,8 @@ mod tests {
         let schema: serde_json::Value = serde_json::from_str(tool.spec().input_schema.get()).unwrap();
         assert_eq!(schema["properties"]["name"]["enum"], json!(["review"]));
 
-        let cx = ToolCx {
-            run: RunCx { run: "run".into(), agent: "a".into(), depth: 0, events: EventSink::none() },
-            chat: Chat::new().snapshot(),
-            tools: [].into(),
-            begin: Default::default(),
-        };
+        let cx =
+            ToolCx { run: RunCx::new("a"), chat: Chat::new().snapshot(), tools: [].into(), begin: Default::default() };
         let call = |arguments: &str| ToolCall {
             id: "1".into(),
             name: LoadSkill::NAME.into(),

@@ -280,6 +280,7 @@ fn every_capability_of_a_ceiling_bounds() {
         {
             grants.extend(wanted.then(|| line.to_owned()));
         }
+        grants.extend(wants.kv.then(|| "kv: run".to_owned()));
         grants.extend(wants.files.map(|_| files("read")));
         let powers: Vec<_> = wants.powers.iter().map(ToString::to_string).collect();
         grants.extend((!powers.is_empty()).then(|| format!("powers: [{}]", powers.join(", "))));

@@ -168,6 +168,14 @@ mod made_for_tests {
         assert_eq!((ran.code, ran.stdout.as_str()), (0, "done\n"), "{}", ran.shown());
         assert!(ran.stderr.contains("probe-hooks edits the chat: note"), "{}", ran.shown());
     }
+
+    #[test]
+    fn probe_kv() {
+        let ran = run("providers: [{name: p, kind: plugin, plugin: probe-hooks, \
+             params: {provider: tool-call, tool: kv_put, arguments: {key: k, value: v}}}]\n\
+             agents: [{name: a, plugins: {probe-kv: {kv: run}}}]\n");
+        assert!(ran.code == 0 && ran.stderr.contains("kv_put done"), "{}", ran.shown());
+    }
 }
 
 #[test]

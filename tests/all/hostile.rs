@@ -6,6 +6,7 @@ mod call;
 mod files;
 mod grants;
 pub mod guest;
+mod kv;
 mod limits;
 mod load;
 mod recovery;

@@ -13,6 +13,7 @@ mod guests;
 mod hostile;
 mod init;
 mod interleavings;
+mod kv;
 mod minds;
 mod output;
 mod sessions;

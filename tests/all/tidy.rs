@@ -49,7 +49,7 @@ fn code(text: &str) -> String {
 
 /// What each module may name of the others, as the map in the README says. Everyone may name these four.
 const EVERYONE: [&str; 4] = ["chat", "event", "limits", "error"];
-const MAY_NAME: [(&str, &[&str]); 23] = [
+const MAY_NAME: [(&str, &[&str]); 24] = [
     ("chat", &[]),
     ("error", &[]),
     ("limits", &[]),
@@ -57,6 +57,7 @@ const MAY_NAME: [(&str, &[&str]); 23] = [
     ("approval", &[]),
     ("capability", &[]),
     ("files", &[]),
+    ("kv", &["files"]),
     ("net", &[]),
     ("tool", &[]),
     ("model", &["capability"]),
@@ -66,7 +67,7 @@ const MAY_NAME: [(&str, &[&str]); 23] = [
     ("state", &["files", "tool"]),
     ("builtin", &["tool", "approval"]),
     ("agent", &["model", "tool", "skill", "state", "capability"]),
-    ("plugin", &["agent", "tool", "model", "capability"]),
+    ("plugin", &["agent", "tool", "model", "capability", "kv"]),
     ("session", &["agent", "files", "model"]),
     ("config", &["agent", "capability", "provider"]),
     (
@@ -77,6 +78,7 @@ const MAY_NAME: [(&str, &[&str]); 23] = [
             "builtin",
             "capability",
             "config",
+            "kv",
             "model",
             "net",
             "plugin",

@@ -2,7 +2,7 @@
 //! and while another plugin has 64 endless loops under way, on as many threads as there are cores.
 //!
 //! On two cores of a shared machine, before calls that compute took turns and since:
-FIGURES
+//! (to be measured)
 
 use std::{
     error::Error,
@@ -31,7 +31,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let smoke = !std::env::args().any(|argument| argument == "--bench");
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let rounds = if smoke { 2 } else { 3_000 };
-    runtime.block_on(async { tokio::spawn(async move { measure(rounds).await.map_err(|error| error.to_string()) }).await })??;
+    runtime.block_on(async {
+        tokio::spawn(async move { measure(rounds).await.map_err(|error| error.to_string()) }).await
+    })??;
     Ok(())
 }
 

@@ -168,7 +168,7 @@ impl Agent {
         waiting: Vec<Message>,
     ) -> Box<Start> {
         let badge = self.crew.as_ref().map(|crew| crew.enter(&cx.agent, waiting)).unwrap_or_default();
-        let (cx, purse, place, tasks) = (cx.clone(), Arc::clone(purse), Place::free(), Tasks::default());
+        let (cx, purse, place, tasks) = (cx.anew(), Arc::clone(purse), Place::free(), Tasks::default());
         let ceiling = Ceiling::default();
         Box::new(Start { cx, purse, ceiling, badge, place, tasks, assignment: None, log, errand: None, past })
     }

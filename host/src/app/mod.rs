@@ -29,6 +29,7 @@ use crate::{
     capability::Grant,
     config::{self, AgentConfig, Config, LimitsConfig, PluginUse},
     error::{ErrorKind, Report},
+    kv::Stores,
     limits,
     model::PriceTable,
     plugin::{Kind, Limits, Plugin, PluginCatalog, PluginEngine, PluginError, PluginPackage, Settings},
@@ -121,7 +122,8 @@ impl App {
             true => self.default_agent(&mut notices.warnings),
             false => self.config.agent(name)?.clone(),
         };
-        let (models, shared) = (Models::default(), Shared::new(&self.project, &self.desk));
+        let shared = Shared::new(&self.project, &self.desk);
+        let models = Models::new(&shared.stores);
         let (outfit, model_source) = self.make(&config, model, &models, &shared, &mut notices).await?;
         let agent = outfit.agent(&mut notices.warnings)?;
         let crew = shared.crew();
@@ -180,7 +182,7 @@ impl App {
         }
         for (id, uses) in &config.plugins {
             let uses = uses.clone().unwrap_or_default();
-            match self.load(config, id, &uses, &mut notices.warnings).await {
+            match self.load(config, id, &uses, &shared.stores, &mut notices.warnings).await {
                 Ok(plugin) => outfit.plugins.push((plugin, uses.confirm)),
                 // Nobody named it: it was taken because it is there.
                 Err(report) if self.config.agents.is_empty() => {
@@ -229,9 +231,11 @@ impl App {
         agent: &AgentConfig,
         id: &str,
         uses: &PluginUse,
+        stores: &Stores,
         warnings: &mut Vec<String>,
     ) -> Result<Arc<Plugin>, Report> {
         let (settings, package) = self.plugin_of(agent, id, uses)?;
+        let settings = Settings { stores: stores.clone(), ..settings };
         let plugin = Plugin::load(self.engine().await?, package, &settings).await.map_err(|error| error.report())?;
         warnings.extend(settings.lacking(&package.manifest));
         warnings.extend(settings.in_vain(&package.manifest));

@@ -10,6 +10,7 @@ use crate::{
     capability::Grant,
     config::{self, AgentConfig, ProviderConfig, ProviderKind},
     error::{ErrorKind, Fault, Report},
+    kv::Stores,
     model::{Completer, ModelInfo, Price},
     net::{self, HttpClient, Secret},
     plugin::{Kind, Plugin, PluginModel, PluginPackage, Settings},
@@ -17,8 +18,17 @@ use crate::{
 };
 
 /// Models that have been made: agents that name the same one share it.
-#[derive(Default)]
-pub(super) struct Models(Mutex<HashMap<String, Model>>);
+pub(super) struct Models {
+    made: Mutex<HashMap<String, Model>>,
+    /// What their plugins keep.
+    stores: Stores,
+}
+
+impl Models {
+    pub fn new(stores: &Stores) -> Self {
+        Self { made: Mutex::default(), stores: stores.clone() }
+    }
+}
 
 /// A model and where it comes from, for hints: `providers.local in the config`, `OPENAI_API_KEY is set`.
 #[derive(Clone)]
@@ -37,20 +47,20 @@ impl App {
         notices: &mut Notices,
     ) -> Result<Model, Report> {
         let name = named.or(agent.provider.as_deref()).unwrap_or_default().to_owned();
-        let made = || models.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let made = || models.made.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(model) = made().get(&name) {
             return Ok(model.clone());
         }
-        let model = self.make_model((!name.is_empty()).then_some(&name), notices).await?;
+        let model = self.make_model((!name.is_empty()).then_some(&name), &models.stores, notices).await?;
         made().insert(name, model.clone());
         Ok(model)
     }
 
-    async fn make_model(&self, name: Option<&str>, notices: &mut Notices) -> Result<Model, Report> {
+    async fn make_model(&self, name: Option<&str>, stores: &Stores, notices: &mut Notices) -> Result<Model, Report> {
         if !self.config.providers.is_empty() {
             let provider = self.config.provider(name)?.expect("there is at least one");
             let source = format!("providers.{} in the config", provider.name);
-            return Ok(Model { completer: self.configured(provider, notices).await?, source });
+            return Ok(Model { completer: self.configured(provider, stores, notices).await?, source });
         }
         // Without models in the config, `--model` may name a provider plugin or a vendor's model.
         if let Some(id) = name
@@ -60,7 +70,7 @@ impl App {
         {
             let (kind, name, plugin) = (ProviderKind::Plugin, id.to_owned(), Some(id.to_owned()));
             let provider = ProviderConfig { name, kind, plugin, ..ProviderConfig::default() };
-            let completer = self.plugin_model(&provider, notices).await?;
+            let completer = self.plugin_model(&provider, stores, notices).await?;
             return Ok(Model { completer, source: format!("plugin `{id}`") });
         }
         let client = http_client()?;
@@ -86,9 +96,14 @@ impl App {
         })
     }
 
-    async fn configured(&self, provider: &ProviderConfig, notices: &mut Notices) -> Result<Arc<dyn Completer>, Report> {
+    async fn configured(
+        &self,
+        provider: &ProviderConfig,
+        stores: &Stores,
+        notices: &mut Notices,
+    ) -> Result<Arc<dyn Completer>, Report> {
         match provider.kind {
-            ProviderKind::Plugin => self.plugin_model(provider, notices).await,
+            ProviderKind::Plugin => self.plugin_model(provider, stores, notices).await,
             ProviderKind::Openai => {
                 let client = http_client()?;
                 let expand = |key, value| provider.expand(key, value, &*self.environment);
@@ -112,9 +127,11 @@ impl App {
     async fn plugin_model(
         &self,
         provider: &ProviderConfig,
+        stores: &Stores,
         notices: &mut Notices,
     ) -> Result<Arc<dyn Completer>, Report> {
         let (settings, package) = self.provider_plugin(provider)?;
+        let settings = Settings { stores: stores.clone(), ..settings };
         notices.warnings.extend(settings.in_vain(&package.manifest));
         let plugin = Plugin::load(self.engine().await?, package, &settings).await.map_err(|error| error.report())?;
         let info = ModelInfo {
@@ -133,7 +150,12 @@ impl App {
         let user = format!("providers.{}", provider.name);
         let package = self.package(&user, plugin_id(provider))?;
         let settings = Settings {
-            grant: Grant { clock: provider.clock, random: provider.random, ..Grant::default() },
+            grant: Grant {
+                clock: provider.clock,
+                random: provider.random,
+                kv: provider.kv.into_iter().collect(),
+                ..Grant::default()
+            },
             params: config::params(&provider.params),
             limits: plugin_limits(&provider.limits.over(&self.config.limits)),
             ..Settings::new(user.clone(), user)

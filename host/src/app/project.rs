@@ -9,6 +9,7 @@ use std::{
 use crate::{
     config::{self, AgentConfig, Config},
     error::{ErrorKind, Report, why_unreadable},
+    kv::Stores,
     model::PriceTable,
     project::{ContextOptions, Layout, ProjectContext, Staleness, staleness},
     skill::{self, Skill},
@@ -100,6 +101,15 @@ impl Project {
             }
         }
         Ok(prices)
+    }
+
+    /// What plugins keep, in `.shelly/local/kv`; the folder is made when something is.
+    pub fn stores(&self) -> Stores {
+        let layout = self.layout.clone();
+        Stores::on_disk(move || {
+            layout.make_kv().map_err(|error| error.report().to_string())?;
+            Ok(layout.kv())
+        })
     }
 
     /// Where notes are kept.

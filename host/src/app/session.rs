@@ -129,6 +129,7 @@ impl App {
             }
         };
         shared.record(&crew);
+        shared.stores.of_session(session.journal.folder().to_owned());
         Ok((crew, Some(session)))
     }
 

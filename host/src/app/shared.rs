@@ -12,6 +12,7 @@ use crate::{
     builtin,
     config::{self, Toolbox, ToolboxUse},
     error::{ErrorKind, Report},
+    kv::Stores,
     state::{Blackboard, NotRestored, Notes, TaskBoard, blackboard_tools, note_tools, task_tools},
     tool::{Tool, ToolBox},
 };
@@ -19,13 +20,16 @@ use crate::{
 pub(super) struct Shared {
     project: Project,
     desk: Desk,
+    /// What plugins keep.
+    pub stores: Stores,
     board: TaskBoard,
     blackboards: Mutex<HashMap<String, Blackboard>>,
 }
 
 impl Shared {
     pub fn new(project: &Project, desk: &Desk) -> Self {
-        Self { project: project.clone(), desk: desk.clone(), board: TaskBoard::new(), blackboards: Mutex::default() }
+        let (stores, board, blackboards) = (project.stores(), TaskBoard::new(), Mutex::default());
+        Self { project: project.clone(), desk: desk.clone(), stores, board, blackboards }
     }
 
     /// A crew of nobody yet.

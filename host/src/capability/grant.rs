@@ -2,7 +2,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::{Access, Files, Power, Powers};
+use super::{Access, Files, KvScope, KvScopes, Power, Powers};
 
 /// What a plugin's manifest asks for.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize)]
@@ -15,6 +15,8 @@ pub struct Wants {
     pub random: bool,
     /// The agent's conversation. Effects have it in any case.
     pub chat: bool,
+    /// A key-value store.
+    pub kv: bool,
     /// What it sees of the conversation, and what its effect does to it.
     pub powers: Powers,
 }
@@ -22,9 +24,10 @@ pub struct Wants {
 impl Wants {
     /// The grant that would give all of it, wherever its files are.
     pub fn grant(&self) -> Grant {
-        let Self { files, clock, random, chat, ref powers } = *self;
+        let Self { files, clock, random, chat, kv, ref powers } = *self;
         let files = files.map(Files::everywhere).unwrap_or_default();
-        Grant { files, clock, random, chat, powers: powers.clone() }
+        let kv = if kv { KvScope::ALL.into() } else { KvScopes::new() };
+        Grant { files, clock, random, chat, kv, powers: powers.clone() }
     }
 }
 
@@ -40,6 +43,8 @@ pub struct Grant {
     pub random: bool,
     /// The agent's conversation.
     pub chat: bool,
+    /// Key-value stores: of those that it may have, a plugin has the first.
+    pub kv: KvScopes,
     /// What it may see of the conversation, and what its effect may do to it.
     pub powers: Powers,
 }
@@ -53,24 +58,26 @@ impl Grant {
 
     /// What both allow.
     pub fn meet(&self, other: &Self) -> Self {
-        let Self { files, clock, random, chat, powers } = self;
+        let Self { files, clock, random, chat, kv, powers } = self;
         Self {
             files: files.meet(&other.files),
             clock: *clock && other.clock,
             random: *random && other.random,
             chat: *chat && other.chat,
+            kv: kv & &other.kv,
             powers: powers & &other.powers,
         }
     }
 
     /// What one of them allows.
     pub fn join(&self, other: &Self) -> Self {
-        let Self { files, clock, random, chat, powers } = self;
+        let Self { files, clock, random, chat, kv, powers } = self;
         Self {
             files: files.join(&other.files),
             clock: *clock || other.clock,
             random: *random || other.random,
             chat: *chat || other.chat,
+            kv: kv | &other.kv,
             powers: powers | &other.powers,
         }
     }
@@ -85,13 +92,15 @@ impl Grant {
         // Who wants files has not said where: one folder to write in is enough, the others may be meant for reading.
         let files = wants.files.filter(|wanted| !self.files.iter().any(|(_, given)| given >= *wanted));
         let files = files.map(|wanted| Missing::folder("FOLDER", wanted));
-        let others = Self { files: Files::default(), ..wants.grant() };
+        // Nor which store: any is one.
+        let kv = if self.kv.is_empty() && wants.kv { [KvScope::Run].into() } else { KvScopes::new() };
+        let others = Self { files: Files::default(), kv, ..wants.grant() };
         files.into_iter().chain(self.lacking(&others)).collect()
     }
 
     /// What `other` allows and this does not: the capability and the line of config that would give it.
     pub fn lacking(&self, other: &Self) -> Vec<Missing> {
-        let Self { files, clock, random, chat, powers } = other;
+        let Self { files, clock, random, chat, kv, powers } = other;
         let lacks = |(path, access): &(&Path, Access)| self.files.access(path) < Some(*access);
         let folder = |(path, access): (&Path, Access)| Missing::folder(&path.to_string_lossy(), access);
         let mut missing: Vec<_> = files.iter().filter(lacks).map(folder).collect();
@@ -101,6 +110,11 @@ impl Grant {
             if *wanted && !given {
                 missing.push(Missing { capability: name.into(), line: format!("{name}: true") });
             }
+        }
+        let kv: Vec<_> = (kv - &self.kv).iter().map(KvScope::to_string).collect();
+        if !kv.is_empty() {
+            let kv = if kv.len() == 1 { kv.concat() } else { format!("[{}]", kv.join(", ")) };
+            missing.push(Missing { capability: "kv".into(), line: format!("kv: {kv}") });
         }
         let powers: Vec<_> = (powers - &self.powers).iter().map(Power::to_string).collect();
         if !powers.is_empty() {
@@ -117,6 +131,7 @@ impl Grant {
             ("clock", self.clock, wants.clock),
             ("random", self.random, wants.random),
             ("chat", self.chat, wants.chat),
+            ("kv", !self.kv.is_empty(), wants.kv),
         ] {
             if given && !wanted {
                 unwanted.push(name.into());
@@ -199,10 +214,28 @@ pub(super) mod tests {
     #[test]
     fn what_is_given_and_not_wanted_is_named() {
         let powers = [Power::Note, Power::Stop].into();
-        let given = Grant { files: data(Access::Read), clock: true, random: true, chat: true, powers };
+        let kv = [KvScope::Run].into();
+        let given = Grant { files: data(Access::Read), clock: true, random: true, chat: true, kv, powers };
         let wants = Wants { clock: true, powers: [Power::Note].into(), ..Wants::default() };
-        assert_eq!(given.unwanted(&wants), ["files", "random", "chat", "powers: [stop]"]);
+        assert_eq!(given.unwanted(&wants), ["files", "random", "chat", "kv", "powers: [stop]"]);
         assert_eq!(given.meet(&wants.grant()).unwanted(&wants), [""; 0]);
+    }
+
+    #[test]
+    fn a_store_is_the_one_that_is_given_where_one_is_wanted() {
+        let wants = Wants { kv: true, ..Wants::default() };
+        for scope in KvScope::ALL {
+            let given = Grant { kv: [scope].into(), ..Grant::default() };
+            assert_eq!(given.meet(&wants.grant()), given);
+            assert!(given.missing(&wants).is_empty() && given.meet(&Wants::default().grant()).kv.is_empty());
+            let lines: Vec<_> = Grant::default().lacking(&given).into_iter().map(|missing| missing.line).collect();
+            assert_eq!(lines, [format!("kv: {scope}")]);
+            let other =
+                Grant { kv: KvScope::ALL.into_iter().filter(|other| *other != scope).collect(), ..given.clone() };
+            assert!(given.meet(&other).kv.is_empty(), "no store holds another one");
+        }
+        let missing = Grant::default().missing(&wants);
+        assert_eq!(missing, [Missing { capability: "kv".into(), line: "kv: run".into() }]);
     }
 
     /// Grants that often share something.
@@ -216,8 +249,9 @@ pub(super) mod tests {
             prop_oneof![Just(Power::Note), Just(Power::Stop), Just(Power::SeeMessages)],
             0..3,
         );
-        (files, any::<bool>(), any::<bool>(), any::<bool>(), powers)
-            .prop_map(|(files, clock, random, chat, powers)| Grant { files, clock, random, chat, powers })
+        let kv = prop::collection::btree_set(prop::sample::select(KvScope::ALL.to_vec()), 0..3);
+        (files, any::<bool>(), any::<bool>(), any::<bool>(), kv, powers)
+            .prop_map(|(files, clock, random, chat, kv, powers)| Grant { files, clock, random, chat, kv, powers })
     }
 
     proptest! {

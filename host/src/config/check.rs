@@ -35,6 +35,7 @@ impl Config {
             only("random", !is_plugin && provider.random, "plugin")?;
             only("limits", !is_plugin && provider.limits != LimitsConfig::default(), "plugin")?;
             provider.limits.check_one(&format!("{at}.limits"))?;
+            only("kv", !is_plugin && provider.kv.is_some(), "plugin")?;
             only("base_url", is_plugin && provider.base_url.is_some(), "openai")?;
             only("api_key", is_plugin && provider.api_key.is_some(), "openai")?;
             only("max_tokens_field", is_plugin && provider.max_tokens_field.is_some(), "openai")?;

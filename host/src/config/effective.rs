@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     agent::DEFAULT_PREFIX,
-    capability::{Budget, Price},
+    capability::{Budget, KvScope, Price},
     limits,
 };
 
@@ -110,6 +110,7 @@ fn provider(provider: &ProviderConfig, config: &Config, price: Option<Price>) ->
         clock,
         random,
         limits: bounds,
+        kv,
         base_url,
         api_key,
         model,
@@ -154,6 +155,7 @@ fn provider(provider: &ProviderConfig, config: &Config, price: Option<Price>) ->
             ("clock", set(clock)),
             ("random", set(random)),
             ("limits", bounds.setting_over(&config.limits)),
+            ("kv", kv_setting(*kv)),
         ]),
     }
     keys.extend([
@@ -247,7 +249,7 @@ fn budget_setting(budget: &Budget) -> Setting {
 }
 
 fn grant_setting(grant: Option<&GrantConfig>, without: &'static str, config: &Config) -> Setting {
-    let Some(GrantConfig { files, clock, random, chat, powers }) = grant else { return is(&()).noted(without) };
+    let Some(GrantConfig { files, clock, random, chat, kv, powers }) = grant else { return is(&()).noted(without) };
     let folder =
         |FolderUse { path, mode }: &FolderUse| map([("path", is(&config.root.join(path))), ("mode", is(mode))]);
     map([
@@ -255,6 +257,7 @@ fn grant_setting(grant: Option<&GrantConfig>, without: &'static str, config: &Co
         ("clock", set(clock)),
         ("random", set(random)),
         ("chat", set(chat)),
+        ("kv", is(kv)),
         ("powers", is(powers)),
     ])
 }
@@ -301,7 +304,7 @@ fn options_setting(options: &AgentOptions) -> Setting {
 }
 
 fn plugin_setting(uses: &PluginUse, kinds: &[&'static str], config: &Config) -> Setting {
-    let PluginUse { files, clock, random, chat, powers, confirm, params, on_failure, limits: bounds } = uses;
+    let PluginUse { files, clock, random, chat, kv, powers, confirm, params, on_failure, limits: bounds } = uses;
     let file = |FileUse { path, name, mode }: &FileUse| {
         let seen_as = name.as_deref().map_or_else(|| is(path).noted("as `path` is written"), is);
         map([("path", is(&config.root.join(path))), ("as", seen_as), ("mode", is(mode))])
@@ -312,6 +315,7 @@ fn plugin_setting(uses: &PluginUse, kinds: &[&'static str], config: &Config) -> 
         ("clock", set(clock)),
         ("random", set(random)),
         ("chat", set(chat)),
+        ("kv", kv_setting(*kv)),
         ("powers", is(powers)),
         ("confirm", set(confirm)),
         ("params", is(&masked_params(params))),
@@ -321,6 +325,10 @@ fn plugin_setting(uses: &PluginUse, kinds: &[&'static str], config: &Config) -> 
         keys.push(("on_failure", or(*on_failure, Default::default(), "default")));
     }
     map(keys)
+}
+
+fn kv_setting(kv: Option<KvScope>) -> Setting {
+    is(&kv).noted_if(kv.is_none(), "it has no store")
 }
 
 /// The bounds of the house: those that no key changes, and the times that hold where `limits` names none.
@@ -345,6 +353,8 @@ fn house() -> Setting {
         ("chat_bytes", is(&limits::CHAT_BYTES)),
         ("plugin_calls", is(&limits::PLUGIN_CALLS).noted("at once, in the whole process")),
         ("plugin_step_time", is(&shown(limits::STEP_TIME)).noted("of an effect or a middleware")),
+        ("plugin_kv_bytes", is(&limits::KV_STORE_BYTES).noted("of one store, keys and values")),
+        ("plugin_kv_keys", is(&limits::KV_STORE_KEYS).noted("of one store")),
         ("event_queue", is(&limits::EVENT_QUEUE)),
         ("budget_time", is(&shown(limits::BUDGET_TIME)).noted("the longest that a budget can name")),
         ("budget_usd", is(&limits::MONEY_DOLLARS).noted("the most that a budget can name")),

@@ -6,7 +6,7 @@ use crate::{
 };
 
 /// Keys of the predecessor's config whose features come later: told apart from mistakes.
-const NOT_YET: [&str; 12] = [
+const NOT_YET: [&str; 11] = [
     "rate_limit",
     "batch",
     "mcp_servers",
@@ -16,7 +16,6 @@ const NOT_YET: [&str; 12] = [
     "filesystem",
     "git",
     "net",
-    "kv",
     "process",
     "teams",
 ];

@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 use super::LimitsConfig;
 use crate::{
     agent::{Cost, Interaction, OnFailure},
-    capability::{Access, Budget, Grant, Powers, Price},
+    capability::{Access, Budget, Grant, KvScope, KvScopes, Powers, Price},
     limits,
     provider::MaxTokensField,
 };
@@ -43,6 +43,8 @@ pub struct ProviderConfig {
     /// `kind: plugin`: what its calls may take, over what holds for all plugins.
     #[serde(default)]
     pub limits: LimitsConfig,
+    /// `kind: plugin`: its key-value store; none: it has none.
+    pub kv: Option<KvScope>,
     /// `kind: openai`: where the API begins.
     pub base_url: Option<String>,
     /// `kind: openai`: the key, by preference as `${NAME}`.
@@ -134,6 +136,9 @@ pub struct GrantConfig {
     /// The agent's conversation.
     #[serde(default)]
     pub chat: bool,
+    /// Key-value stores: one, or a list.
+    #[serde(default, deserialize_with = "scopes")]
+    pub kv: KvScopes,
     /// What they may see of the conversation, and what effects may do to it.
     #[serde(default)]
     pub powers: Powers,
@@ -288,6 +293,24 @@ pub(super) fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Dura
     parsed.map_err(|_| de::Error::custom("it is not a duration; write it as 90s, 5m or 1h30m"))
 }
 
+/// A store, or a list of them.
+fn scopes<'de, D: Deserializer<'de>>(from: D) -> Result<KvScopes, D::Error> {
+    struct Visitor;
+    impl<'de> de::Visitor<'de> for Visitor {
+        type Value = KvScopes;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("`run`, `session`, `agent` or `plugin`, or a list of them")
+        }
+        fn visit_str<E: de::Error>(self, name: &str) -> Result<KvScopes, E> {
+            Ok([KvScope::deserialize(name.into_deserializer())?].into())
+        }
+        fn visit_seq<S: de::SeqAccess<'de>>(self, list: S) -> Result<KvScopes, S::Error> {
+            KvScopes::deserialize(de::value::SeqAccessDeserializer::new(list))
+        }
+    }
+    from.deserialize_any(Visitor)
+}
+
 /// The mode; the empty text is the default.
 fn interaction<'de, D: Deserializer<'de>>(from: D) -> Result<Interaction, D::Error> {
     let text = String::deserialize(from)?;
@@ -313,6 +336,8 @@ pub struct PluginUse {
     /// The agent's conversation.
     #[serde(default)]
     pub chat: bool,
+    /// Its key-value store; none: it has none.
+    pub kv: Option<KvScope>,
     /// What it may see of the conversation, and what its effect may do to it.
     #[serde(default)]
     pub powers: Powers,
@@ -355,6 +380,7 @@ impl PluginUse {
             clock: self.clock,
             random: self.random,
             chat: self.chat,
+            kv: self.kv.into_iter().collect(),
             powers: self.powers.clone(),
         }
     }
@@ -375,6 +401,7 @@ impl GrantConfig {
             clock: self.clock,
             random: self.random,
             chat: self.chat,
+            kv: self.kv.clone(),
             powers: self.powers.clone(),
         }
     }

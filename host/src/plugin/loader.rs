@@ -15,7 +15,7 @@ use super::{
     convert,
     error::PluginError,
     folders::{self, Folders, Mount},
-    imports,
+    imports::{self, KvBinding},
     manifest::Manifest,
     runtime::{CallSetup, Lane, Limits, PluginEngine, PluginState, Share},
 };
@@ -24,6 +24,7 @@ use crate::{
     capability::{Ceiling, Decision, Grant, Missing, Power},
     chat::ToolSpec,
     event::{Event, EventSink, EventStream, RunCx},
+    kv::Stores,
     limits,
 };
 
@@ -46,6 +47,8 @@ pub struct Settings {
     pub limits: Limits,
     /// Whether a run goes on if its effect fails; none: it ends.
     pub on_failure: Option<OnFailure>,
+    /// Where its key-value store is, if it is granted one.
+    pub stores: Stores,
 }
 
 impl Settings {
@@ -53,8 +56,17 @@ impl Settings {
     pub fn new(agent: impl Into<String>, place: impl Into<String>) -> Self {
         let params = RawValue::from_string("{}".into()).expect("it is JSON");
         let (agent, place, grant, mounts) = (agent.into(), place.into(), Grant::default(), Vec::new());
-        let limits = Limits::default();
-        Self { agent, place, grant, mounts, ceiling: Ceiling::default(), params, limits, on_failure: None }
+        Self {
+            agent,
+            place,
+            grant,
+            mounts,
+            ceiling: Ceiling::default(),
+            params,
+            limits: Limits::default(),
+            on_failure: None,
+            stores: Stores::default(),
+        }
     }
 
     /// What a plugin has got: what it wants, is given, and its agent may have.
@@ -144,6 +156,7 @@ pub struct Plugin {
     /// The places among all calls that one call takes.
     pub(super) places: u32,
     pub(super) files: Folders,
+    pub(super) kv: Option<Arc<KvBinding>>,
     specs: Arc<[Arc<ToolSpec>]>,
 }
 
@@ -224,6 +237,7 @@ impl Plugin {
             limits: Arc::new(limits),
             places: PluginEngine::places_of(component),
             files: folders::open(package, &settings)?,
+            kv: KvBinding::of(&grant, &settings, &package.manifest.id).map(Arc::new),
             settings,
             grant,
             specs: [].into(),

@@ -64,6 +64,8 @@ struct FileWants {
     #[serde(default)]
     chat: bool,
     #[serde(default)]
+    kv: bool,
+    #[serde(default)]
     powers: Powers,
 }
 
@@ -100,6 +102,7 @@ impl Manifest {
             clock: needs(Need::Clock),
             random: needs(Need::Random),
             chat: needs(Need::Chat) && !anatomy.kinds.contains(&Kind::Effect),
+            kv: needs(Need::Kv),
             powers: if offers_tools_as_effect(&anatomy.kinds) { [Power::ProvideTools].into() } else { Powers::new() },
         };
         let (version, description, kinds) = (String::new(), String::new(), anatomy.kinds.clone());
@@ -148,14 +151,14 @@ impl Manifest {
             None => Vec::new(),
         };
         check_chat(&file.wants, &kinds)?;
-        let FileWants { files, clock, random, chat, powers } = file.wants;
+        let FileWants { files, clock, random, chat, kv, powers } = file.wants;
         Ok(Self {
             id: file.id,
             version: file.version,
             description: file.description,
             component: file.component,
             kinds,
-            wants: Wants { files, clock, random, chat, powers },
+            wants: Wants { files, clock, random, chat, kv, powers },
             phases,
         })
     }

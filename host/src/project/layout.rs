@@ -88,6 +88,11 @@ impl Layout {
         self.local().join("sessions")
     }
 
+    /// `.shelly/local/kv`: what plugins keep.
+    pub fn kv(&self) -> PathBuf {
+        self.local().join("kv")
+    }
+
     /// `.shelly/local/pricing.yaml`.
     pub fn pricing(&self) -> PathBuf {
         self.local().join("pricing.yaml")
@@ -105,6 +110,23 @@ impl Layout {
         }
         let ignore = self.local().join(".gitignore");
         files::create(&ignore, b"*\n").map(drop).map_err(|error| unwritable(ignore, &error))
+    }
+
+    /// Makes the folder for what plugins keep, if it is missing.
+    ///
+    /// # Errors
+    ///
+    /// As [`Layout::bootstrap`].
+    pub fn make_kv(&self) -> Result<(), ProjectError> {
+        if fs::symlink_metadata(self.kv()).is_ok_and(|there| there.is_dir()) {
+            return Ok(());
+        }
+        self.make_local()?;
+        let made = files::create_folder(&self.kv());
+        // What is kept is on the disk once its folders are.
+        let kept =
+            made.and_then(|_| [self.dir(), self.local(), self.kv()].iter().try_for_each(|dir| files::sync_folder(dir)));
+        kept.map_err(|error| unwritable(self.kv(), &error))
     }
 
     /// Makes what is missing: the folders (mode 0750), `.gitignore` and the permissions (mode 0600), which move from
@@ -150,13 +172,13 @@ impl Layout {
 }
 
 impl Layout {
-    /// Whether there is anything in `.shelly` but what runs wrote down.
+    /// Whether there is anything in `.shelly` but what runs wrote down and plugins kept.
     pub fn holds_more_than_sessions(&self) -> bool {
         let others = |folder: &Path, own: &[&str]| {
             let entries = fs::read_dir(folder).into_iter().flatten().flatten();
             entries.map(|entry| entry.file_name()).any(|name| !own.iter().any(|own| name == *own))
         };
-        others(&self.dir(), &["local"]) || others(&self.local(), &["sessions", ".gitignore"])
+        others(&self.dir(), &["local"]) || others(&self.local(), &["sessions", "kv", ".gitignore"])
     }
 
     fn check_root(&self) -> Result<(), ProjectError> {
@@ -232,6 +254,12 @@ mod tests {
         assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
         fs::remove_file(layout.local()).unwrap();
         layout.bootstrap().unwrap();
+        std::os::unix::fs::symlink(elsewhere.path(), layout.kv()).unwrap();
+        assert!(matches!(layout.make_kv(), Err(ProjectError::Unwritable { path, .. }) if path == layout.kv()));
+        fs::remove_file(layout.kv()).unwrap();
+        layout.make_kv().unwrap();
+        layout.make_kv().unwrap();
+        assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
         let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(layout.permissions()), 0o600);
         assert_eq!(mode(layout.local()) & !0o750, 0);

@@ -1,4 +1,4 @@
-use std::{collections::BTreeMap, io, time::SystemTime};
+use std::{collections::BTreeMap, io, path::Path, time::SystemTime};
 
 use serde::{Deserialize, de::IgnoredAny};
 
@@ -145,10 +145,17 @@ impl Store {
 
     /// Bytes of a session. What cannot be read is not counted: it must not keep the others from being used.
     pub(super) fn bytes_of(&self, id: &str) -> u64 {
-        let folder = self.folder.join(id);
-        let folders = [folder.join(ATTACHMENTS), folder];
-        let files = folders.iter().flat_map(|folder| self.storage.entries(folder, limits::SESSION_FILES));
-        files.flatten().filter(|entry| entry.kind == Kind::File).map(|entry| entry.len).sum()
+        self.bytes_below(&self.folder.join(id), limits::SESSION_FOLDERS_DEEP)
+    }
+
+    fn bytes_below(&self, folder: &Path, deep: u32) -> u64 {
+        let entries = self.storage.entries(folder, limits::SESSION_FILES).unwrap_or_default();
+        let bytes = entries.into_iter().map(|entry| match entry.kind {
+            Kind::File => entry.len,
+            Kind::Folder if deep > 0 => self.bytes_below(&folder.join(entry.name), deep - 1),
+            Kind::Folder | Kind::Other => 0,
+        });
+        bytes.sum()
     }
 }
 

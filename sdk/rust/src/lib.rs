@@ -10,13 +10,14 @@ mod kinds;
 pub use kinds::{coordinator, model_middleware, provider, run_middleware, tool_middleware};
 
 mod imports;
-pub use imports::{attachments, chat, clock, http, kv, outgoing, process, random};
+pub use imports::{attachments, chat, clock, http, outgoing, process, random};
 pub use imports::{config, log, progress, sink};
 
 mod export;
 #[cfg(feature = "fs")]
 pub mod fs;
 mod json;
+pub mod kv;
 
 pub use tool::{Call, NoArgs, Reply, Tool};
 pub use types::{Content, Error, Message, Part, ToolHints};

@@ -58,11 +58,11 @@ async fn an_effect_offers_tools_only_with_the_power_to() {
 #[tokio::test]
 async fn what_is_granted_in_vain_is_told() {
     let place = Place::new();
-    let grants = "files: [{path: .}], clock: true, random: true, chat: true, powers: [note], on_failure: skip";
+    let grants = "files: [{path: .}], clock: true, random: true, chat: true, kv: run, powers: [note], on_failure: skip";
     let warnings = prepared(&place, &helper(&format!("count-text: {{{grants}}}"))).await.warnings;
     let place_of = "agents.helper.plugins.count-text";
     let in_vain = |what: &str| format!("{place_of} grants `{what}`, which the plugin does not ask for");
-    let mut expected: Vec<_> = ["files", "clock", "random", "chat", "powers: [note]"].map(in_vain).into();
+    let mut expected: Vec<_> = ["files", "clock", "random", "chat", "kv", "powers: [note]"].map(in_vain).into();
     expected.push(format!("{place_of} sets `on_failure`, which is for effects, and the plugin is none"));
     assert_eq!(warnings, expected);
 

@@ -43,7 +43,12 @@ pub const CHAT: &str = r#"
     (import "shelly:plugin/chat@0.1.0" "entries" (func $entries (param i32 i32 i32)))
     (import "shelly:plugin/chat@0.1.0" "read" (func $read (param i32 i32 i32)))"#;
 pub const SINK: &str = r#"(import "shelly:plugin/sink@0.1.0" "emit" (func $emit (param i32 i64 i64 i64 i64)))"#;
-pub const KV: &str = r#"(import "shelly:plugin/kv@0.1.0" "get" (func $get (param i32 i32 i32)))"#;
+pub const KV: &str = r#"
+    (import "shelly:plugin/kv@0.1.0" "get" (func $get (param i32 i32 i32)))
+    (import "shelly:plugin/kv@0.1.0" "set" (func $set (param i32 i32 i32 i32 i32 i32)))
+    (import "shelly:plugin/kv@0.1.0" "keys" (func $keys (param i32 i32 i32 i32 i32 i32)))"#;
+pub const PROCESS: &str = r#"
+    (import "shelly:plugin/process@0.1.0" "run" (func $run (param i32 i32 i32 i32 i32 i32 i32 i32 i32)))"#;
 pub const FILES: &str = r#"
     (import "wasi:filesystem/preopens@0.2.0" "get-directories" (func $directories (param i32)))
     (import "wasi:filesystem/types@0.2.0" "[method]descriptor.open-at"

@@ -25,6 +25,7 @@ async fn an_import_that_is_not_granted_is_refused_by_name() {
         (guest::CLOCK, "shelly:plugin/clock@0.1.0", "clock = true"),
         (guest::RANDOM, "shelly:plugin/random@0.1.0", "random = true"),
         (guest::CHAT, "shelly:plugin/chat@0.1.0", "chat = true"),
+        (guest::KV, "shelly:plugin/kv@0.1.0", "kv = true"),
         (guest::FILES, "wasi:filesystem/types@0.2.0", "files = \"read\""),
     ] {
         let named = interface.split('/').next().unwrap();
@@ -63,7 +64,12 @@ async fn what_the_host_does_not_have_or_the_kind_does_not_take_is_refused_by_nam
     };
     let effect = "[effect]\nphases = [\"before-model\"]";
     for (kinds, manifest, component, says) in [
-        (&["tool"][..], "", import(&["tool"], guest::KV), "imports `shelly:plugin/kv@0.1.0`, which this version"),
+        (
+            &["tool"][..],
+            "",
+            import(&["tool"], guest::PROCESS),
+            "imports `shelly:plugin/process@0.1.0`, which this version",
+        ),
         (&["tool"], "", import(&["tool"], guest::SINK), "imports `shelly:plugin/sink@0.1.0`, which only"),
         (
             &["effect"],

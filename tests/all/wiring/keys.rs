@@ -174,6 +174,14 @@ pub fn table() -> Vec<(&'static str, Shown)> {
             ),
         ),
         (
+            "provider.kv",
+            Seen(
+                "providers.first grants `kv`, which",
+                model("kind: plugin, plugin: offline-model, kv: run"),
+                model("kind: plugin, plugin: offline-model"),
+            ),
+        ),
+        (
             "provider.base_url",
             Seen("POST /elsewhere/chat", model("kind: openai, base_url: 'URL/elsewhere', model: one"), BASE),
         ),
@@ -290,6 +298,10 @@ pub fn table() -> Vec<(&'static str, Shown)> {
             ),
         ),
         (
+            "plugin.kv",
+            Seen("grants `kv`, which", agent(", plugins: {count-text: {kv: run}}"), agent(", plugins: {count-text: }")),
+        ),
+        (
             "plugin.powers",
             Seen(
                 "effect_edited",
@@ -351,6 +363,7 @@ pub fn table() -> Vec<(&'static str, Shown)> {
         ("grant.files", By("ceilings.rs", "one_that_is_started_has_what_its_starter_may_pass_on")),
         ("grant.clock", By("ceilings.rs", "every_capability_of_a_ceiling_bounds")),
         ("grant.random", By("ceilings.rs", "every_capability_of_a_ceiling_bounds")),
+        ("grant.kv", By("ceilings.rs", "every_capability_of_a_ceiling_bounds")),
         ("grant.chat", By("ceilings.rs", "every_capability_of_a_ceiling_bounds")),
         ("grant.powers", By("ceilings.rs", "every_capability_of_a_ceiling_bounds")),
         ("folder.path", By("ceilings.rs", "one_that_is_started_has_what_its_starter_may_pass_on")),

@@ -260,7 +260,7 @@ impl Errand {
             None => (Vec::new(), None),
         };
         let start = Box::new(Start {
-            cx: RunCx { agent: instance.clone(), depth: self.cx.depth + 1, ..self.cx.clone() },
+            cx: RunCx { agent: instance.clone(), depth: self.cx.depth + 1, ..self.cx.anew() },
             purse: Arc::clone(own.purse()),
             ceiling: ceiling.clone(),
             badge: crew.enter(instance, waiting),

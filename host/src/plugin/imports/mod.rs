@@ -4,11 +4,13 @@ mod chat;
 mod clock;
 mod config;
 mod files;
+mod kv;
 mod log;
 mod progress;
 mod random;
 mod sink;
 
+pub use kv::KvBinding;
 use wasmtime::component::{HasSelf, Linker, ResourceTable};
 
 use super::{
@@ -44,6 +46,8 @@ pub enum Need {
     Random,
     /// To be granted `files`.
     Files,
+    /// To be granted `kv`.
+    Kv,
 }
 
 /// What it takes to import this, as the component names it; none if this host does not have it.
@@ -56,6 +60,7 @@ pub fn need_of_import(import: &str) -> Option<Need> {
             "chat" => Need::Chat,
             "clock" => Need::Clock,
             "random" => Need::Random,
+            "kv" => Need::Kv,
             _ => return None,
         });
     }
@@ -77,7 +82,7 @@ pub fn holds_types_alone(import: &str) -> bool {
 impl Need {
     /// Whether the manifest asks for it.
     pub fn is_asked_for_by(self, manifest: &Manifest) -> bool {
-        let Wants { files, clock, random, chat, .. } = &manifest.wants;
+        let Wants { files, clock, random, chat, kv, .. } = &manifest.wants;
         match self {
             Self::Nothing => true,
             Self::Kind(kind) => manifest.kinds.contains(&kind),
@@ -85,6 +90,7 @@ impl Need {
             Self::Clock => *clock,
             Self::Random => *random,
             Self::Files => files.is_some(),
+            Self::Kv => *kv,
         }
     }
 
@@ -96,6 +102,7 @@ impl Need {
             Self::Clock => "clock = true",
             Self::Random => "random = true",
             Self::Files => "files = \"read\"",
+            Self::Kv => "kv = true",
         }
     }
 
@@ -107,6 +114,7 @@ impl Need {
             Self::Clock => Some("clock"),
             Self::Random => Some("random"),
             Self::Files => Some("files"),
+            Self::Kv => Some("kv"),
         }
     }
 
@@ -118,6 +126,7 @@ impl Need {
             Self::Clock => granted.clock,
             Self::Random => granted.random,
             Self::Files => !granted.files.is_empty(),
+            Self::Kv => !granted.kv.is_empty(),
         }
     }
 }
@@ -143,6 +152,9 @@ pub fn link(linker: &mut Linker<PluginState>, grant: &Grant, kinds: &[Kind]) -> 
     }
     if grant.random {
         imports::random::add_to_linker::<_, Own>(linker, PluginState::called)?;
+    }
+    if !grant.kv.is_empty() {
+        imports::kv::add_to_linker::<_, Own>(linker, PluginState::called)?;
     }
     if !grant.files.is_empty() {
         link_files(linker)?;

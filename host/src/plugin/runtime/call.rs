@@ -158,7 +158,9 @@ impl Plugin {
     }
 
     fn store(&self, cx: &RunCx) -> Store<PluginState> {
-        let mut store = Store::new(self.engine.engine(), self.state(cx));
+        let mut state = self.state(cx);
+        state.kv.clone_from(&self.kv);
+        let mut store = Store::new(self.engine.engine(), state);
         store.limiter(|state| &mut state.limiter);
         // A busy guest gives way at every tick, so that the bounds around it are seen, to all that can go on: what it waits
         // for, the runtime wakes after it has looked at timers and sockets.

@@ -10,7 +10,10 @@ use crate::{
     event::{Event, Given, RunCx},
     limits,
     model::DeltaSink,
-    plugin::{folders::Folders, imports::Files},
+    plugin::{
+        folders::Folders,
+        imports::{Files, KvBinding},
+    },
 };
 
 /// What one instance of a plugin can reach: what that plugin was granted for that agent, and nothing else.
@@ -27,6 +30,8 @@ pub struct PluginState {
     pub table: ResourceTable,
     /// The folders that it was granted.
     pub files: Folders,
+    /// The key-value store that it was granted.
+    pub kv: Option<Arc<KvBinding>>,
     /// What it may take.
     pub limits: Arc<Limits>,
     /// What it takes.
@@ -66,6 +71,7 @@ impl PluginState {
             limiter: Limiter::new(Arc::clone(&limits)),
             table,
             files,
+            kv: None,
             limits,
             meter: Arc::default(),
             bytes_in: 0,

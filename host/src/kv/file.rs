@@ -1,0 +1,255 @@
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::{self, BufReader, Read, Seek, SeekFrom, Write},
+    path::{Path, PathBuf},
+};
+
+use super::{
+    Entry, KvError,
+    log::{self, HEAD, MAGIC, Next, Record},
+    store::listed,
+};
+use crate::limits;
+
+/// Bytes that are read at once while a file is looked through.
+const READ_BYTES: usize = 128 << 10;
+
+/// The file of a store, and where in it what is. Whoever calls holds the store's lock.
+#[derive(Debug)]
+pub(super) struct LogFile {
+    path: PathBuf,
+    file: fs::File,
+    index: BTreeMap<String, Slot>,
+    /// Of all keys and values.
+    bytes: u64,
+    /// The newest revision that was given.
+    last: u64,
+    /// How far the file was read.
+    end: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    revision: u64,
+    /// Where its record begins.
+    at: u64,
+    /// Bytes of the record.
+    len: u64,
+    value: u64,
+}
+
+impl Slot {
+    /// Bytes of key and value.
+    fn bytes(self, key: &str) -> u64 {
+        key.len() as u64 + self.value
+    }
+}
+
+impl LogFile {
+    /// Opens the file, and makes it if it is not there.
+    pub fn open(path: &Path) -> Result<Self, KvError> {
+        let disk = disk("open", path);
+        if !is_file(path).map_err(&disk)? {
+            write_anew(path, |_| Ok(()), || Ok(())).map_err(&disk)?;
+        }
+        let file = fs::OpenOptions::new().read(true).write(true).open(path).map_err(&disk)?;
+        let (path, index) = (path.to_owned(), BTreeMap::new());
+        let mut log = Self { path, file, index, bytes: 0, last: 0, end: 0 };
+        let mut magic = [0; MAGIC.len()];
+        let is_whole = match log.file.read_exact(&mut magic) {
+            Ok(()) => true,
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => false,
+            Err(error) => return Err(disk(error)),
+        };
+        if !is_whole || magic != *MAGIC {
+            return Err(log.damaged("it does not begin as such a file does, or a newer shelly-host has written it"));
+        }
+        log.end = MAGIC.len() as u64;
+        log.catch_up()?;
+        Ok(log)
+    }
+
+    /// Reads what others have added. What a write that was cut off has left is taken away: nobody else is writing.
+    pub fn catch_up(&mut self) -> Result<(), KvError> {
+        let len = self.file.metadata().map_err(disk("read", &self.path))?.len();
+        if len == self.end {
+            return Ok(());
+        }
+        if len < self.end {
+            return Err(self.damaged("a part of it was cut off while it was in use"));
+        }
+        let path = self.path.clone();
+        let disk = disk("read", &path);
+        (&self.file).seek(SeekFrom::Start(self.end)).map_err(&disk)?;
+        let mut reader = BufReader::with_capacity(READ_BYTES, self.file.try_clone().map_err(&disk)?);
+        loop {
+            match log::next(&mut reader, len - self.end).map_err(&disk)? {
+                Next::Record(record) => self.apply(record),
+                Next::End => return Ok(()),
+                Next::Torn => {
+                    return self.file.set_len(self.end).and_then(|()| self.file.sync_data()).map_err(disk);
+                }
+                Next::Damaged(reason) => return Err(self.damaged(reason)),
+            }
+        }
+    }
+
+    fn apply(&mut self, record: Record) {
+        let Record { revision, key, value, len } = record;
+        let at = self.end;
+        self.end += len;
+        self.last = self.last.max(revision);
+        if let Some(gone) = self.index.remove(&key) {
+            self.bytes -= gone.bytes(&key);
+        }
+        if let Some(value) = value {
+            let slot = Slot { revision, at, len, value: value.len() as u64 };
+            self.bytes += slot.bytes(&key);
+            self.index.insert(key, slot);
+        }
+    }
+
+    /// Bytes of all keys and values.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// How many keys there are.
+    pub fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    /// The revision of a key, and its bytes with those of its value.
+    pub fn about(&self, key: &str) -> Option<(u64, u64)> {
+        self.index.get(key).map(|slot| (slot.revision, slot.bytes(key)))
+    }
+
+    /// The keys that are asked for.
+    pub fn keys(&self, prefix: &str, after: Option<&str>) -> Vec<String> {
+        listed(&self.index, prefix, after)
+    }
+
+    /// Reads a value, and looks whether it is what was written.
+    pub fn read(&mut self, key: &str) -> Result<Option<Entry>, KvError> {
+        let Some(slot) = self.index.get(key).copied() else { return Ok(None) };
+        let bytes = self.record(slot).map_err(disk("read", &self.path))?;
+        match checked(&bytes, slot) {
+            Some(Record { value: Some(value), revision, .. }) => Ok(Some(Entry { value, revision })),
+            _ => Err(KvError::Damaged { path: self.path.clone(), at: slot.at, reason: CHANGED }),
+        }
+    }
+
+    fn record(&self, slot: Slot) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; slot.len as usize];
+        (&self.file).seek(SeekFrom::Start(slot.at))?;
+        (&self.file).read_exact(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Writes, and returns once it would survive a loss of power; no value removes.
+    pub fn write(&mut self, key: &str, value: Option<&[u8]>) -> Result<(), KvError> {
+        let bytes = log::encode(self.last + 1, key, value);
+        let written = self.add(&bytes);
+        if let Err(error) = written {
+            // So that nobody takes it for written; if that fails too, the checksum or the next reader decides.
+            let _ = self.file.set_len(self.end);
+            return Err(disk("write", &self.path)(error));
+        }
+        let (revision, key, len) = (self.last + 1, key.to_owned(), bytes.len() as u64);
+        self.apply(Record { revision, key, value: value.map(<[u8]>::to_vec), len });
+        Ok(())
+    }
+
+    fn add(&mut self, bytes: &[u8]) -> io::Result<()> {
+        (&self.file).seek(SeekFrom::Start(self.end))?;
+        (&self.file).write_all(bytes)?;
+        self.file.sync_data()
+    }
+
+    /// Whether so much of it is out of date that it should be written anew before a value of so many bytes is added.
+    pub fn is_wasteful(&self, more: usize) -> bool {
+        let in_use = self.bytes + (self.index.len() * (HEAD + 2)) as u64;
+        self.end + more as u64 > 2 * in_use + limits::KV_WASTE_BYTES
+    }
+
+    /// Writes it anew with what is in use. `before` is called before the new file takes the place of the old one, from
+    /// when on whoever has that open must not use it.
+    pub fn compact(&mut self, before: impl FnOnce() -> io::Result<()>) -> Result<(), KvError> {
+        let mark = log::encode(self.last, "", None);
+        let fill = |file: &mut dyn Write| {
+            file.write_all(&mark)?;
+            let mut slots: Vec<_> = self.index.values().collect();
+            slots.sort_unstable_by_key(|slot| slot.at);
+            slots.into_iter().try_for_each(|slot| {
+                let record = self.record(*slot)?;
+                checked(&record, *slot).ok_or_else(|| io::Error::other(CHANGED))?;
+                file.write_all(&record)
+            })
+        };
+        write_anew(&self.path, fill, before).map_err(disk("write", &self.path))?;
+        *self = Self::open(&self.path)?;
+        Ok(())
+    }
+
+    fn damaged(&self, reason: &'static str) -> KvError {
+        KvError::Damaged { path: self.path.clone(), at: self.end, reason }
+    }
+}
+
+const CHANGED: &str = "a record has changed since it was read";
+
+/// The record that was once read, if it still is that.
+fn checked(bytes: &[u8], slot: Slot) -> Option<Record> {
+    match log::next(&mut &bytes[..], slot.len) {
+        Ok(Next::Record(record)) if record.revision == slot.revision => Some(record),
+        _ => None,
+    }
+}
+
+/// Writes a file beside `path`, and puts it there when all of it is on the disk.
+fn write_anew(
+    path: &Path,
+    fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    before: impl FnOnce() -> io::Result<()>,
+) -> io::Result<()> {
+    let new = path.with_extension("new");
+    match fs::remove_file(&new) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = io::BufWriter::with_capacity(READ_BYTES, options().create_new(true).open(&new)?);
+    file.write_all(MAGIC)?;
+    fill(&mut file)?;
+    file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
+    before()?;
+    fs::rename(&new, path)?;
+    #[cfg(unix)]
+    fs::File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()?;
+    Ok(())
+}
+
+/// A file that only its owner may read.
+pub(super) fn options() -> fs::OpenOptions {
+    let mut options = fs::OpenOptions::new();
+    options.read(true).write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+/// Whether a file is there. Looked at before it is opened: a link would be followed, and to open a pipe is to wait for
+/// somebody who writes.
+pub(super) fn is_file(path: &Path) -> io::Result<bool> {
+    match fs::symlink_metadata(path) {
+        Ok(metadata) if metadata.is_file() => Ok(true),
+        Ok(_) => Err(io::Error::other("something that is no file stands in its place")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// What the disk said, as an error of this file.
+pub(super) fn disk(what: &'static str, path: &Path) -> impl Fn(io::Error) -> KvError {
+    move |error| KvError::Disk { what, path: path.to_owned(), reason: crate::error::without_number(&error.to_string()) }
+}

@@ -1,0 +1,155 @@
+//! The file of a store: [`MAGIC`], then records one after the other, of which the newest of a key holds.
+//!
+//! | bytes | of a record |
+//! |---|---|
+//! | 4 | how many bytes its body has |
+//! | 8 | its revision |
+//! | 4 | CRC-32 of these twelve |
+//! | 4 | CRC-32 of the body |
+//! | 2 | how many bytes the key has; the highest bit is set in a record of a removal |
+//! | … | the key, the value |
+//!
+//! All numbers begin with their lowest byte. A record without a key says which revision was the newest when the file was
+//! written anew.
+
+use std::io::{self, Read};
+
+use crate::limits;
+
+pub const MAGIC: &[u8; 16] = b"shelly-kv 1\n\0\0\0\0";
+/// Bytes of a record before its body.
+pub const HEAD: usize = 20;
+const REMOVED: u16 = 1 << 15;
+const MOST_BODY: usize = 2 + limits::KV_KEY_BYTES + limits::KV_VALUE_BYTES;
+
+/// A record as bytes; no value: a removal.
+pub fn encode(revision: u64, key: &str, value: Option<&[u8]>) -> Vec<u8> {
+    let mut body = Vec::with_capacity(2 + key.len() + value.map_or(0, <[u8]>::len));
+    let flag = if value.is_none() { REMOVED } else { 0 };
+    // Keys are short.
+    body.extend_from_slice(&(key.len() as u16 | flag).to_le_bytes());
+    body.extend_from_slice(key.as_bytes());
+    body.extend_from_slice(value.unwrap_or_default());
+    let mut record = Vec::with_capacity(HEAD + body.len());
+    record.extend_from_slice(&(body.len() as u32).to_le_bytes());
+    record.extend_from_slice(&revision.to_le_bytes());
+    let crc = crc32fast::hash(&record);
+    record.extend_from_slice(&crc.to_le_bytes());
+    record.extend_from_slice(&crc32fast::hash(&body).to_le_bytes());
+    record.extend_from_slice(&body);
+    record
+}
+
+/// A record that was read.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Record {
+    pub revision: u64,
+    /// Empty: it only says which revision was the newest.
+    pub key: String,
+    /// None: it removes the key.
+    pub value: Option<Vec<u8>>,
+    /// Bytes of all of it.
+    pub len: u64,
+}
+
+/// What comes next in a file.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Next {
+    Record(Record),
+    /// Nothing.
+    End,
+    /// The beginning of a record, or what a file system puts in its place: a write that was never answered.
+    Torn,
+    /// What no write that was cut off leaves.
+    Damaged(&'static str),
+}
+
+/// Reads on where `left` bytes are left.
+pub fn next(from: &mut impl Read, left: u64) -> io::Result<Next> {
+    if left == 0 {
+        return Ok(Next::End);
+    }
+    if left < HEAD as u64 {
+        return Ok(Next::Torn);
+    }
+    let mut head = [0; HEAD];
+    from.read_exact(&mut head)?;
+    let number = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+    if crc32fast::hash(&head[..12]) != number(12) {
+        // After a loss of power a file can be longer than what was written of it.
+        return Ok(match left <= (HEAD + MOST_BODY) as u64 && head == [0; HEAD] && is_zero(from)? {
+            true => Next::Torn,
+            false => Next::Damaged("the head of a record is not what was written"),
+        });
+    }
+    let (len, revision) = (number(0) as usize, u64::from(number(4)) | u64::from(number(8)) << 32);
+    if !(2..=MOST_BODY).contains(&len) {
+        return Ok(Next::Damaged("a record is too long or too short"));
+    }
+    let whole = (HEAD + len) as u64;
+    if left < whole {
+        return Ok(Next::Torn);
+    }
+    let mut body = vec![0; len];
+    from.read_exact(&mut body)?;
+    if crc32fast::hash(&body) != number(16) {
+        return Ok(match left == whole {
+            true => Next::Torn,
+            false => Next::Damaged("the body of a record is not what was written"),
+        });
+    }
+    Ok(decode(revision, &body, whole).map_or(Next::Damaged("a record makes no sense"), Next::Record))
+}
+
+fn decode(revision: u64, body: &[u8], len: u64) -> Option<Record> {
+    let (first, rest) = body.split_first_chunk::<2>()?;
+    let first = u16::from_le_bytes(*first);
+    let (key, value) = rest.split_at_checked(usize::from(first & !REMOVED))?;
+    let key = String::from_utf8(key.to_vec()).ok().filter(|key| key.len() <= limits::KV_KEY_BYTES)?;
+    let value = (first & REMOVED == 0).then(|| value.to_vec());
+    Some(Record { revision, key, value, len })
+}
+
+fn is_zero(from: &mut impl Read) -> io::Result<bool> {
+    let mut rest = Vec::new();
+    from.take((HEAD + MOST_BODY) as u64).read_to_end(&mut rest)?;
+    Ok(rest.iter().all(|byte| *byte == 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(bytes: &[u8]) -> Next {
+        next(&mut &bytes[..], bytes.len() as u64).unwrap()
+    }
+
+    #[test]
+    fn a_record_is_read_as_it_was_written() {
+        let long = vec![7; limits::KV_VALUE_BYTES];
+        for (key, value) in [("k", Some(&b"v"[..])), ("é\0", Some(b"")), ("k", None), ("", None), ("k", Some(&long))] {
+            let bytes = encode(1 << 40, key, value);
+            let (key, value) = (key.to_owned(), value.map(<[u8]>::to_vec));
+            assert_eq!(read(&bytes), Next::Record(Record { revision: 1 << 40, key, value, len: bytes.len() as u64 }));
+        }
+    }
+
+    #[test]
+    fn what_is_cut_off_is_told_from_what_is_damaged() {
+        let (one, two) = (encode(1, "key", Some(b"value")), encode(2, "key", None));
+        assert_eq!(read(&[]), Next::End);
+        for cut in 1..one.len() {
+            assert_eq!(read(&one[..cut]), Next::Torn, "{cut}");
+        }
+        assert_eq!(read(&vec![0; one.len()]), Next::Torn, "a file that grew and was not written");
+        assert!(matches!(read(&vec![0; 2 << 20]), Next::Damaged(_)), "no record is so long");
+        for at in 0..one.len() {
+            let mut bytes = [one.clone(), two.clone()].concat();
+            bytes[at] ^= 1;
+            assert!(matches!(read(&bytes), Next::Damaged(_)), "{at}");
+        }
+        let mut last = one.clone();
+        *last.last_mut().unwrap() ^= 1;
+        assert_eq!(read(&last), Next::Torn, "the end of a write that was never answered");
+    }
+}

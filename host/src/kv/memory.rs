@@ -1,0 +1,101 @@
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use super::{
+    Entry, Expected, KvError, Quota,
+    store::{Backend, listed},
+};
+use crate::limits;
+
+/// What all stores in memory hold together.
+#[derive(Debug)]
+pub(super) struct Pool {
+    used: AtomicUsize,
+    most: usize,
+}
+
+impl Pool {
+    pub fn new(most: usize) -> Self {
+        Self { used: AtomicUsize::new(0), most }
+    }
+
+    fn take(&self, bytes: usize) -> Result<(), KvError> {
+        let taken = |used: usize| used.checked_add(bytes).filter(|used| *used <= self.most);
+        match self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, taken) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(KvError::NoMemory { most: self.most }),
+        }
+    }
+
+    fn give_back(&self, bytes: usize) {
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+/// A store in memory.
+#[derive(Debug)]
+pub(super) struct Memory {
+    entries: BTreeMap<String, Entry>,
+    bytes: usize,
+    /// The newest revision that was given.
+    last: u64,
+    quota: Quota,
+    pool: Arc<Pool>,
+}
+
+impl Memory {
+    pub fn new(quota: Quota, pool: Arc<Pool>) -> Self {
+        Self { entries: BTreeMap::new(), bytes: 0, last: 0, quota, pool }
+    }
+
+    fn remove(&mut self, key: &str) {
+        if let Some(gone) = self.entries.remove(key) {
+            let bytes = key.len() + gone.value.len();
+            self.bytes -= bytes;
+            self.pool.give_back(bytes + limits::KV_ENTRY_BYTES);
+        }
+    }
+}
+
+impl Backend for Memory {
+    fn get(&mut self, key: &str) -> Result<Option<Entry>, KvError> {
+        Ok(self.entries.get(key).cloned())
+    }
+
+    fn write(&mut self, key: &str, expected: Expected, value: Option<&[u8]>) -> Result<bool, KvError> {
+        let there = self.entries.get(key);
+        if !expected.holds(there.map(|entry| entry.revision)) {
+            return Ok(false);
+        }
+        let Some(value) = value else {
+            self.remove(key);
+            return Ok(true);
+        };
+        let (old, new) = (there.map(|entry| key.len() + entry.value.len()), key.len() + value.len());
+        self.quota.check(self.bytes as u64, self.entries.len(), old.map(|old| old as u64), new as u64)?;
+        match old {
+            Some(old) if old >= new => self.pool.give_back(old - new),
+            Some(old) => self.pool.take(new - old)?,
+            None => self.pool.take(new + limits::KV_ENTRY_BYTES)?,
+        }
+        self.bytes = self.bytes - old.unwrap_or(0) + new;
+        self.last += 1;
+        self.entries.insert(key.to_owned(), Entry { value: value.into(), revision: self.last });
+        Ok(true)
+    }
+
+    fn keys(&mut self, prefix: &str, after: Option<&str>) -> Result<Vec<String>, KvError> {
+        Ok(listed(&self.entries, prefix, after))
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        self.pool.give_back(self.bytes + self.entries.len() * limits::KV_ENTRY_BYTES);
+    }
+}

@@ -1,0 +1,164 @@
+use std::{
+    collections::HashMap,
+    fmt,
+    path::PathBuf,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+};
+
+use sha2::{Digest as _, Sha256};
+
+use super::{
+    Quota, Store,
+    disk::{Disk, Folder, make_folder},
+    memory::{Memory, Pool},
+};
+use crate::{error::without_number, limits};
+
+/// Whose a store is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// Of this session, this user and this plugin.
+    Session {
+        /// An agent or a model, by its place in the config: no two have the same.
+        user: String,
+        /// The plugin's id.
+        plugin: String,
+    },
+    /// Of this user and this plugin.
+    User {
+        /// As for [`Place::Session`].
+        user: String,
+        /// The plugin's id.
+        plugin: String,
+    },
+    /// Of this plugin.
+    Plugin {
+        /// Its id.
+        plugin: String,
+    },
+}
+
+/// The stores of a project, and of one session in it. Clones are the same ones.
+#[derive(Clone)]
+pub struct Stores(Arc<Shared>);
+
+struct Shared {
+    /// None: all of them are in memory.
+    folder: Option<Folder>,
+    /// The folder of the session's stores, once one is written down.
+    session: OnceLock<Folder>,
+    quota: Quota,
+    pool: Arc<Pool>,
+    open: Mutex<HashMap<Place, Store>>,
+}
+
+impl fmt::Debug for Stores {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.folder.is_some() { "Stores of a project" } else { "Stores in memory" })
+    }
+}
+
+impl Default for Stores {
+    /// In memory.
+    fn default() -> Self {
+        Self::new(None, Quota::default(), limits::KV_MEMORY_BYTES)
+    }
+}
+
+impl Stores {
+    /// Stores below the folder that `folder` makes and names when the first of them is used; it may block.
+    pub fn on_disk(folder: impl Fn() -> Result<PathBuf, String> + Send + Sync + 'static) -> Self {
+        Self::new(Some(Arc::new(folder)), Quota::default(), limits::KV_MEMORY_BYTES)
+    }
+
+    /// The same with other bounds: of each, and of all those in memory together.
+    pub fn bounded(self, quota: Quota, memory: usize) -> Self {
+        Self::new(self.0.folder.clone(), quota, memory)
+    }
+
+    fn new(folder: Option<Folder>, quota: Quota, memory: usize) -> Self {
+        let (session, pool) = (OnceLock::new(), Arc::new(Pool::new(memory)));
+        Self(Arc::new(Shared { folder, session, quota, pool, open: Mutex::default() }))
+    }
+
+    /// What is of the session is in the folder `kv` of this one, which is there. Until then, and without one, it is in
+    /// memory. The first call holds.
+    pub fn of_session(&self, folder: PathBuf) {
+        let kv = move || {
+            let kv = folder.join("kv");
+            make_folder(&kv).map(|()| kv).map_err(|error| without_number(&error.to_string()))
+        };
+        let _ = self.0.session.set(Arc::new(kv));
+    }
+
+    /// A store in memory that is nobody else's.
+    pub fn in_memory(&self) -> Store {
+        Store::in_memory(Memory::new(self.0.quota, Arc::clone(&self.0.pool)))
+    }
+
+    /// The store of this place. Nothing is looked at on the disk before it is used.
+    pub fn get(&self, place: Place) -> Store {
+        let mut open = self.0.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.entry(place).or_insert_with_key(|place| self.make(place)).clone()
+    }
+
+    fn make(&self, place: &Place) -> Store {
+        let file = |plugin: &str| format!("{}.kv", file_name(plugin));
+        let (folder, names) = match place {
+            Place::Session { user, plugin } => (self.0.session.get(), of_user(user, file(plugin))),
+            Place::User { user, plugin } => (self.0.folder.as_ref(), of_user(user, file(plugin))),
+            Place::Plugin { plugin } => (self.0.folder.as_ref(), vec!["plugins".into(), file(plugin)]),
+        };
+        match folder {
+            Some(folder) => Store::on_disk(Disk::new(Arc::clone(folder), names, self.0.quota)),
+            None => self.in_memory(),
+        }
+    }
+}
+
+/// `agents.ada` has its files in `agents/ada`.
+fn of_user(user: &str, file: String) -> Vec<String> {
+    let (kind, name) = user.split_once('.').unwrap_or(("users", user));
+    vec![file_name(kind), file_name(name), file]
+}
+
+/// A name as that of a file: never a path, and different names stay different where upper case is lower case.
+fn file_name(name: &str) -> String {
+    let mut safe = String::new();
+    for byte in name.bytes() {
+        match byte {
+            b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' => safe.push(byte.into()),
+            _ => safe.push_str(&format!("%{byte:02x}")),
+        }
+    }
+    if (1..=limits::KV_FILE_NAME_BYTES).contains(&safe.len()) {
+        return safe;
+    }
+    // A name that is written out has no `%` without two digits behind it.
+    Sha256::digest(name).iter().fold("%sha256-".to_owned(), |hex, byte| format!("{hex}{byte:02x}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn no_name_is_a_path_and_no_two_are_the_same_file() {
+        let long = "x".repeat(101);
+        let other = format!("{long}y");
+        let names = [
+            "ada", "Ada", "ADA", "a.b", "a/b", "a\\b", "..", ".", "", " ", "ä", "a\0", "%", "%2e", "a%2fb", "con:",
+            &long, &other,
+        ];
+        let files: HashSet<_> = names.iter().map(|name| file_name(name)).collect();
+        assert_eq!(files.len(), names.len());
+        for file in &files {
+            assert!((1..=100).contains(&file.len()) && !file.contains(['.', '/', '\\', '\0']), "{file}");
+            assert_eq!(file.to_lowercase(), *file);
+        }
+        assert_eq!(file_name("read-files"), "read-files");
+        assert_eq!(file_name("A.b"), "%41%2eb");
+    }
+}

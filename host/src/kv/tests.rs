@@ -1,0 +1,512 @@
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use proptest::prelude::*;
+
+use super::{
+    disk::Disk,
+    log::{self, MAGIC},
+    memory::{Memory, Pool},
+    store::Backend,
+    *,
+};
+use crate::limits;
+
+const ANY: Expected = Expected::Anything;
+
+fn disk(folder: &Path) -> Disk {
+    disk_of(folder, Quota::default())
+}
+
+fn disk_of(folder: &Path, quota: Quota) -> Disk {
+    let folder = folder.to_owned();
+    Disk::new(Arc::new(move || Ok(folder.clone())), vec!["a".into(), "p.kv".into()], quota)
+}
+
+fn file(folder: &Path) -> PathBuf {
+    folder.join("a/p.kv")
+}
+
+fn memory(quota: Quota, most: usize) -> (Memory, Arc<Pool>) {
+    let pool = Arc::new(Pool::new(most));
+    (Memory::new(quota, Arc::clone(&pool)), pool)
+}
+
+/// One in memory and one on disk.
+fn both(folder: &Path, quota: Quota) -> [Box<dyn Backend>; 2] {
+    [Box::new(memory(quota, limits::KV_MEMORY_BYTES).0), Box::new(disk_of(folder, quota))]
+}
+
+fn value(store: &mut dyn Backend, key: &str) -> Option<Vec<u8>> {
+    store.get(key).unwrap().map(|entry| entry.value)
+}
+
+fn revision(store: &mut dyn Backend, key: &str) -> Option<u64> {
+    store.get(key).unwrap().map(|entry| entry.revision)
+}
+
+#[test]
+fn a_revision_changes_with_every_write_and_never_returns() {
+    let folder = tempfile::tempdir().unwrap();
+    for mut store in both(folder.path(), Quota::default()) {
+        let store = &mut *store;
+        let mut seen = Vec::new();
+        for value in [Some(&b"same"[..]), Some(b"same"), None, Some(b""), Some(b"same")] {
+            assert!(store.write("k", ANY, value).unwrap());
+            seen.extend(revision(store, "k"));
+        }
+        assert!(seen.is_sorted_by(|a, b| a < b) && seen.len() == 4, "{seen:?}");
+    }
+    // Not even after the file was read again, or written anew with nothing in it.
+    let mut store = disk(folder.path());
+    let last = revision(&mut store, "k").unwrap();
+    store.write("k", ANY, None).unwrap();
+    let mut log = file::LogFile::open(&file(folder.path())).unwrap();
+    log.compact(|| Ok(())).unwrap();
+    let mut store = disk(folder.path());
+    store.write("k", ANY, Some(b"v")).unwrap();
+    assert_eq!(revision(&mut store, "k"), Some(last + 2));
+}
+
+#[test]
+fn a_write_is_done_only_where_what_is_expected_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    for mut store in both(folder.path(), Quota::default()) {
+        let store = &mut *store;
+        assert!(!store.write("k", Expected::Revision(0), Some(b"x")).unwrap());
+        assert!(store.write("k", Expected::Nothing, None).unwrap(), "there is nothing to remove");
+        assert!(store.write("k", Expected::Nothing, Some(b"1")).unwrap());
+        let first = revision(store, "k").unwrap();
+        assert!(!store.write("k", Expected::Nothing, Some(b"2")).unwrap());
+        assert!(!store.write("k", Expected::Revision(first + 1), None).unwrap());
+        assert_eq!(value(store, "k").unwrap(), b"1");
+        assert!(store.write("k", Expected::Revision(first), Some(b"2")).unwrap());
+        assert!(!store.write("k", Expected::Revision(first), Some(b"3")).unwrap(), "it is another one now");
+        let second = revision(store, "k").unwrap();
+        assert!(store.write("k", Expected::Revision(second), None).unwrap());
+        assert_eq!(value(store, "k"), None);
+    }
+}
+
+#[test]
+fn keys_come_in_byte_order_a_page_at_a_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let names = |count: usize| (0..count).map(|at| format!("n/{at:04}"));
+    let all: Vec<_> = ["é", "m", "n", "n\0", "o"].map(String::from).into_iter().chain(names(1_001)).collect();
+    let (mut stored, _pool) = memory(Quota::default(), limits::KV_MEMORY_BYTES);
+    let mut on_disk = disk(folder.path());
+    for key in &all {
+        stored.write(key, ANY, Some(b"")).unwrap();
+    }
+    for key in all.iter().take(8) {
+        on_disk.write(key, ANY, Some(b"")).unwrap();
+    }
+    for (prefix, after, expected) in [
+        ("", Some("n/1000"), vec!["o", "é"]),
+        ("n/", Some("n/0999"), vec!["n/1000"]),
+        ("n/", Some("a"), names(1_000).collect::<Vec<_>>().iter().map(String::as_str).collect()),
+        (
+            "n",
+            None,
+            ["n", "n\0"].into_iter().chain(names(998).collect::<Vec<_>>().leak().iter().map(String::as_str)).collect(),
+        ),
+        ("n/", Some("n0"), vec![]),
+        ("x", None, vec![]),
+        ("é", None, vec!["é"]),
+    ] {
+        assert_eq!(stored.keys(prefix, after).unwrap(), expected, "{prefix:?} {after:?}");
+    }
+    assert_eq!(on_disk.keys("n", None).unwrap(), ["n", "n\0", "n/0000", "n/0001", "n/0002"]);
+}
+
+#[tokio::test]
+async fn what_is_no_key_and_no_value_is_refused() {
+    let store = Stores::default().in_memory();
+    let long = "k".repeat(limits::KV_KEY_BYTES);
+    for (key, bytes) in [(String::new(), 0), (format!("{long}k"), 513), ("é".repeat(257), 514)] {
+        let expected = KvError::BadKey { bytes };
+        assert_eq!(store.get(key.clone()).await.unwrap_err(), expected);
+        assert_eq!(store.write(key.clone(), ANY, None).await.unwrap_err(), expected);
+        if bytes > 0 {
+            assert_eq!(store.keys(key.clone(), None).await.unwrap_err(), expected);
+            assert_eq!(store.keys(String::new(), Some(key)).await.unwrap_err(), expected);
+        }
+    }
+    let largest = vec![1; limits::KV_VALUE_BYTES];
+    assert!(store.write(long.clone(), ANY, Some(largest.clone())).await.unwrap());
+    assert_eq!(store.get(long.clone()).await.unwrap().unwrap().value, largest);
+    let error = store.write(long, ANY, Some(vec![1; limits::KV_VALUE_BYTES + 1])).await.unwrap_err();
+    assert_eq!(error, KvError::ValueTooLarge { bytes: limits::KV_VALUE_BYTES + 1 });
+    assert_eq!(error.fault().to_string(), "a value has at most 1048576 bytes, and this one has 1048577: divide it");
+}
+
+#[test]
+fn a_quota_counts_keys_and_values_and_lets_a_store_shrink() {
+    let folder = tempfile::tempdir().unwrap();
+    let quota = Quota { bytes: 20, keys: 3 };
+    for mut store in both(folder.path(), quota) {
+        let store = &mut *store;
+        store.write("ab", ANY, Some(&[0; 18])).unwrap();
+        let full = KvError::Full { would: 21, most: 20 };
+        assert_eq!(store.write("c", ANY, Some(b"")).unwrap_err(), full);
+        assert_eq!(store.write("ab", ANY, Some(&[0; 19])).unwrap_err(), full);
+        assert!(full.to_string().contains("the quota of this store is 20 bytes"));
+        store.write("ab", ANY, Some(&[1; 18])).unwrap();
+        store.write("ab", ANY, Some(&[0; 4])).unwrap();
+        store.write("c", ANY, Some(b"")).unwrap();
+        store.write("d", ANY, Some(b"")).unwrap();
+        assert_eq!(store.write("e", ANY, Some(b"")).unwrap_err(), KvError::TooManyKeys { most: 3 });
+        store.write("d", ANY, None).unwrap();
+        store.write("e", ANY, Some(b"")).unwrap();
+    }
+    // A smaller quota than what is there: nothing grows, everything shrinks.
+    let mut store = disk_of(folder.path(), Quota { bytes: 3, keys: 1 });
+    assert!(matches!(store.write("ab", ANY, Some(&[0; 5])), Err(KvError::Full { .. })));
+    assert!(matches!(store.write("f", ANY, Some(b"")), Err(KvError::Full { .. })));
+    store.write("ab", ANY, Some(&[0; 3])).unwrap();
+    store.write("ab", ANY, None).unwrap();
+    assert_eq!(store.keys("", None).unwrap(), ["c", "e"]);
+}
+
+#[test]
+fn a_store_of_the_house_is_full_at_64_mib_and_at_65536_keys() {
+    let (mut store, _pool) = memory(Quota::default(), limits::KV_MEMORY_BYTES);
+    let value = vec![0; limits::KV_VALUE_BYTES - 1];
+    for at in 0..64_u8 {
+        store.write(&char::from(at).to_string(), ANY, Some(&value)).unwrap();
+    }
+    let full = KvError::Full { would: (64 << 20) + 2, most: 64 << 20 };
+    assert_eq!(store.write("é", ANY, Some(b"")).unwrap_err(), full);
+    let (mut store, _pool) = memory(Quota::default(), limits::KV_MEMORY_BYTES);
+    for at in 0..limits::KV_STORE_KEYS {
+        store.write(&at.to_string(), ANY, Some(b"")).unwrap();
+    }
+    assert_eq!(store.write("k", ANY, Some(b"")).unwrap_err(), KvError::TooManyKeys { most: 65_536 });
+}
+
+#[test]
+fn stores_in_memory_share_a_bound_and_give_back_what_they_had() {
+    let pool = Arc::new(Pool::new(2 * limits::KV_ENTRY_BYTES + 10));
+    let mut stores: Vec<_> = (0..2).map(|_| Memory::new(Quota::default(), Arc::clone(&pool))).collect();
+    stores[0].write("a", ANY, Some(&[0; 4])).unwrap();
+    stores[1].write("a", ANY, Some(&[0; 4])).unwrap();
+    let none = KvError::NoMemory { most: 2 * limits::KV_ENTRY_BYTES + 10 };
+    assert_eq!(stores[1].write("a", ANY, Some(&[0; 5])).unwrap_err(), none);
+    assert_eq!(value(&mut stores[1], "a").unwrap(), [0; 4], "nothing was done");
+    stores[0].write("a", ANY, Some(&[0; 3])).unwrap();
+    stores[1].write("a", ANY, Some(&[0; 5])).unwrap();
+    assert_eq!(stores[1].write("b", ANY, Some(b"")).unwrap_err(), none);
+    stores[0].write("a", ANY, None).unwrap();
+    stores[1].write("b", ANY, Some(b"")).unwrap();
+    drop(stores);
+    let all = vec![0; limits::KV_ENTRY_BYTES + 9];
+    Memory::new(Quota::default(), pool).write("a", ANY, Some(&all)).unwrap();
+}
+
+#[test]
+fn a_file_that_was_cut_off_anywhere_holds_all_but_the_last_write() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = file(folder.path());
+    let mut store = disk(folder.path());
+    store.write("one", ANY, Some(b"1")).unwrap();
+    store.write("two", ANY, Some(b"2")).unwrap();
+    let answered = fs::read(&path).unwrap();
+    store.write("one", ANY, Some(b"a longer value")).unwrap();
+    let whole = fs::read(&path).unwrap();
+    drop(store);
+    for cut in answered.len()..whole.len() {
+        fs::write(&path, &whole[..cut]).unwrap();
+        let mut store = disk(folder.path());
+        assert_eq!((value(&mut store, "one").unwrap(), value(&mut store, "two").unwrap()), (b"1".into(), b"2".into()));
+        assert_eq!(fs::read(&path).unwrap(), answered, "what was half written is taken away");
+        store.write("one", ANY, Some(b"3")).unwrap();
+        assert_eq!(value(&mut disk(folder.path()), "one").unwrap(), b"3");
+    }
+    // As a file system leaves it that makes a file longer before it writes.
+    fs::write(&path, [answered.clone(), vec![0; whole.len() - answered.len()]].concat()).unwrap();
+    assert_eq!(value(&mut disk(folder.path()), "one").unwrap(), b"1");
+}
+
+#[test]
+fn what_is_damaged_is_told_with_its_place_and_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = file(folder.path());
+    let mut store = disk(folder.path());
+    for key in ["one", "two", "three"] {
+        store.write(key, ANY, Some(b"value")).unwrap();
+    }
+    let whole = fs::read(&path).unwrap();
+    let first = MAGIC.len();
+    let second = first + log::encode(1, "one", Some(b"value")).len();
+    for (damage, at) in [(0, 0), (first, first), (first + 25, first), (second + 5, second)] {
+        let mut bytes = whole.clone();
+        bytes[damage] ^= 0x40;
+        fs::write(&path, &bytes).unwrap();
+        let mut store = disk(folder.path());
+        for _ in 0..2 {
+            let error = store.write("k", ANY, Some(b"v")).unwrap_err();
+            let KvError::Damaged { path: told, at: byte, .. } = &error else { panic!("{error}") };
+            assert_eq!((told, *byte), (&path, at as u64), "{damage}");
+            assert!(error.is_of_operator() && !error.fault().to_string().contains("p.kv"), "{:?}", error.fault());
+        }
+        assert_eq!(fs::read(&path).unwrap(), bytes);
+    }
+    fs::write(&path, "").unwrap();
+    assert!(matches!(disk(folder.path()).get("one"), Err(KvError::Damaged { at: 0, .. })), "not taken for a new one");
+    // Under the eyes of one who has it open.
+    fs::write(&path, &whole).unwrap();
+    let mut store = disk(folder.path());
+    assert!(store.get("one").unwrap().is_some());
+    let mut bytes = whole.clone();
+    bytes[first + 25] ^= 0x40;
+    fs::write(&path, &bytes).unwrap();
+    assert!(matches!(store.get("one"), Err(KvError::Damaged { .. })));
+    fs::write(&path, &whole).unwrap();
+    assert!(store.get("one").unwrap().is_some(), "mended");
+    fs::write(&path, &whole[..second]).unwrap();
+    assert!(matches!(store.get("one"), Err(KvError::Damaged { .. })), "it has become shorter");
+}
+
+#[test]
+fn a_file_is_written_anew_before_it_holds_too_much_that_is_out_of_date() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = file(folder.path());
+    let (mut store, mut other) = (disk(folder.path()), disk(folder.path()));
+    let large = vec![7; limits::KV_VALUE_BYTES];
+    store.write("stays", ANY, Some(b"v")).unwrap();
+    // What somebody left who was killed while he wrote it anew.
+    fs::write(path.with_extension("new"), "half a").unwrap();
+    let most = 2 * large.len() as u64 + limits::KV_WASTE_BYTES + 1_024;
+    let mut became_smaller = false;
+    for round in 0..12_u8 {
+        let before = fs::metadata(&path).unwrap().len();
+        store.write("large", ANY, Some(&[&large[1..], &[round]].concat())).unwrap();
+        let after = fs::metadata(&path).unwrap().len();
+        became_smaller |= after < before;
+        assert!(after <= most, "{after}");
+        // Whoever had the old file open reads the new one.
+        assert_eq!(value(&mut other, "large").unwrap().last(), Some(&round));
+        assert_eq!(value(&mut other, "stays").unwrap(), b"v");
+    }
+    assert!(became_smaller);
+    assert_eq!(fs::read_dir(folder.path().join("a")).unwrap().count(), 2, "the file and its lock, nothing else");
+}
+
+#[test]
+fn two_who_have_the_same_file_open_see_each_others_writes() {
+    let folder = tempfile::tempdir().unwrap();
+    let count = |store: &mut Disk| {
+        let mut done = 0;
+        while done < 50 {
+            let there = store.get("n").unwrap();
+            let expected = there.as_ref().map_or(Expected::Nothing, |entry| Expected::Revision(entry.revision));
+            let next = there.map_or(0, |entry| String::from_utf8(entry.value).unwrap().parse::<u32>().unwrap()) + 1;
+            done += u32::from(store.write("n", expected, Some(next.to_string().as_bytes())).unwrap());
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| count(&mut disk(folder.path())));
+        }
+    });
+    assert_eq!(value(&mut disk(folder.path()), "n").unwrap(), b"200");
+}
+
+#[test]
+fn one_who_does_not_let_go_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("l");
+    let [mine, theirs] = [(); 2].map(|()| file::options().create(true).truncate(false).open(&path).unwrap());
+    theirs.lock().unwrap();
+    let error = disk::lock(&mine, &path, std::time::Duration::ZERO).unwrap_err();
+    assert_eq!(error, KvError::InUse { path: path.clone() });
+    theirs.unlock().unwrap();
+    disk::lock(&mine, &path, std::time::Duration::ZERO).unwrap();
+}
+
+#[test]
+fn what_stands_in_the_way_is_told_and_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |says: &str| {
+        let error = disk(folder.path()).get("k").unwrap_err();
+        assert!(matches!(&error, KvError::Disk { .. }) && error.to_string().contains(says), "{error}");
+    };
+    fs::write(folder.path().join("a"), "a file").unwrap();
+    refused("a file stands in its place");
+    fs::remove_file(folder.path().join("a")).unwrap();
+    fs::create_dir_all(file(folder.path())).unwrap();
+    refused("something that is no file stands in its place");
+    fs::remove_dir(file(folder.path())).unwrap();
+    #[cfg(unix)]
+    for name in ["a/p.kv", "a/p.lock"] {
+        let link = folder.path().join(name);
+        let _ = fs::remove_file(&link);
+        std::os::unix::fs::symlink("elsewhere", &link).unwrap();
+        refused("something that is no file stands in its place");
+        assert!(!folder.path().join("a/elsewhere").exists());
+        fs::remove_file(link).unwrap();
+    }
+    disk(folder.path()).write("k", ANY, Some(b"v")).unwrap();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        assert_eq!(fs::metadata(file(folder.path())).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+    let none = Disk::new(Arc::new(|| Err("there is no folder".into())), vec!["p.kv".into()], Quota::default()).get("k");
+    assert!(none.unwrap_err().to_string().ends_with("the key-value store p.kv: there is no folder"));
+}
+
+#[tokio::test]
+async fn each_place_has_a_store_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let (kv, session) = (folder.path().join("kv"), folder.path().join("s"));
+    let session_of = |user: &str, plugin: &str| Place::Session { user: user.into(), plugin: plugin.into() };
+    let of = |user: &str, plugin: &str| Place::User { user: user.into(), plugin: plugin.into() };
+    let places = || {
+        vec![
+            session_of("agents.a", "p"),
+            session_of("agents.b", "p"),
+            of("agents.a", "p"),
+            of("agents.a", "q"),
+            of("agents.A", "p"),
+            of("providers.a", "p"),
+            Place::Plugin { plugin: "p".into() },
+            Place::Plugin { plugin: "q".into() },
+        ]
+    };
+    let stores = || {
+        let kv = kv.clone();
+        Stores::on_disk(move || {
+            crate::files::create_folder(&kv).map(|_| kv.clone()).map_err(|e: io::Error| e.to_string())
+        })
+    };
+    fs::create_dir(&session).unwrap();
+    let first = stores();
+    first.of_session(session.clone());
+    assert!(!kv.exists(), "nothing is made before it is used");
+    for place in places() {
+        let store = first.get(place.clone());
+        assert_eq!(store.get("k".into()).await.unwrap(), None, "{place:?}");
+        store.write("k".into(), ANY, Some(format!("{place:?}").into())).await.unwrap();
+    }
+    assert!(session.join("kv/agents/a/p.kv").exists() && kv.join("agents/%41/p.kv").exists());
+    assert!(kv.join("plugins/p.kv").exists() && kv.join("providers/a/p.kv").exists());
+    let again = stores();
+    again.of_session(session);
+    for place in places() {
+        let entry = again.get(place.clone()).get("k".into()).await.unwrap().unwrap();
+        assert_eq!(entry.value, format!("{place:?}").as_bytes());
+    }
+    // Without a session its stores are in memory, as long as somebody has them.
+    let without = stores();
+    let place = session_of("agents.a", "p");
+    assert_eq!(without.get(place.clone()).get("k".into()).await.unwrap(), None);
+    without.get(place.clone()).write("k".into(), ANY, Some(vec![1])).await.unwrap();
+    assert_eq!(without.get(place.clone()).get("k".into()).await.unwrap().unwrap().value, [1]);
+    assert_eq!(stores().get(place).get("k".into()).await.unwrap(), None);
+    let unlike = Stores::default();
+    assert!(unlike.in_memory().write("k".into(), ANY, Some(vec![])).await.unwrap());
+    assert_eq!(unlike.in_memory().get("k".into()).await.unwrap(), None);
+    let small = Stores::default().bounded(Quota { bytes: 1, keys: 1 }, 1 << 10).in_memory();
+    assert!(matches!(small.write("k".into(), ANY, Some(vec![1])).await, Err(KvError::Full { would: 2, most: 1 })));
+}
+
+#[derive(Debug, Clone)]
+enum Op {
+    Get(String),
+    Write(String, Option<Vec<u8>>),
+    /// With the revision that is there, or one that is not.
+    Swap(String, bool, Option<Vec<u8>>),
+    Keys(String, Option<String>),
+    Reopen,
+    Compact,
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let key = || proptest::string::string_regex("[ab/é]{1,3}").unwrap();
+    let value = || proptest::option::weighted(0.7, proptest::collection::vec(any::<u8>(), 0..40));
+    prop_oneof![
+        key().prop_map(Op::Get),
+        (key(), value()).prop_map(|(key, value)| Op::Write(key, value)),
+        (key(), any::<bool>(), value()).prop_map(|(key, right, value)| Op::Swap(key, right, value)),
+        (proptest::string::string_regex("[ab/é]{0,2}").unwrap(), proptest::option::of(key()))
+            .prop_map(|(prefix, after)| Op::Keys(prefix, after)),
+        Just(Op::Reopen),
+        Just(Op::Compact),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// Both kinds do what a map does, whatever is done in whatever order, however often the file is opened again.
+    #[test]
+    fn a_store_is_a_map(ops in proptest::collection::vec(op(), 1..60)) {
+        let folder = tempfile::tempdir().unwrap();
+        let quota = Quota { bytes: 200, keys: 12 };
+        let mut model: Model = BTreeMap::new();
+        let mut stores: [Box<dyn Backend>; 2] = both(folder.path(), quota);
+        for op in ops {
+            match op {
+                Op::Get(key) => for store in &mut stores {
+                    prop_assert_eq!(value(&mut **store, &key), model.get(&key).cloned());
+                },
+                Op::Write(key, value) => {
+                    let fits = fits(&model, quota, &key, value.as_deref());
+                    for store in &mut stores {
+                        prop_assert_eq!(store.write(&key, ANY, value.as_deref()).is_ok(), fits);
+                    }
+                    if fits {
+                        change(&mut model, key, value);
+                    }
+                }
+                Op::Swap(key, right, value) => {
+                    let fits = !right || fits(&model, quota, &key, value.as_deref());
+                    for store in &mut stores {
+                        let there = revision(&mut **store, &key);
+                        let expected = match (right, there) {
+                            (true, Some(revision)) => Expected::Revision(revision),
+                            (true, None) => Expected::Nothing,
+                            (false, Some(revision)) => Expected::Revision(revision + 1),
+                            (false, None) => Expected::Revision(1),
+                        };
+                        prop_assert_eq!(store.write(&key, expected, value.as_deref()).ok(), fits.then_some(right));
+                    }
+                    if fits && right {
+                        change(&mut model, key, value);
+                    }
+                }
+                Op::Keys(prefix, after) => for store in &mut stores {
+                    let keys = model.keys().filter(|key| key.starts_with(&prefix) && after.as_ref().is_none_or(|after| *key > after));
+                    prop_assert_eq!(store.keys(&prefix, after.as_deref()).unwrap(), keys.cloned().collect::<Vec<_>>());
+                },
+                Op::Reopen => stores[1] = Box::new(disk_of(folder.path(), quota)),
+                Op::Compact => {
+                    file::LogFile::open(&{ disk(folder.path()).get("a").unwrap(); file(folder.path()) }).unwrap().compact(|| Ok(())).unwrap();
+                    stores[1] = Box::new(disk_of(folder.path(), quota));
+                }
+            }
+        }
+    }
+}
+
+type Model = BTreeMap<String, Vec<u8>>;
+
+fn fits(model: &Model, quota: Quota, key: &str, value: Option<&[u8]>) -> bool {
+    let Some(value) = value else { return true };
+    let bytes: usize = model.iter().map(|(key, value)| key.len() + value.len()).sum();
+    let old = model.get(key).map(|value| key.len() + value.len());
+    let would = bytes - old.unwrap_or(0) + key.len() + value.len();
+    would as u64 <= quota.bytes && (old.is_some() || model.len() < quota.keys)
+}
+
+fn change(model: &mut Model, key: String, value: Option<Vec<u8>>) {
+    match value {
+        Some(value) => drop(model.insert(key, value)),
+        None => drop(model.remove(&key)),
+    }
+}

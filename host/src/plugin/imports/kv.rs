@@ -1,0 +1,122 @@
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use crate::{
+    capability::{Grant, KvScope},
+    error::Fault,
+    event::{Event, RunCx},
+    kv::{Expected, KvError, Place, Store, Stores},
+    plugin::{
+        bindings::{imports::kv, types},
+        convert,
+        loader::Settings,
+        runtime::PluginState,
+    },
+};
+
+/// The store that a plugin was granted by one user: an agent, or a model.
+pub struct KvBinding {
+    scope: KvScope,
+    /// Its place in the config: no two have the same.
+    user: String,
+    plugin: String,
+    stores: Stores,
+}
+
+/// The stores of one run, by whose they are.
+#[derive(Default)]
+struct OfRun(Mutex<HashMap<(String, String), Store>>);
+
+impl KvBinding {
+    /// None: it has none.
+    pub fn of(granted: &Grant, settings: &Settings, plugin: &str) -> Option<Self> {
+        let scope = *granted.kv.first()?;
+        // `agents.NAME.plugins.ID`, `providers.NAME`
+        let user = settings.place.strip_suffix(&format!(".plugins.{plugin}")).unwrap_or(&settings.place);
+        Some(Self { scope, user: user.into(), plugin: plugin.into(), stores: settings.stores.clone() })
+    }
+
+    fn store(&self, cx: &RunCx) -> Store {
+        let (user, plugin) = (self.user.clone(), self.plugin.clone());
+        match self.scope {
+            KvScope::Run => {
+                let stores = cx.kept.get::<OfRun>();
+                let mut stores = stores.0.lock().unwrap_or_else(PoisonError::into_inner);
+                stores.entry((user, plugin)).or_insert_with(|| self.stores.in_memory()).clone()
+            }
+            KvScope::Session => self.stores.get(Place::Session { user, plugin }),
+            KvScope::Agent => self.stores.get(Place::User { user, plugin }),
+            KvScope::Plugin => self.stores.get(Place::Plugin { plugin }),
+        }
+    }
+}
+
+impl kv::Host for PluginState {
+    async fn get(&mut self, key: String) -> wasmtime::Result<Result<Option<kv::Entry>, types::Error>> {
+        let got = match self.store() {
+            Ok(store) => told(self, &store, store.get(key).await).await,
+            Err(error) => return Ok(Err(error)),
+        };
+        self.hand(got.as_ref().map_or(0, |entry| entry.as_ref().map_or(0, |entry| entry.value.len())))?;
+        Ok(got.map(|entry| entry.map(|entry| kv::Entry { value: entry.value, revision: entry.revision })))
+    }
+
+    async fn set(&mut self, key: String, value: Option<Vec<u8>>) -> wasmtime::Result<Result<(), types::Error>> {
+        Ok(self.write(key, Expected::Anything, value).await?.map(drop))
+    }
+
+    async fn compare_and_swap(
+        &mut self,
+        key: String,
+        expected: Option<u64>,
+        value: Option<Vec<u8>>,
+    ) -> wasmtime::Result<Result<bool, types::Error>> {
+        self.write(key, expected.map_or(Expected::Nothing, Expected::Revision), value).await
+    }
+
+    async fn keys(
+        &mut self,
+        prefix: String,
+        after: Option<String>,
+    ) -> wasmtime::Result<Result<Vec<String>, types::Error>> {
+        let keys = match self.store() {
+            Ok(store) => told(self, &store, store.keys(prefix, after).await).await,
+            Err(error) => return Ok(Err(error)),
+        };
+        self.hand(keys.iter().flatten().map(String::len).sum())?;
+        Ok(keys)
+    }
+}
+
+impl PluginState {
+    fn store(&self) -> Result<Store, types::Error> {
+        // Without the grant it is not linked.
+        let none = || convert::fault_to_wit(&Fault::Denied { message: "no key-value store is granted".into() });
+        self.kv.as_ref().map(|binding| binding.store(&self.cx)).ok_or_else(none)
+    }
+
+    async fn write(
+        &mut self,
+        key: String,
+        expected: Expected,
+        value: Option<Vec<u8>>,
+    ) -> wasmtime::Result<Result<bool, types::Error>> {
+        self.take(key.len() + value.as_ref().map_or(0, Vec::len))?;
+        Ok(match self.store() {
+            Ok(store) => told(self, &store, store.write(key, expected, value).await).await,
+            Err(error) => Err(error),
+        })
+    }
+}
+
+/// As the guest is told it. The operator is told once of a store that cannot be used, and where it is.
+async fn told<T>(state: &mut PluginState, store: &Store, done: Result<T, KvError>) -> Result<T, types::Error> {
+    let Err(error) = done else { return done.map_err(|error| convert::fault_to_wit(&error.fault())) };
+    if error.is_of_operator() && store.is_news(&error) {
+        let plugin = Arc::clone(&state.plugin);
+        state.emit(Event::Warning { message: format!("plugin `{plugin}`: {error}") }).await;
+    }
+    Err(convert::fault_to_wit(&error.fault()))
+}
