@@ -145,6 +145,8 @@ pub const TOOLS_PER_PLUGIN: usize = 128;
 pub const TOOL_DESCRIPTION_BYTES: usize = 8 << 10;
 /// Bytes of a tool's schema.
 pub const TOOL_SCHEMA_BYTES: usize = 64 << 10;
+/// Lists and objects within each other in a tool's schema. What vendors take ends well before it.
+pub const TOOL_SCHEMA_DEPTH: usize = 32;
 /// Bytes of all that `specs` returns.
 pub const SPECS_BYTES: usize = 512 << 10;
 /// Bytes of a tool's result.

@@ -9,6 +9,7 @@ pub mod guest;
 mod kv;
 mod limits;
 mod load;
+mod names;
 mod recovery;
 mod steps;
 mod terminal;

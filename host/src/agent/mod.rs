@@ -24,6 +24,7 @@ mod tasks;
 
 pub use agent::{Agent, DEFAULT_PREFIX, Interaction, Options};
 pub use crew::{Crew, SendError};
+pub use delegate::RUN_TOOLS;
 pub use effect::{Action, Ask, Edit, Effect, EffectFn, Moment, OnFailure, Phase, Step, Wake};
 pub use error::RunError;
 pub use grants::Grants;

@@ -24,7 +24,7 @@ pub use session::{Recording, Session, sessions};
 pub use trust::trusted;
 
 use crate::{
-    agent::{Agent, Crew, Entry, Options},
+    agent::{Agent, Crew, Entry, Options, RUN_TOOLS},
     approval::Desk,
     capability::Grant,
     config::{self, AgentConfig, Config, LimitsConfig, PluginUse},
@@ -33,7 +33,7 @@ use crate::{
     limits,
     model::PriceTable,
     plugin::{Kind, Limits, Plugin, PluginCatalog, PluginEngine, PluginError, PluginPackage, Settings},
-    tool::ToolBox,
+    tool::{ToolBox, looks_like},
 };
 
 /// Looks up a variable of the environment. The library does not read it itself.
@@ -287,6 +287,18 @@ impl App {
 
 /// Adds the tools that `place` in the config gives.
 fn extend(tools: &mut ToolBox, more: ToolBox, place: &str, warnings: &mut Vec<String>) {
+    let taken = |name: &str| RUN_TOOLS.into_iter().find(|own| *own == name || looks_like(own, name));
+    let more = more.iter().fold(ToolBox::new(), |mut free, tool| {
+        match taken(&tool.spec().name) {
+            Some(own) => warnings.push(format!(
+                "{place}: `{}` of `{}` is left out: it could be taken for `{own}` of the host",
+                tool.spec().name,
+                tool.origin()
+            )),
+            None => drop(free.register(Arc::clone(tool))),
+        }
+        free
+    });
     for clash in tools.extend(more) {
         warnings.push(format!("{place}: {clash}; the first one is used"));
     }

@@ -2,6 +2,7 @@
 
 mod call;
 mod function;
+mod lookalike;
 mod output;
 mod toolbox;
 
@@ -12,6 +13,7 @@ use async_trait::async_trait;
 pub(crate) use call::outside_of_calls;
 pub use call::{Begin, CurrentCall, current_call};
 pub use function::{FnTool, function, spec};
+pub use lookalike::looks_like;
 pub use output::{Completed, CompletionStatus, Control, HandOver, ToolOutput};
 pub use toolbox::{Dispatched, ToolBox, ToolClash};
 

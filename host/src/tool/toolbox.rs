@@ -9,7 +9,7 @@ use std::{
 use futures_util::FutureExt;
 use indexmap::IndexSet;
 
-use super::{Control, CurrentCall, Tool, ToolCx, ToolOutput};
+use super::{Control, CurrentCall, Tool, ToolCx, ToolOutput, looks_like};
 use crate::{
     chat::{Content, Media, Opaque, ToolCall, ToolResult, ToolSpec},
     error::{Fault, cut},
@@ -17,16 +17,28 @@ use crate::{
     limits,
 };
 
-/// Two tools of one name were put into one toolbox.
+/// Two tools of one name, or of names that look alike, were put into one toolbox.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("two tools are called `{name}`: one of `{first}`, one of `{second}`")]
+#[error("{}", self.told())]
 pub struct ToolClash {
-    /// The name.
+    /// The name of the one that was refused.
     pub name: String,
+    /// The name of the one that was there.
+    pub there: String,
     /// Who made the one that was there.
     pub first: String,
     /// Who made the one that was refused.
     pub second: String,
+}
+
+impl ToolClash {
+    fn told(&self) -> String {
+        let Self { name, there, first, second } = self;
+        match name == there {
+            true => format!("two tools are called `{name}`: one of `{first}`, one of `{second}`"),
+            false => format!("`{name}` of `{second}` looks like `{there}` of `{first}`"),
+        }
+    }
 }
 
 /// Tools in order. The list that a model is shown and the table that calls are dispatched from are this one object.
@@ -95,7 +107,8 @@ impl ToolBox {
     pub fn register(&mut self, tool: Arc<dyn Tool>) -> Result<(), ToolClash> {
         if let Some(Named(there)) = self.table.tools.get(tool.spec().name.as_str()) {
             let (first, second) = (there.origin().to_owned(), tool.origin().to_owned());
-            return Err(ToolClash { name: tool.spec().name.clone(), first, second });
+            let name = tool.spec().name.clone();
+            return Err(ToolClash { there: name.clone(), name, first, second });
         }
         let table = self.changed();
         table.tools.insert(Named(tool));
@@ -112,13 +125,19 @@ impl ToolBox {
         self
     }
 
-    /// Adds the tools of another toolbox. Where names clash the one that was there first stays; the clashes are returned.
+    /// Adds the tools of another toolbox. Where names clash, or [look alike](super::looks_like), the one that was there
+    /// first stays; the clashes are returned.
     pub fn extend(&mut self, other: ToolBox) -> Vec<ToolClash> {
-        if self.is_empty() {
-            self.table = other.table;
-            return Vec::new();
+        other.iter().filter_map(|tool| self.admit(Arc::clone(tool)).err()).collect()
+    }
+
+    fn admit(&mut self, tool: Arc<dyn Tool>) -> Result<(), ToolClash> {
+        let name = &tool.spec().name;
+        if let Some(there) = self.iter().find(|there| looks_like(name, &there.spec().name)) {
+            let (first, second) = (there.origin().into(), tool.origin().into());
+            return Err(ToolClash { name: name.clone(), there: there.spec().name.clone(), first, second });
         }
-        other.table.tools.iter().filter_map(|Named(tool)| self.register(Arc::clone(tool)).err()).collect()
+        self.register(tool)
     }
 
     /// This toolbox without the tools of these names: neither shown nor run.

@@ -21,7 +21,7 @@ use super::{
 use crate::support::{Place, Ran};
 
 /// The agent of this config, with the plugins of the tests and of the place.
-async fn prepared(place: &Place, config: &str) -> Prepared {
+pub async fn prepared(place: &Place, config: &str) -> Prepared {
     let config = Config::parse(config, place.path()).unwrap();
     let mut directories = vec![crate::PLUGIN_ROOT.into(), crate::GUEST_ROOT.into()];
     directories.extend(Some(place.path().join("plugins")).filter(|plugins| plugins.is_dir()));
@@ -32,7 +32,7 @@ async fn prepared(place: &Place, config: &str) -> Prepared {
     app.agent(None, Some("offline-model"), Recording::Off).await.unwrap()
 }
 
-fn helper(plugin: &str) -> String {
+pub fn helper(plugin: &str) -> String {
     let providers = "providers: [{name: offline-model, kind: plugin, plugin: offline-model}]";
     format!("{providers}\nagents: [{{name: helper, plugins: {{{plugin}}}}}]")
 }

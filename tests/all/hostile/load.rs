@@ -200,7 +200,9 @@ async fn tools_that_cannot_be_offered_are_refused() {
     let many = |count, bytes| (0..count).map(|n| Spec { name: format!("t{n}"), ..described(bytes) }).collect();
     let padded = |bytes| schema(&format!("{{\"type\":\"object\",\"x\":\"{}\"}}", "x".repeat(bytes)));
     let longest = limits::TOOL_DESCRIPTION_BYTES;
-    let cases: [(Vec<Spec>, &str); 13] = [
+    let said = |description: &str| Spec { description: description.into(), ..Spec::default() };
+    let deep = |depth| format!("{{\"type\":\"object\",\"x\":{}{}}}", "[".repeat(depth), "]".repeat(depth));
+    let cases: [(Vec<Spec>, &str); 22] = [
         (many(limits::TOOLS_PER_PLUGIN, 0), "loaded"),
         (many(limits::TOOLS_PER_PLUGIN + 1, 0), "it has 129 tools, at most 128 are taken"),
         (vec![described(longest)], "loaded"),
@@ -214,6 +216,18 @@ async fn tools_that_cannot_be_offered_are_refused() {
         (vec![named("t"), named("t")], "two of its tools are called `t`"),
         (vec![schema("[")], "the schema of `t` is not JSON"),
         (vec![schema("{\"type\":\"string\"}")], "its `type` must be \"object\""),
+        (vec![schema(&deep(limits::TOOL_SCHEMA_DEPTH - 1))], "loaded"),
+        (vec![schema(&deep(limits::TOOL_SCHEMA_DEPTH))], "the schema of `t` has more than 32 lists and objects"),
+        (vec![schema(&deep(10_000))], "the schema of `t`"),
+        (
+            vec![said("Reads.\r\n\tÄpfel, \u{1f469}\u{200d}\u{1f680} \u{2764}\u{fe0f}, \u{6cc}\u{200c}\u{6a9}")],
+            "loaded",
+        ),
+        (vec![said("Reads\x07")], "the description of `t` holds U+0007, which nobody sees"),
+        (vec![said("Reads \u{202e}sdaer")], "holds U+202E"),
+        (vec![said("Reads\u{e0069}\u{e0067}")], "holds U+E0069"),
+        (vec![schema(r#"{"type":"object","x":"\u200b"}"#)], "the schema of `t` holds U+200B"),
+        (vec![schema(r#"{"type":"object","a\u2066":1}"#)], "the schema of `t` holds U+2066"),
     ];
     for (specs, says) in cases {
         let guest = Guest::tool().answer("specs", |image: &mut Image| image.specs(&specs));

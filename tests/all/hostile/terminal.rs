@@ -88,7 +88,7 @@ fn names_and_descriptions_are_shown_as_escapes() {
     let described = Spec { description: ESCAPES.into(), schema: property, ..Spec::default() };
     let named = Spec { name: ESCAPES.into(), ..Spec::default() };
     let toml = format!("kinds = [\"tool\"]\ndescription = {}\n", json.replace('\u{9b}', "\\u009b"));
-    for (spec, code) in [(described, 0), (named, 3)] {
+    for (spec, code) in [(described, 3), (named, 3)] {
         let place = Place::new();
         let component = Guest::tool().answer("specs", |image| image.specs(&[spec])).component();
         place.plugin_bytes("hostile", &toml, &component);

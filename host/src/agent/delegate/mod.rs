@@ -11,4 +11,5 @@ mod tools;
 pub use entry::Entry;
 pub(super) use errand::Assignment;
 pub(super) use instance::Instance;
+pub use tools::RUN_TOOLS;
 pub(super) use tools::equip;

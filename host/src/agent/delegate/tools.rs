@@ -21,6 +21,11 @@ use crate::{
     },
 };
 
+/// The tools that a run can have because of where it stands. No plugin's tool is called like one of them: it would be called
+/// in its place.
+pub const RUN_TOOLS: [&str; 6] =
+    ["list_agents", "delegate", "answer_delegation_questions", "task_complete", "request_input", "handoff"];
+
 /// The agent's own tools and those that its run has because of where it stands.
 pub async fn equip(agent: &Agent, me: &Arc<Instance>) -> ToolBox {
     let mut tools = agent.tools.clone();

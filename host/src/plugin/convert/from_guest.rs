@@ -259,6 +259,8 @@ pub fn tool_spec(spec: wit::ToolSpec) -> Result<ToolSpec, String> {
     if schema.get("type").and_then(|kind| kind.as_str()) != Some("object") {
         return Err(format!("the schema of `{name}` is not that of an object: its `type` must be \"object\""));
     }
+    check_seen(&spec.description).map_err(|what| format!("the description of `{name}` {what}"))?;
+    check_schema(&schema, limits::TOOL_SCHEMA_DEPTH).map_err(|what| format!("the schema of `{name}` {what}"))?;
     meta(spec.meta).map_err(|fault| format!("of `{name}`: {fault}"))?;
     let input_schema =
         serde_json::value::RawValue::from_string(spec.input_schema).map_err(|error| error.to_string())?;
@@ -269,6 +271,43 @@ pub fn tool_spec(spec: wit::ToolSpec) -> Result<ToolSpec, String> {
         closed_world: spec.hints.contains(wit::ToolHints::CLOSED_WORLD),
     };
     Ok(ToolSpec { name, description: spec.description, input_schema: input_schema.into(), hints })
+}
+
+/// Whether a person who reads the text sees what a model does: nothing in it is invisible or turns its order around.
+fn check_seen(text: &str) -> Result<(), String> {
+    let hidden = |c: &char| {
+        let c = *c;
+        c.is_control() && !matches!(c, '\n' | '\t' | '\r')
+            || matches!(c,
+                '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+                // Joiners (200C, 200D) and the variant for emoji (FE0F) are in texts that people write.
+                | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+                | '\u{3164}' | '\u{fe00}'..='\u{fe0e}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
+                | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+    };
+    match text.chars().find(hidden) {
+        Some(hidden) => Err(format!("holds U+{:04X}, which nobody sees", u32::from(hidden))),
+        None => Ok(()),
+    }
+}
+
+/// Whether a schema is not too deep, and nothing in it is hidden.
+fn check_schema(schema: &serde_json::Value, depth: usize) -> Result<(), String> {
+    use serde_json::Value;
+    let most = limits::TOOL_SCHEMA_DEPTH;
+    let too_deep = || format!("has more than {most} lists and objects within each other");
+    match schema {
+        Value::String(text) => check_seen(text),
+        Value::Array(list) => {
+            let depth = depth.checked_sub(1).ok_or_else(too_deep)?;
+            list.iter().try_for_each(|one| check_schema(one, depth))
+        }
+        Value::Object(map) => {
+            let depth = depth.checked_sub(1).ok_or_else(too_deep)?;
+            map.iter().try_for_each(|(key, value)| check_seen(key).and_then(|()| check_schema(value, depth)))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => Ok(()),
+    }
 }
 
 /// Bytes of all that a guest says of a tool.
