@@ -55,10 +55,10 @@ fn all_keys() -> BTreeSet<String> {
         keys::<ToolboxUse>("toolbox"),
         keys::<PluginUse>("plugin"),
         keys::<FileUse>("file"),
+        keys::<LimitsConfig>("limits"),
         keys::<GrantConfig>("grant"),
         keys::<FolderUse>("folder"),
         keys::<DelegableConfig>("delegable"),
-        keys::<LimitsConfig>("limits"),
     ]
     .into_iter()
     .flatten()

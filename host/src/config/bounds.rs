@@ -152,7 +152,7 @@ impl LimitsConfig {
     /// What holds for one of them.
     pub(super) fn setting_over(&self, all: &Self) -> Setting {
         if *self == Self::default() {
-            return is(&serde_json::json!({})).noted("as in `limits`");
+            return is(&()).noted("as in `limits`");
         }
         self.resolved(all, "of `limits`")
     }
@@ -250,6 +250,6 @@ agents: [{name: a, plugins: {p: {limits: {log_entries: 7, cpu: 2s}}, q: }}]";
         for line in ["time: 1m 30s", "cpu: 30s # default", "log_entries: 5", "stack_bytes: 524288 # default"] {
             assert!(yaml.lines().any(|found| found == line), "{line}\n{yaml}");
         }
-        assert_eq!(LimitsConfig::default().setting_over(&config.limits).to_yaml().trim(), "{} # as in `limits`");
+        assert_eq!(LimitsConfig::default().setting_over(&config.limits).to_yaml().trim(), "null # as in `limits`");
     }
 }

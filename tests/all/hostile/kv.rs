@@ -1,7 +1,11 @@
 //! Keys and values that are none, and more of them than a store holds.
 
+use std::sync::Arc;
+
+use shelly_host::plugin::Limits;
+
 use super::{
-    ATTACK, call, engine,
+    ATTACK, House, call, engine,
     guest::{self, Guest, SCRATCH, ZEROS, times},
     pack,
 };
@@ -77,9 +81,15 @@ async fn a_store_is_full_at_64_mib() {
         must_be(Some(EXHAUSTED))
     );
     let guest = Guest::tool().pages(96).import(guest::KV).attack(&body);
-    let plugin = pack(&["tool"], "wants = { kv = true }", &guest.component()).load(engine()).await.unwrap();
+    // One call hands over less than a store holds, if its limits are not raised.
+    let limits = Limits { output_bytes: 65 << 20, ..Limits::default() };
+    let house = House { engine: Arc::clone(engine()), limits };
+    let plugin = pack(&["tool"], "wants = { kv = true }", &guest.component()).load(&house).await.unwrap();
     let result = call(&plugin, "t", ATTACK).await;
     assert_eq!((result.is_error, result.text().as_str()), (false, "ok"));
+    let plugin = pack(&["tool"], "wants = { kv = true }", &guest.component()).load(engine()).await.unwrap();
+    let result = call(&plugin, "t", ATTACK).await;
+    assert!(result.is_error && !result.text().contains("unreachable"), "{}", result.text());
 }
 
 #[tokio::test]

@@ -55,11 +55,14 @@ impl KvBinding {
 
 impl kv::Host for PluginState {
     async fn get(&mut self, key: String) -> wasmtime::Result<Result<Option<kv::Entry>, types::Error>> {
+        self.take(key.len())?;
         let got = match self.store() {
             Ok(store) => told(self, &store, store.get(key).await).await,
             Err(error) => return Ok(Err(error)),
         };
-        self.hand(got.as_ref().map_or(0, |entry| entry.as_ref().map_or(0, |entry| entry.value.len())))?;
+        if let Ok(Some(entry)) = &got {
+            self.hand(entry.value.len())?;
+        }
         Ok(got.map(|entry| entry.map(|entry| kv::Entry { value: entry.value, revision: entry.revision })))
     }
 
@@ -81,9 +84,10 @@ impl kv::Host for PluginState {
         prefix: String,
         after: Option<String>,
     ) -> wasmtime::Result<Result<Vec<String>, types::Error>> {
+        self.take(prefix.len() + after.as_ref().map_or(0, String::len))?;
         let keys = match self.store() {
             Ok(store) => told(self, &store, store.keys(prefix, after).await).await,
-            Err(error) => return Ok(Err(error)),
+            Err(error) => Err(error),
         };
         self.hand(keys.iter().flatten().map(String::len).sum())?;
         Ok(keys)
