@@ -129,6 +129,14 @@ pub(crate) fn create_folder(path: &Path) -> io::Result<bool> {
     }
 }
 
+/// Makes a folder, and those around it that are missing, for their owner alone: mode 0700.
+pub(crate) fn create_private_folders(path: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(path)
+}
+
 /// Waits until nobody else holds this folder, and holds it as long as what is returned is there. It keeps away those alone
 /// who ask here too.
 pub(crate) fn lock_folder(path: &Path) -> io::Result<Option<fs::File>> {

@@ -11,6 +11,7 @@
 //! | [`chat`] | messages and the log that keeps them valid |
 //! | [`capability`] | what a plugin may do, what a run may spend: plain data and its algebra |
 //! | [`approval`] | who may say yes: every question that a person may have to answer |
+//! | [`trust`] | what a person has said yes to in a project that may be somebody else's |
 //! | [`model`], [`tool`] | the two traits that an agent stands on |
 //! | [`kv`] | bytes by key, for plugins: in memory or in a file |
 //! | [`builtin`] | tools that a guest cannot be |
@@ -57,6 +58,7 @@
 //! 12. Nothing that is declared is unwired.
 //! 13. Any beginning of what a session has written down is a state from which its runs go on. A call that cannot be
 //!     repeated begins only when all that came before it is on the disk.
+//! 14. Nothing that a config or permissions found in a project name is acted on before a person has said yes to it.
 
 pub mod error;
 mod files;
@@ -70,6 +72,7 @@ pub mod approval;
 pub mod capability;
 pub mod model;
 pub mod tool;
+pub mod trust;
 
 pub mod builtin;
 pub mod project;

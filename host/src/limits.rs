@@ -483,3 +483,17 @@ pub const KV_LOCK_TIME: Duration = Duration::from_secs(5);
 pub const KV_LOCK_PAUSE: Duration = Duration::from_millis(1);
 /// Bytes of the name of an agent or a plugin in the name of a file; longer ones are told apart by their SHA-256.
 pub const KV_FILE_NAME_BYTES: usize = 100;
+// ---- what a person trusts
+
+/// Bytes of the file that keeps what a person trusts; where it is full, the oldest answers go.
+pub const TRUST_STORE_BYTES: u64 = 4 << 20;
+/// Projects that it knows.
+pub const TRUST_PROJECTS: usize = 1_000;
+/// Bytes of what is kept of one project, as JSON: some thousand lines.
+pub const TRUST_PROJECT_BYTES: usize = 256 << 10;
+/// Things that a person is asked to trust at once; of more nobody would read the last.
+pub const FACTS_SHOWN: usize = 200;
+/// Characters of one of them: some lines of a terminal. What is longer could hide its end.
+pub const FACT_CHARS: usize = 500;
+/// Things of a project that a refusal names; the rest is counted.
+pub const FACTS_TOLD: usize = 5;

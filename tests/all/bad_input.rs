@@ -467,7 +467,7 @@ impl Server {
         server
     }
 
-    fn config(&self, keys: &str) -> String {
+    pub fn config(&self, keys: &str) -> String {
         let url = format!("http://127.0.0.1:{}/v1", self.port);
         format!(
             "providers: [{{name: local, kind: openai, base_url: \"{url}\", model: m, {keys}}}]\nagents: [{{name: helper}}]\n"
@@ -497,7 +497,7 @@ pub fn answer(status: &str, body: &str) -> String {
     format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}", body.len())
 }
 
-const FOUR: &str = r#"{"choices":[{"message":{"content":"Four."},"finish_reason":"stop"}]}"#;
+pub const FOUR: &str = r#"{"choices":[{"message":{"content":"Four."},"finish_reason":"stop"}]}"#;
 
 #[test]
 fn a_model_that_cannot_be_asked() {

@@ -138,7 +138,13 @@ fn what_templates_hold_in_comments_can_be_used_too() {
         let ran = place.run(&["config", "check"]);
         assert_eq!(ran.code, 0, "{}", ran.shown());
         let expected = "warning: the environment variable OPENAI_API_KEY is not set";
-        assert!(ran.stderr.lines().skip(1).all(|line| line.starts_with(expected)), "{}", ran.shown());
+        let (warnings, names) = ran.stderr.split_once("not trusted yet: a run asks you first\n").unwrap();
+        assert!(warnings.lines().skip(1).all(|line| line.starts_with(expected)), "{}", ran.shown());
+        assert!(
+            names.contains("  + the model `") && names.contains("the plugin `read-files` may read"),
+            "{}",
+            ran.shown()
+        );
         assert!(ran.stdout.contains("read-files:"), "{}", ran.shown());
     }
 }

@@ -19,4 +19,5 @@ mod output;
 mod sessions;
 mod tidy;
 mod transcripts;
+mod trust;
 mod wiring;

@@ -11,6 +11,9 @@ use tempfile::TempDir;
 /// A folder of its own for a run of the program, with an environment of its own.
 pub struct Place {
     folder: TempDir,
+    /// Where the program keeps what its person trusts.
+    state: TempDir,
+    is_trusted: bool,
 }
 
 /// What a run of the program came to.
@@ -21,8 +24,19 @@ pub struct Ran {
 }
 
 impl Place {
+    /// What is written here is trusted: a run that finds a config is given `--trust`.
     pub fn new() -> Self {
-        Self { folder: TempDir::new().unwrap() }
+        Self { folder: TempDir::new().unwrap(), state: TempDir::new().unwrap(), is_trusted: true }
+    }
+
+    /// What is written here may be anybody's.
+    pub fn untrusted() -> Self {
+        Self { is_trusted: false, ..Self::new() }
+    }
+
+    /// The file in which the program keeps what is trusted.
+    pub fn trust_store(&self) -> PathBuf {
+        self.state.path().join("shelly-host/trust.json")
     }
 
     /// The folder, as the program sees it.
@@ -53,11 +67,26 @@ impl Place {
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_shelly-host-under-test"));
         let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
-        command.args(arguments).current_dir(self.path()).env_clear().env("SHELLY_CACHE_DIR", cache);
+        let at = match arguments {
+            _ if !self.is_trusted || !self.is_a_project() => 0,
+            ["run", ..] => 1,
+            ["session", "resume", ..] => 2,
+            _ => 0,
+        };
+        let (first, rest) = arguments.split_at(at);
+        let trust = (at > 0).then_some("--trust");
+        command.args(first).args(trust).args(rest).current_dir(self.path()).env_clear();
+        command.env("SHELLY_CACHE_DIR", cache).env("XDG_STATE_HOME", self.state.path());
         // A closed port in place of a local server that may run on this machine is not to be had: discovery is tested
         // by itself, so runs here name their model.
         command.stdin(Stdio::null());
         command
+    }
+
+    /// Whether there is something to be found that a person is asked about.
+    fn is_a_project(&self) -> bool {
+        let usual = ["shelly.yaml", ".shelly/config.yaml", ".shelly/local/permissions.json"];
+        usual.iter().any(|path| self.folder.path().join(path).is_file())
     }
 
     /// Runs the program to its end.

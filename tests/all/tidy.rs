@@ -60,6 +60,7 @@ const MAY_NAME: [(&str, &[&str]); 24] = [
     ("kv", &["files"]),
     ("net", &[]),
     ("tool", &[]),
+    ("trust", &["files"]),
     ("model", &["capability"]),
     ("provider", &["model", "net"]),
     ("project", &["files"]),
@@ -69,7 +70,7 @@ const MAY_NAME: [(&str, &[&str]); 24] = [
     ("agent", &["model", "tool", "skill", "state", "capability"]),
     ("plugin", &["agent", "tool", "model", "capability", "kv"]),
     ("session", &["agent", "files", "model"]),
-    ("config", &["agent", "capability", "provider"]),
+    ("config", &["agent", "capability", "provider", "trust"]),
     (
         "app",
         &[
@@ -88,11 +89,25 @@ const MAY_NAME: [(&str, &[&str]); 24] = [
             "skill",
             "state",
             "tool",
+            "trust",
         ],
     ),
     (
         "cli",
-        &["agent", "app", "approval", "capability", "config", "files", "model", "plugin", "project", "session", "tool"],
+        &[
+            "agent",
+            "app",
+            "approval",
+            "capability",
+            "config",
+            "files",
+            "model",
+            "plugin",
+            "project",
+            "session",
+            "tool",
+            "trust",
+        ],
     ),
     ("main", &["cli"]),
     ("lib", &[]),
@@ -173,6 +188,7 @@ fn the_readme_has_the_same_map() {
         "SHELLY_CACHE_DIR",
         "SHELLY_WASM_ROUTE",
         "XDG_CACHE_HOME",
+        "XDG_STATE_HOME",
     ];
     for word in readme.split(|c: char| !c.is_alphanumeric() && c != '_') {
         assert!(!placeholder(word) || known.contains(&word), "README.md: `{word}` is not filled in");

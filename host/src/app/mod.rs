@@ -1,7 +1,7 @@
 //! The composition root: from a config and plugin directories to an agent that can run. The only room that knows every
-//! part: `models.rs` makes models, `outfit.rs` agents of their plugins, `project.rs` reads the project's folder, `shared.rs` makes what agents share,
-//! `session.rs` has what they do
-//! written down, `trust.rs` keeps what a person trusts, `check.rs` looks at all of it without running any.
+//! part: `models.rs` makes models, `outfit.rs` agents of their plugins, `project.rs` reads the project's folder,
+//! `shared.rs` makes what agents share, `session.rs` has what they do written down, `trust.rs` tells what a person has not
+//! said yes to, `check.rs` looks at all of it without running any.
 
 mod check;
 mod models;
@@ -21,7 +21,7 @@ use tokio::sync::OnceCell;
 
 pub use check::Checked;
 pub use session::{Recording, Session, sessions};
-pub use trust::trusted;
+pub use trust::Standing;
 
 use crate::{
     agent::{Agent, Crew, Entry, Options, RUN_TOOLS},
@@ -44,6 +44,8 @@ pub struct App {
     config: Config,
     catalog: PluginCatalog,
     plugin_dirs: Vec<PathBuf>,
+    /// Of them those that the command line names.
+    named_dirs: Vec<PathBuf>,
     project: Project,
     prices: PriceTable,
     /// Where agents ask.
@@ -82,7 +84,7 @@ struct Notices {
 pub const DEFAULT_AGENT: &str = "assistant";
 
 impl App {
-    /// An app of this config, with the plugins of its directories and of `plugin_dirs`. Compiled code is kept in `cache`;
+    /// An app of this config, with the plugins of its directories and of `named_dirs`. Compiled code is kept in `cache`;
     /// agents ask at `desk`.
     ///
     /// # Errors
@@ -90,16 +92,17 @@ impl App {
     /// A [`Report`] if a plugin directory is none, or what lies in the project's folder `.shelly` cannot be used.
     pub fn new(
         config: Config,
-        plugin_dirs: &[PathBuf],
+        named_dirs: &[PathBuf],
         cache: Option<PathBuf>,
         environment: Environment,
         desk: Desk,
     ) -> Result<Self, Report> {
-        let plugin_dirs = config.plugin_directories(plugin_dirs);
+        let plugin_dirs = config.plugin_directories(named_dirs);
         let catalog = PluginCatalog::scan(&plugin_dirs)?;
         let project = Project::read(&config)?;
         let prices = project.prices()?;
-        Ok(Self { config, catalog, plugin_dirs, project, prices, desk, cache, engine: OnceCell::new(), environment })
+        let (named_dirs, engine) = (named_dirs.to_vec(), OnceCell::new());
+        Ok(Self { config, catalog, plugin_dirs, named_dirs, project, prices, desk, cache, engine, environment })
     }
 
     /// The agent of this name with the model of this name; without names those of the config. A config without agents

@@ -127,10 +127,10 @@ impl Outfit {
         confirm: bool,
         warnings: &mut Vec<String>,
     ) -> Result<(), Report> {
-        let mut tools = ToolBox::new();
+        let (mut tools, digest) = (ToolBox::new(), format!("sha256:{}", plugin.package().digest));
         for tool in PluginTool::all(plugin).filter(|_| plugin.offers_tools()) {
             let tool: Arc<dyn Tool> = match confirm {
-                true => Arc::new(ConfirmedTool::new(tool, self.desk.clone())),
+                true => Arc::new(ConfirmedTool::new(tool, self.desk.clone(), &*agent.name, digest.as_str())),
                 false => tool,
             };
             tools.register(tool).map_err(|clash| Report::new(ErrorKind::Plugin, clash.to_string()))?;

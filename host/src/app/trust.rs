@@ -1,59 +1,248 @@
-//! What a person trusts in a project, for good.
+//! What a person trusts: what a project's own files name, and tools of it, for good.
 
-use std::path::Path;
+use std::{path::PathBuf, sync::Arc};
 
+use super::App;
 use crate::{
     approval::{KeepTrust, Subject, Trusted},
     error::{ErrorKind, Fault, Report},
+    plugin::Kind,
     project::{Layout, Permissions},
+    trust::{Answered, Facts, TrustStore, TrustedTool, quoted, quoted_path},
 };
 
-/// What is trusted in the project of this folder, and kept in `.shelly/local/permissions.json` from now on. Without a
-/// folder `.shelly` nothing is, and what is trusted is forgotten.
-///
-/// # Errors
-///
-/// A [`Report`] if that file cannot be used.
-pub fn trusted(root: &Path) -> Result<Trusted, Report> {
-    let layout = Layout::new(root);
-    if !layout.dir().is_dir() {
-        return Ok(Trusted::default());
-    }
-    let permissions = Permissions::load(&layout).map_err(|error| error.report())?;
-    let trusted = Trusted::new(permissions.trusted_tools.iter().filter_map(|line| subject(line)));
-    let trusted = trusted.map_err(|fault| {
-        let path = layout.permissions();
-        Report::new(ErrorKind::Usage, format!("the permissions {} cannot be used", path.display()))
-            .cause(fault)
-            .hint("take out some of its `trusted_tools`: then you are asked again")
-    })?;
-    Ok(trusted.kept_by(std::sync::Arc::new(Kept(layout))))
+/// How the files of a project stand with the person: what they name, and what of it the person has said yes to.
+#[derive(Debug, Clone)]
+pub struct Standing {
+    layout: Layout,
+    store: TrustStore,
+    /// None: the person has named the config, and so has said yes to it.
+    config: Option<Facts>,
+    permissions: Permissions,
+    before: Answered,
+    new: Facts,
+    /// What lines of the permissions stand for that the person has not written.
+    brought: Vec<TrustedTool>,
 }
 
-/// The file that keeps it.
-struct Kept(Layout);
+impl App {
+    /// How the project stands with the person whose answers are in `store`. If the command line names the config, or a
+    /// plugin directory, it is that person's; permissions that lie in the project need not be. Where nothing is to be
+    /// trusted the store is not looked at.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] if the store or the project's permissions cannot be used.
+    pub fn standing(&self, store: &TrustStore, is_named: bool) -> Result<Standing, Report> {
+        let layout = Layout::new(&self.config.root);
+        let permissions = match layout.dir().is_dir() {
+            true => Permissions::load(&layout).map_err(|error| error.report())?,
+            false => Permissions::default(),
+        };
+        let config = (!is_named).then(|| {
+            let mut facts = self.config.facts();
+            facts.extend(self.plugin_facts());
+            facts
+        });
+        let allowed = permission_facts(&permissions);
+        let before = match config.as_ref().is_none_or(Facts::is_empty) && allowed.is_empty() {
+            true => Answered::default(),
+            false => store.of(&self.config.root).map_err(|error| error.report())?,
+        };
+        if !before.permissions.without(&allowed).is_empty() {
+            // Taken out by hand: it does not come back by another hand. Where that cannot be kept now it is later.
+            let _ = store.change(&self.config.root, |answered| forget_revoked(&layout, answered));
+        }
+        let mut new = config.as_ref().map(|facts| facts.without(&before.facts)).unwrap_or_default();
+        let brought = allowed.without(&before.permissions);
+        let brought_lines = permissions.trusted_tools.iter().filter(|line| brought.contains(&tool_fact(line)));
+        let brought_tools = brought_lines.flat_map(|line| self.tools_of(line)).collect();
+        new.extend(brought);
+        Ok(Standing { layout, store: store.clone(), config, permissions, before, new, brought: brought_tools })
+    }
+
+    /// The plugins that the config brings and that agents or models have.
+    fn plugin_facts(&self) -> Facts {
+        let config = &self.config;
+        let mut used: Vec<_> =
+            config.agents.iter().flat_map(|agent| agent.plugins.keys()).map(String::as_str).collect();
+        used.extend(config.providers.iter().filter_map(|provider| provider.plugin.as_deref()));
+        // Where the config names none, those that are there can be had.
+        used.extend(self.catalog.iter().filter_map(|(id, package)| {
+            let kinds = &package.ok()?.manifest.kinds;
+            let as_model = config.providers.is_empty() && kinds.contains(&Kind::Provider);
+            (as_model || config.agents.is_empty() && *kinds != [Kind::Provider]).then_some(id)
+        }));
+        let fact = |id: &str| {
+            let package = self.catalog.get(id)?.ok()?;
+            let folder = package.folder.canonicalize().unwrap_or_else(|_| package.folder.clone());
+            let is_named = [package.folder.parent(), folder.parent()].into_iter().flatten().any(|parent| {
+                let parent = parent.canonicalize().ok();
+                self.named_dirs.iter().any(|named| parent.is_some() && named.canonicalize().ok() == parent)
+            });
+            let (id, folder, digest) = (quoted(id), quoted_path(&folder), package.digest);
+            (!is_named).then(|| format!("the plugin {id} in {folder}: sha256:{digest}"))
+        };
+        used.into_iter().filter_map(fact).collect()
+    }
+
+    /// SHA-256 of a plugin as it is now.
+    pub(super) fn digest(&self, id: &str) -> Option<String> {
+        let package = self.catalog.get(id)?.ok()?;
+        Some(format!("sha256:{}", package.digest))
+    }
+
+    /// The tools that a line `ORIGIN/NAME` stands for today, one for each agent that has the plugin. None: a name without
+    /// an origin, as other programs write it, could be anybody's tool.
+    fn tools_of(&self, line: &str) -> Vec<TrustedTool> {
+        let Some((origin, name)) = line.split_once('/') else { return Vec::new() };
+        let Some(digest) = self.digest(origin) else { return Vec::new() };
+        let agents = self.config.agents.iter().filter(|agent| agent.plugins.contains_key(origin));
+        let tool = |agent: &str| TrustedTool {
+            agent: agent.into(),
+            origin: origin.into(),
+            name: name.into(),
+            digest: digest.clone(),
+        };
+        agents.map(|agent| tool(&agent.name)).collect()
+    }
+}
+
+impl Standing {
+    /// What the project's config names; nothing if the person has named the config.
+    pub fn facts(&self) -> Facts {
+        let mut facts = self.config.clone().unwrap_or_default();
+        facts.extend(permission_facts(&self.permissions));
+        facts
+    }
+
+    /// What the person has not said yes to.
+    pub fn new_facts(&self) -> &Facts {
+        &self.new
+    }
+
+    /// What the person has said yes to and is not named any more.
+    pub fn gone(&self) -> Facts {
+        self.config.as_ref().map(|facts| self.before.facts.without(facts)).unwrap_or_default()
+    }
+
+    /// Whether there is nothing that the person has not said yes to.
+    pub fn is_trusted(&self) -> bool {
+        self.new.is_empty()
+    }
+
+    /// Whether something in this project was trusted before.
+    pub fn was_trusted(&self) -> bool {
+        self.before != Answered::default()
+    }
+
+    /// Keeps that the person has said yes to all of it.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] if it cannot be kept.
+    pub fn keep(&self) -> Result<(), Report> {
+        let kept = self.store.change(self.layout.root(), |answered| {
+            if let Some(facts) = &self.config {
+                answered.facts = facts.clone();
+            }
+            answered.permissions.extend(permission_facts(&self.permissions));
+            self.brought.iter().for_each(|tool| insert(answered, tool));
+        });
+        kept.map_err(|error| error.report())
+    }
+
+    /// What may be done without asking once all of it is trusted, and kept in `.shelly/local/permissions.json` and in the
+    /// store from now on. Without a folder `.shelly` nothing may, and what is trusted is forgotten.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] if there are more than a person can look over.
+    pub fn trusted(&self) -> Result<Trusted, Report> {
+        if !self.layout.dir().is_dir() {
+            return Ok(Trusted::default());
+        }
+        let is_there = |tool: &&TrustedTool| self.permissions.trusted_tools.contains(&line(tool));
+        let tools = self.before.tools.iter().filter(is_there).chain(&self.brought);
+        let trusted = Trusted::new(tools.map(subject)).map_err(|fault| {
+            let path = self.layout.permissions();
+            Report::new(ErrorKind::Usage, format!("the permissions {} cannot be used", path.display()))
+                .cause(fault)
+                .hint("take out some of its `trusted_tools`: then you are asked again")
+        })?;
+        Ok(trusted.kept_by(Arc::new(Kept { layout: self.layout.clone(), store: self.store.clone() })))
+    }
+}
+
+/// Where it is kept.
+struct Kept {
+    layout: Layout,
+    store: TrustStore,
+}
 
 impl KeepTrust for Kept {
     fn keep(&self, subject: &Subject) -> Result<(), Fault> {
-        let line = line(subject);
-        let kept = Permissions::change(&self.0, |permissions| {
-            if !permissions.trusted_tools.contains(&line) {
-                permissions.trusted_tools.push(line);
+        let Subject::Tool { agent, origin, name, digest } = subject.clone();
+        let tool = TrustedTool { agent, origin, name, digest };
+        let line = line(&tool);
+        let mut written = Ok(());
+        // Both at once: a line without an answer would be taken for somebody else's.
+        let kept = self.store.change(self.layout.root(), |answered| {
+            written = Permissions::change(&self.layout, |permissions| {
+                if !permissions.trusted_tools.contains(&line) {
+                    permissions.trusted_tools.push(line.clone());
+                }
+            });
+            if written.is_ok() {
+                answered.permissions.add(tool_fact(&line));
+                insert(answered, &tool);
             }
         });
+        written.map_err(|error| Fault::other(error.report().to_string()))?;
         kept.map_err(|error| Fault::other(error.report().to_string()))
     }
 }
 
-fn line(subject: &Subject) -> String {
-    let Subject::Tool { origin, name } = subject;
-    format!("{origin}/{name}")
+/// Takes the place of what was trusted of an earlier one.
+fn insert(answered: &mut Answered, tool: &TrustedTool) {
+    let is_same = |known: &TrustedTool| (&known.agent, line(known)) == (&tool.agent, line(tool));
+    answered.tools.retain(|known| !is_same(known));
+    answered.tools.push(tool.clone());
 }
 
-/// None: a name without an origin, as other programs write it. It could be anybody's tool, so it is asked for again.
-fn subject(line: &str) -> Option<Subject> {
-    let (origin, name) = line.split_once('/')?;
-    Some(Subject::Tool { origin: origin.into(), name: name.into() })
+/// Forgets the answers to lines that do not stand in the permissions any more.
+fn forget_revoked(layout: &Layout, answered: &mut Answered) {
+    let Ok(permissions) = Permissions::load(layout) else { return };
+    let allowed = permission_facts(&permissions);
+    answered.permissions.retain(|line| allowed.contains(line));
+    answered.tools.retain(|tool| permissions.trusted_tools.contains(&line(tool)));
+}
+
+/// What permissions allow, one line each. All of their keys are told.
+fn permission_facts(permissions: &Permissions) -> Facts {
+    // What another version keeps there does nothing in this one.
+    let Permissions { fs_directories, trusted_commands, trusted_domains, trusted_tools, other: _ } = permissions;
+    let folder = |path: &PathBuf| format!("permissions: {} may be read and changed", quoted_path(path));
+    let command = |name: &String| format!("permissions: the program {} may be run", quoted(name));
+    let domain = |name: &String| format!("permissions: {} may be reached", quoted(name));
+    let folders = fs_directories.iter().map(folder);
+    let commands = trusted_commands.iter().map(command);
+    let domains = trusted_domains.iter().map(domain);
+    folders.chain(commands).chain(domains).chain(trusted_tools.iter().map(|line| tool_fact(line))).collect()
+}
+
+fn tool_fact(line: &str) -> String {
+    format!("permissions: the tool {} may be called without asking you", quoted(line))
+}
+
+/// A tool as it stands in the permissions, for other programs too.
+fn line(tool: &TrustedTool) -> String {
+    format!("{}/{}", tool.origin, tool.name)
+}
+
+fn subject(tool: &TrustedTool) -> Subject {
+    let TrustedTool { agent, origin, name, digest } = tool.clone();
+    Subject::Tool { agent, origin, name, digest }
 }
 
 #[cfg(test)]
@@ -63,26 +252,122 @@ mod tests {
     use super::*;
     use crate::{
         approval::{Desk, Policy, Verdict},
+        config::Config,
         event::RunCx,
         limits,
     };
 
+    /// A project, and the person's store beside it.
+    struct World {
+        folder: tempfile::TempDir,
+    }
+
+    impl World {
+        fn new() -> Self {
+            let world = Self { folder: tempfile::tempdir().unwrap() };
+            fs::create_dir_all(world.layout().local()).unwrap();
+            world
+        }
+
+        fn layout(&self) -> Layout {
+            Layout::new(self.folder.path().join("project"))
+        }
+
+        fn store(&self) -> TrustStore {
+            TrustStore::new(Some(self.folder.path().join("state/trust.json")))
+        }
+
+        fn allow(&self, json: &str) {
+            fs::write(self.layout().permissions(), json).unwrap();
+        }
+
+        fn standing(&self, config: &str, is_named: bool) -> Result<Standing, Report> {
+            let desk = Desk::new(Policy::Never, Trusted::default());
+            let config = Config::parse(config, self.layout().root().into())?;
+            App::new(config, &[], None, Arc::new(|_| None), desk)?.standing(&self.store(), is_named)
+        }
+    }
+
     fn tool(name: &str) -> Subject {
-        Subject::Tool { origin: "p".into(), name: name.into() }
+        Subject::Tool { agent: "ada".into(), origin: "p".into(), name: name.into(), digest: "d".into() }
+    }
+
+    fn lines(facts: &Facts) -> Vec<&str> {
+        facts.lines().collect()
+    }
+
+    const ONE: &str = "providers: [{name: m, kind: openai, model: m, base_url: 'http://one.example'}]\n";
+
+    #[test]
+    fn what_was_said_yes_to_is_asked_again_when_it_changes() {
+        let world = World::new();
+        let first = world.standing(ONE, false).unwrap();
+        assert_eq!(lines(first.new_facts()), ["the model `m` is at `http://one.example`: conversations go there"]);
+        assert!(!first.is_trusted() && !first.was_trusted());
+        assert!(world.standing(ONE, true).unwrap().is_trusted(), "the person has named it");
+        assert!(world.standing("agents: [{name: a}]", false).unwrap().is_trusted(), "it names nothing");
+        first.keep().unwrap();
+        assert!(world.standing(&format!("# a comment\n{ONE}"), false).unwrap().is_trusted());
+        assert!(world.standing("", false).unwrap().is_trusted(), "less is allowed");
+        let other = world.standing(&ONE.replace("one", "two"), false).unwrap();
+        assert!(!other.is_trusted() && other.was_trusted());
+        assert_eq!(lines(&other.gone()), lines(first.new_facts()));
+        other.keep().unwrap();
+        assert!(!world.standing(ONE, false).unwrap().is_trusted(), "what was before is not any more");
+        // Another project with the same words in it.
+        fs::rename(world.layout().root(), world.folder.path().join("moved")).unwrap();
+        fs::create_dir(world.layout().root()).unwrap();
+        fs::rename(world.folder.path().join("moved"), world.layout().root().join("below")).unwrap();
+        let config = Config::parse(&ONE.replace("one", "two"), world.layout().root().join("below")).unwrap();
+        let desk = Desk::new(Policy::Never, Trusted::default());
+        let app = App::new(config, &[], None, Arc::new(|_| None), desk).unwrap();
+        assert!(!app.standing(&world.store(), false).unwrap().is_trusted());
+    }
+
+    #[test]
+    fn permissions_that_were_brought_are_asked_about_whoever_named_the_config() {
+        let world = World::new();
+        world.allow(
+            r#"{"trusted_tools": ["p/b"], "fs_directories": ["/x"], "trusted_commands": ["git\u001b"],
+            "trusted_domains": ["a.example"], "later": [1]}"#,
+        );
+        for is_named in [false, true] {
+            assert_eq!(
+                lines(world.standing("", is_named).unwrap().new_facts()),
+                [
+                    "permissions: `/x` may be read and changed",
+                    "permissions: `a.example` may be reached",
+                    "permissions: the program `git\\u{1b}` may be run",
+                    "permissions: the tool `p/b` may be called without asking you",
+                ]
+            );
+        }
+        world.standing(ONE, true).unwrap().keep().unwrap();
+        assert!(world.standing("", true).unwrap().is_trusted());
+        assert!(!world.standing(ONE, false).unwrap().is_trusted(), "nobody was asked about that");
+        // What was taken out is not trusted when it comes back.
+        world.allow("{}");
+        assert!(world.standing("", true).unwrap().is_trusted());
+        world.allow(r#"{"fs_directories": ["/x"]}"#);
+        world.standing("", true).unwrap();
+        world.allow(r#"{"fs_directories": ["/x"], "trusted_tools": ["p/b"]}"#);
+        let again = world.standing("", true).unwrap();
+        assert!(again.new_facts().lines().any(|line| line.contains("`p/b`")), "{again:?}");
+        // Where they once stood.
+        fs::rename(world.layout().permissions(), world.layout().legacy_permissions()).unwrap();
+        assert!(!world.standing("", true).unwrap().is_trusted());
     }
 
     #[tokio::test]
     async fn what_a_person_trusts_is_trusted_in_the_next_run() {
-        let root = tempfile::tempdir().unwrap();
-        let layout = Layout::new(root.path());
-        fs::create_dir(layout.dir()).unwrap();
+        let world = World::new();
         let old = r#"{"trusted_tools": ["fetch", "p/b"], "trusted_commands": ["git"], "later": [1]}"#;
-        fs::write(layout.legacy_permissions(), old).unwrap();
-        let loaded = trusted(root.path()).unwrap();
-        assert!(loaded.contains(&tool("b")) && !loaded.contains(&tool("fetch")));
+        fs::write(world.layout().legacy_permissions(), old).unwrap();
+        let first = world.standing("", true).unwrap();
+        first.keep().unwrap();
         // Two processes, of which the second does not know what the first one keeps.
         for name in ["a", "c"] {
-            let desk = Desk::new(Policy::Never, loaded.clone());
+            let desk = Desk::new(Policy::Never, first.trusted().unwrap());
             let mut inbox = desk.attend().unwrap();
             let cx = RunCx::new("ada");
             let person = async {
@@ -92,39 +377,66 @@ mod tests {
             let (ruling, ()) = tokio::join!(desk.permit(&cx, tool(name), "{}"), person);
             assert_eq!(ruling.unwrap().verdict, Verdict::Trust);
         }
-        let again = trusted(root.path()).unwrap();
-        assert!(["a", "b", "c"].iter().all(|name| again.contains(&tool(name))));
-        let kept = Permissions::load(&layout).unwrap();
+        let again = world.standing("", true).unwrap();
+        assert!(again.is_trusted(), "what the person wrote here is not somebody else's: {again:?}");
+        let trusted = again.trusted().unwrap();
+        assert!(["a", "c"].iter().all(|name| trusted.contains(&tool(name))));
+        assert!(!trusted.contains(&tool("b")), "nobody has such a plugin");
+        let Subject::Tool { agent, origin, name, digest } = tool("a");
+        let of = |agent: &str, digest: &str| Subject::Tool {
+            agent: agent.into(),
+            origin: origin.clone(),
+            name: name.clone(),
+            digest: digest.into(),
+        };
+        assert!(trusted.contains(&of(&agent, &digest)));
+        assert!(!trusted.contains(&of("bob", &digest)) && !trusted.contains(&of(&agent, "other bytes")));
+        let kept = Permissions::load(&world.layout()).unwrap();
         assert_eq!(kept.trusted_tools, ["fetch", "p/b", "p/a", "p/c"]);
         assert_eq!(kept.trusted_commands, ["git"]);
         assert!(kept.other.contains_key("later"));
+        // Another one of the same name takes its place.
+        let Subject::Tool { agent, origin, name, .. } = tool("a");
+        Kept { layout: world.layout(), store: world.store() }.keep(&of(&agent, "new bytes")).unwrap();
+        let (of_old, of_new) = (of(&agent, &digest), of(&agent, "new bytes"));
+        let now = world.standing("", true).unwrap().trusted().unwrap();
+        assert!(now.contains(&of_new) && !now.contains(&of_old), "{origin}/{name}");
+        // Taken out of the permissions by hand.
+        world.allow(r#"{"trusted_tools": ["p/c"]}"#);
+        let now = world.standing("", true).unwrap().trusted().unwrap();
+        assert!(now.contains(&tool("c")) && !now.contains(&of_new));
     }
 
     #[test]
     fn a_file_that_cannot_be_used_is_told_and_left_alone() {
-        let root = tempfile::tempdir().unwrap();
-        assert!(!trusted(root.path()).unwrap().contains(&tool("a")), "there is nothing");
-        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0, "and nothing is made");
-        let layout = Layout::new(root.path());
-        fs::create_dir_all(layout.local()).unwrap();
-        let kept = Kept(layout.clone());
-        let lines: Vec<_> = (0..=limits::TRUSTED_SUBJECTS).map(|at| format!("p/t{at}")).collect();
-        let many = serde_json::json!({ "trusted_tools": lines }).to_string();
-        for (text, says) in [
-            ("{", "are damaged: EOF while parsing"),
-            (r#"{"trusted_tools": "all"}"#, "are damaged: invalid type"),
-            (&many, "more than 1024 things are trusted"),
-        ] {
-            fs::write(layout.permissions(), text).unwrap();
-            let report = trusted(root.path()).unwrap_err();
+        let world = World::new();
+        fs::remove_dir(world.layout().local()).unwrap();
+        let fresh = world.standing("", false).unwrap();
+        assert!(!fresh.trusted().unwrap().contains(&tool("a")), "there is nothing");
+        assert!(!world.layout().local().exists() && fs::read_dir(world.folder.path()).unwrap().count() == 1);
+        fs::create_dir(world.layout().local()).unwrap();
+        let kept = Kept { layout: world.layout(), store: world.store() };
+        for (text, says) in
+            [("{", "are damaged: EOF while parsing"), (r#"{"trusted_tools": "all"}"#, "are damaged: invalid type")]
+        {
+            world.allow(text);
+            let report = world.standing("", false).unwrap_err();
             assert!(report.to_string().contains(says) && report.hint.is_some(), "{says}: {report}");
-            if text != many {
-                assert!(kept.keep(&tool("x")).is_err());
-                assert_eq!(fs::read_to_string(layout.permissions()).unwrap(), text);
-            }
+            assert!(kept.keep(&tool("x")).is_err());
+            assert_eq!(fs::read_to_string(world.layout().permissions()).unwrap(), text);
         }
-        fs::write(layout.permissions(), many.replacen("\"p/t0\",", "", 1)).unwrap();
-        let full = trusted(root.path()).unwrap();
-        assert!(full.contains(&tool("t1")) && !full.contains(&tool("t0")));
+        assert_eq!(world.store().of(world.layout().root()).unwrap(), Answered::default());
+        // More than a person can look over.
+        let subjects = 0..=limits::TRUSTED_SUBJECTS;
+        let names: Vec<_> = subjects.map(|at| format!("t{at}")).collect();
+        let allowed: Vec<_> = names.iter().map(|name| format!("p/{name}")).collect();
+        world.allow(&serde_json::json!({ "trusted_tools": allowed }).to_string());
+        let known = |name: &String| match tool(name) {
+            Subject::Tool { agent, origin, name, digest } => TrustedTool { agent, origin, name, digest },
+        };
+        let answer = |answered: &mut Answered| answered.tools = names.iter().map(known).collect();
+        world.store().change(world.layout().root(), answer).unwrap();
+        let report = world.standing("", true).unwrap().trusted().unwrap_err();
+        assert!(report.to_string().contains("more than 1024 things are trusted") && report.hint.is_some(), "{report}");
     }
 }

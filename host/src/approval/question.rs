@@ -59,12 +59,17 @@ pub struct Choice {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Subject {
-    /// Calls of one tool, by any agent that has it.
+    /// Calls of one tool by one agent: another one may have been granted more, and a plugin that was replaced is not what
+    /// was looked at.
     Tool {
+        /// The agent, by its name in the config: whichever of its instances calls.
+        agent: String,
         /// Who made it: a plugin's id, or `host`.
         origin: String,
         /// Its name.
         name: String,
+        /// SHA-256 of the plugin's component; empty for a tool of the host.
+        digest: String,
     },
 }
 
@@ -150,7 +155,7 @@ impl OpenQuestion {
 impl Subject {
     /// Refuses a name that nobody could read.
     pub(super) fn check(&self) -> Result<(), Fault> {
-        let Self::Tool { origin, name } = self;
+        let Self::Tool { agent: _, origin, name, digest: _ } = self;
         if origin.len().max(name.len()) > limits::QUESTION_LABEL_BYTES {
             let message =
                 format!("a tool whose name has more than {} bytes cannot be allowed", limits::QUESTION_LABEL_BYTES);
@@ -163,7 +168,7 @@ impl Subject {
 /// As what is wanted: `call the tool `x` of `y``.
 impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self::Tool { origin, name } = self;
+        let Self::Tool { agent: _, origin, name, digest: _ } = self;
         write!(f, "call the tool `{name}` of `{origin}`")
     }
 }

@@ -19,7 +19,7 @@ fn desk(policy: Policy) -> Desk {
 }
 
 fn tool(name: &str) -> Subject {
-    Subject::Tool { origin: "p".into(), name: name.into() }
+    Subject::Tool { agent: "ada".into(), origin: "p".into(), name: name.into(), digest: "d".into() }
 }
 
 fn open(text: &str) -> OpenQuestion {

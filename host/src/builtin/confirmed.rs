@@ -15,12 +15,15 @@ use crate::{
 pub struct ConfirmedTool {
     tool: Arc<dyn Tool>,
     desk: Desk,
+    agent: String,
+    digest: String,
 }
 
 impl ConfirmedTool {
-    /// The tool, asking at this desk before each call.
-    pub fn new(tool: Arc<dyn Tool>, desk: Desk) -> Self {
-        Self { tool, desk }
+    /// The tool of this agent, asking at this desk before each call. `digest` is that of the plugin which it comes from,
+    /// empty for a tool of the host: what is trusted is trusted of these alone.
+    pub fn new(tool: Arc<dyn Tool>, desk: Desk, agent: impl Into<String>, digest: impl Into<String>) -> Self {
+        Self { tool, desk, agent: agent.into(), digest: digest.into() }
     }
 }
 
@@ -62,7 +65,12 @@ impl Tool for ConfirmedTool {
 
     async fn call(&self, cx: &ToolCx, call: &ToolCall) -> Result<ToolOutput, Fault> {
         let name = &self.spec().name;
-        let subject = Subject::Tool { origin: self.origin().into(), name: name.clone() };
+        let subject = Subject::Tool {
+            agent: self.agent.clone(),
+            origin: self.origin().into(),
+            name: name.clone(),
+            digest: self.digest.clone(),
+        };
         let ruling = self.desk.permit(&cx.run, subject, &call.arguments).await?;
         if ruling.verdict == Verdict::No {
             let message = match ruling.by {
@@ -121,7 +129,7 @@ mod tests {
             }
         });
         let mut tools = ToolBox::new();
-        tools.register(Arc::new(ConfirmedTool::new(Arc::new(tool), desk.clone()))).unwrap();
+        tools.register(Arc::new(ConfirmedTool::new(Arc::new(tool), desk.clone(), "a", ""))).unwrap();
         (tools, ran)
     }
 

@@ -169,6 +169,7 @@ mod tests {
             assert!(!skills.is_empty() && skills.iter().all(|skill| !skill.is_inline()), "{}", template.name);
             let config = Config::read(&layout.config()).unwrap_or_else(|report| panic!("{report}"));
             assert!(config.entry_agent.is_some(), "{}", template.name);
+            assert!(config.facts().is_empty(), "whoever begins is not asked about what we wrote");
             // Nobody has been given plugins yet.
             assert!(config.plugin_dirs.is_empty() && config.agents.iter().all(|agent| agent.plugins.is_empty()));
         }

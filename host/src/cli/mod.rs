@@ -10,6 +10,7 @@ mod run;
 mod session;
 #[cfg(test)]
 mod tests;
+mod trust;
 
 use std::{
     any::Any,

@@ -14,6 +14,7 @@ use super::{
     ask::{self, Approve},
     place::{Over, Place, Work, resume_arguments},
     render::{self, Output, Progress, RunResult},
+    trust,
 };
 use crate::{
     agent::{Answer, RunError},
@@ -107,6 +108,10 @@ pub struct With {
     /// is a terminal and the task does not come from standard input; else it is `never`.
     #[arg(long, value_name = "WHEN", value_enum)]
     approve: Option<Approve>,
+    /// Act on what the config and the permissions that were found in the project name, for this run, though you have not
+    /// said yes to it; see shelly-host config trust. What you name with --config and --plugins needs none of it.
+    #[arg(long)]
+    trust: bool,
     /// Also show what plugins log and what each call of a plugin costs.
     #[arg(long, short)]
     verbose: bool,
@@ -209,13 +214,22 @@ impl Job {
             return Ok(End { outcome, agents, session: Some(header.id) });
         }
         let reads_task = self.task.as_ref().is_some_and(|task| task == "-");
-        let (desk, person) = ask::desk(self.with.approve, reads_task, &config.root)?;
+        let is_attended = !reads_task && ask::is_attended();
+        let (desk, person) = ask::desk(self.with.approve, is_attended);
         let (recording, agent) = self.place.recording(&config, task.as_deref())?;
         let app = App::new(config, &self.with.plugins, super::cache_directory(), super::environment(), desk.clone())?;
         // One listener for all of it, which listens from here on: a signal between two of them would be lost.
         let interrupt = signal::ctrl_c();
         tokio::pin!(interrupt);
         let agent = self.with.agent.as_deref().or(agent.as_deref());
+        // Until here files were read. From here on keys leave the machine, and plugins run.
+        let standing = app.standing(&trust::store(), self.with.config.is_some())?;
+        let trusted = tokio::select! {
+            biased;
+            _ = &mut interrupt => return Ok(End { outcome: Outcome::Cancelled, agents: Ledger::new(), session: None }),
+            trusted = trust::admitted(&standing, self.with.trust, is_attended) => trusted?,
+        };
+        desk.trust(trusted);
         let mut prepared = tokio::select! {
             biased;
             _ = &mut interrupt => return Ok(End { outcome: Outcome::Cancelled, agents: Ledger::new(), session: None }),

@@ -11,13 +11,14 @@ use clap::CommandFactory;
 use super::Cli;
 
 /// A flag of a command, and the test in `tests/all` that shows what it does.
-const SHOWN: [(&str, &str, &str); 64] = [
+const SHOWN: [(&str, &str, &str); 70] = [
     ("run --config", "bad_input.rs", "a_config_that_cannot_be_read"),
     ("run --plugins", "bad_input.rs", "a_plugin_directory_that_is_none"),
     ("run --agent", "bad_input.rs", "a_name_that_is_not_there"),
     ("run --model", "bad_input.rs", "a_name_that_is_not_there"),
     ("run --output", "bad_input.rs", "the_answer_stands_alone_on_standard_output"),
     ("run --approve", "wiring.rs", "nobody_or_a_flag_says_yes"),
+    ("run --trust", "trust.rs", "what_a_project_names_is_refused_where_nobody_can_be_asked"),
     ("run --verbose", "wiring.rs", "nobody_or_a_flag_says_yes"),
     ("run TASK", "bad_input.rs", "a_task_that_is_none"),
     ("run --session", "sessions/resume.rs", "a_named_session_is_made_and_gone_on_with"),
@@ -29,6 +30,7 @@ const SHOWN: [(&str, &str, &str); 64] = [
     ("session resume --model", "sessions/resume.rs", "what_was_killed_goes_on_with_another_model_and_another_agent"),
     ("session resume --output", "sessions/resume.rs", "what_was_killed_goes_on_with_another_model_and_another_agent"),
     ("session resume --approve", "sessions/resume.rs", "what_failed_goes_on_and_what_has_changed_is_told"),
+    ("session resume --trust", "trust.rs", "a_session_goes_on_only_in_a_project_that_is_trusted"),
     ("session resume --verbose", "sessions/resume.rs", "what_failed_goes_on_and_what_has_changed_is_told"),
     (
         "session resume --up-to-damage",
@@ -44,6 +46,10 @@ const SHOWN: [(&str, &str, &str); 64] = [
     ("config check --config", "config_check.rs", "the_first_mistake_is_told_as_a_run_tells_it"),
     ("config check --plugins", "config_check.rs", "the_first_mistake_is_told_as_a_run_tells_it"),
     ("config check --output", "config_check.rs", "what_holds_is_shown_with_all_that_the_file_leaves_out"),
+    ("config trust --yes", "trust.rs", "what_was_said_yes_to_holds_until_it_changes"),
+    ("config trust --config", "trust.rs", "a_tool_is_trusted_as_it_was"),
+    ("config trust --plugins", "trust.rs", "a_tool_is_trusted_as_it_was"),
+    ("config trust --forget", "trust.rs", "what_is_trusted_is_listed_and_taken_back"),
     ("plugin list --config", "wiring.rs", "plugins_of_a_config_are_listed"),
     ("plugin list --plugins", "bad_input.rs", "two_plugins_of_one_id_stop_who_needs_them_alone"),
     ("plugin list --output", "wiring.rs", "plugins_of_a_config_are_listed"),

@@ -7,6 +7,7 @@ mod bounds;
 mod check;
 mod effective;
 mod explain;
+mod facts;
 mod mask;
 mod schema;
 mod setting;

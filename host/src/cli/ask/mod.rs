@@ -2,20 +2,21 @@
 //! lines of the progress.
 
 mod lines;
+mod trust;
 mod wording;
 
-use std::{io::IsTerminal, path::Path};
+use std::io::IsTerminal;
 
 use clap::ValueEnum;
 use futures_util::FutureExt;
 use lines::{Line, Lines};
 use wording::{Said, prompt, shown, understood};
 
+pub use trust::{Consent, trust};
+
 use super::render::{DIM, PLAIN, Progress, YELLOW, name, tell};
 use crate::{
-    app,
-    approval::{AnswerError, Asked, Desk, Inbox, Policy},
-    error::Report,
+    approval::{AnswerError, Asked, Desk, Inbox, Policy, Trusted},
     event::EventStream,
     limits,
 };
@@ -41,14 +42,17 @@ impl From<Approve> for Policy {
     }
 }
 
-/// The desk of a run, and the person who attends it: there is one where standard input and standard error are terminals,
-/// the task does not come from there, and `--approve` does not say otherwise. `root` is the project's folder.
-pub fn desk(approve: Option<Approve>, task_is_stdin: bool, root: &Path) -> Result<(Desk, Option<Person>), Report> {
-    let desk = Desk::new(approve.map_or(Policy::Never, Policy::from), app::trusted(root)?);
-    let is_there =
-        approve.is_none() && !task_is_stdin && std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
-    let inbox = if is_there { desk.attend() } else { None };
-    Ok((desk, inbox.map(Person::new)))
+/// Whether there is a person who can be asked: standard input and standard error are terminals.
+pub fn is_attended() -> bool {
+    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
+/// The desk of a run, and the person who attends it: there is one if somebody is there, and `--approve` does not say
+/// otherwise. Nothing is trusted yet.
+pub fn desk(approve: Option<Approve>, is_attended: bool) -> (Desk, Option<Person>) {
+    let desk = Desk::new(approve.map_or(Policy::Never, Policy::from), Trusted::default());
+    let inbox = if approve.is_none() && is_attended { desk.attend() } else { None };
+    (desk, inbox.map(Person::new))
 }
 
 /// Shows how a run goes and asks the person, until there are no more events. While a question is on the screen the
@@ -206,7 +210,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        approval::{Answer, Choice, OpenQuestion, Ruling, Subject, Trusted, Verdict},
+        approval::{Answer, Choice, OpenQuestion, Ruling, Subject, Verdict},
         cli::render::Output,
         event::{AnsweredBy, Event, EventSink, LogLevel, RunCx},
     };
@@ -230,7 +234,7 @@ mod tests {
         let desk = Desk::new(Policy::Never, Trusted::default());
         let (mut person, typed, wanted) = typist(&desk);
         let cx = RunCx::new("ada");
-        let subject = Subject::Tool { origin: "p".into(), name: "t".into() };
+        let subject = Subject::Tool { agent: "ada".into(), origin: "p".into(), name: "t".into(), digest: "d".into() };
         let mut first = pin!(desk.ask(&cx, open("which?", &["a", "b"])));
         let mut second = pin!(desk.permit(&cx, subject.clone(), "{}"));
         assert!(poll!(first.as_mut()).is_pending() && poll!(second.as_mut()).is_pending());

@@ -35,7 +35,7 @@ pub fn shown(asked: &Asked) -> String {
 /// What the person is to write.
 pub fn prompt(kind: &QuestionKind, in_words: bool) -> &'static str {
     match kind {
-        QuestionKind::Permission { .. } => "allow it? [y]es, once; [t]rust it from now on, whoever wants it; [n]o: ",
+        QuestionKind::Permission { .. } => "allow it? [y]es, once; [t]rust this agent with it from now on; [n]o: ",
         QuestionKind::Open(open) if in_words || open.options.is_empty() => "in your words (Enter alone: no answer): ",
         QuestionKind::Open(open) if open.most_selections() > 1 => {
             "numbers, with commas between them (Enter alone: no answer): "
@@ -118,7 +118,7 @@ mod tests {
     }
 
     fn permission(name: &str, detail: &str) -> QuestionKind {
-        let subject = Subject::Tool { origin: "p".into(), name: name.into() };
+        let subject = Subject::Tool { agent: "ada".into(), origin: "p".into(), name: name.into(), digest: "d".into() };
         QuestionKind::Permission { subject, detail: detail.into() }
     }
 

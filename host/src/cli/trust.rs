@@ -1,0 +1,260 @@
+//! Before what the files of a project name is acted on, the person is shown it and asked.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::{
+    ask::{self, Consent},
+    render::{self, DIM, Output, PLAIN, escaped, name, print, tell, warn},
+};
+use crate::{
+    app::{App, Standing},
+    approval::{Desk, Policy, Trusted},
+    config::Config,
+    error::{ErrorKind, Report, cut},
+    limits,
+    trust::TrustStore,
+};
+
+/// Say yes to what the files of this project name, or take it back.
+///
+/// A project may be somebody else's, so what its config and its permissions name is not acted on before you have said yes
+/// to it: addresses, keys of your environment that go there, plugins, what these are granted. Here it is listed, and you
+/// are asked. What you say is kept for this folder until one of these things changes.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  shelly-host config trust
+  shelly-host config trust --forget
+
+A config that the command line names with --config, and plugins that it names with --plugins, are not asked about.")]
+pub struct Trust {
+    /// Say yes to all that is listed, without being asked.
+    #[arg(long)]
+    yes: bool,
+    /// Take back all that you have said yes to in this project.
+    #[arg(long, conflicts_with = "yes")]
+    forget: bool,
+    /// The config of the project. You have named it, so you are asked about the project's permissions alone.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// A directory of plugin folders that a run will name too; may be given several times.
+    #[arg(long, value_name = "DIR")]
+    plugins: Vec<PathBuf>,
+}
+
+impl Trust {
+    pub fn execute(self) -> u8 {
+        let done = if self.forget { self.forget() } else { self.decide() };
+        done.map_or_else(|report| render::failed(&report, Output::Text), |()| 0)
+    }
+
+    fn decide(&self) -> Result<(), Report> {
+        let config = super::config(self.config.as_ref())?;
+        let desk = Desk::new(Policy::Never, Trusted::default());
+        let app = App::new(config, &self.plugins, None, super::environment(), desk)?;
+        let standing = app.standing(&store(), self.config.is_some())?;
+        let facts = standing.facts();
+        if facts.is_empty() {
+            return print("the files of this project name nothing that needs your consent");
+        }
+        let lines = facts.lines().map(|line| match standing.new_facts().contains(line) {
+            true => format!("+ {}\n", shown(line)),
+            false => format!("  {}\n", shown(line)),
+        });
+        let gone = standing.gone();
+        let gone = gone.lines().map(|line| format!("- {}\n", shown(line)));
+        print(&lines.chain(gone).collect::<String>())?;
+        if standing.is_trusted() {
+            return print("trusted");
+        }
+        if !self.yes {
+            if !ask::is_attended() {
+                return Err(refused(&standing).hint("say yes without being asked with --yes"));
+            }
+            check_length(&standing)?;
+            let runtime = tokio::runtime::Builder::new_current_thread().build();
+            let runtime = runtime.map_err(|error| Report::new(ErrorKind::Bug, "cannot start").cause(error))?;
+            match runtime.block_on(ask::trust("")) {
+                Consent::Yes => {}
+                Consent::Once => return print("nothing is kept: give --trust to the run that it is for"),
+                Consent::No => return Err(refused(&standing)),
+            }
+        }
+        standing.keep()?;
+        print("trusted from now on")
+    }
+
+    fn forget(self) -> Result<(), Report> {
+        // Whatever is wrong with the config.
+        let root = super::config_path(self.config).and_then(|path| Config::root_of(&path).ok());
+        let was_trusted = store().forget(&root.unwrap_or_default()).map_err(|error| error.report())?;
+        print(if was_trusted { "nothing is trusted any more" } else { "nothing was trusted" })
+    }
+}
+
+/// Where it is kept what the person trusts: in the person's own data, where no project reaches.
+pub fn store() -> TrustStore {
+    let set = |name: &str| {
+        let value = std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        // A relative one would be in the project.
+        value.filter(|path| path.is_absolute())
+    };
+    let home = || set("HOME").map(|home| home.join(".local/state"));
+    let base = set("XDG_STATE_HOME").or_else(home).or_else(|| set("LOCALAPPDATA"));
+    TrustStore::new(base.map(|base| base.join("shelly-host/trust.json")))
+}
+
+/// Asks the person about what is new, unless it is `given` that all of it is trusted in this run. What may be done without
+/// asking then.
+pub async fn admitted(standing: &Standing, given: bool, is_attended: bool) -> Result<Trusted, Report> {
+    if !standing.is_trusted() && !given {
+        if !is_attended {
+            return Err(refused(standing));
+        }
+        ask(standing, async |question| ask::trust(&question).await).await?;
+    }
+    standing.trusted()
+}
+
+async fn ask(standing: &Standing, put: impl AsyncFnOnce(String) -> Consent) -> Result<(), Report> {
+    check_length(standing)?;
+    match put(question(standing)).await {
+        // Said now, it holds now.
+        Consent::Yes => standing.keep().unwrap_or_else(|report| warn(&format!("it is trusted this once: {report}"))),
+        Consent::Once => {}
+        Consent::No => return Err(refused(standing)),
+    }
+    Ok(())
+}
+
+fn question(standing: &Standing) -> String {
+    let new = standing.new_facts().lines().map(|line| format!("  + {}\n", shown(line)));
+    let gone = standing.gone();
+    let gone = gone.lines().map(|line| format!("  {DIM}- {}{PLAIN}\n", shown(line))).take(limits::FACTS_SHOWN);
+    let lines: String = new.chain(gone).collect();
+    let what = match standing.was_trusted() {
+        false => "the files of this project name what needs your consent",
+        true => "the files of this project have changed: this is new, or gone",
+    };
+    format!("{what}:\n{lines}")
+}
+
+/// Nobody is asked about what cannot be shown.
+fn check_length(standing: &Standing) -> Result<(), Report> {
+    if standing.new_facts().can_be_shown() {
+        return Ok(());
+    }
+    let (count, most, chars) = (standing.new_facts().len(), limits::FACTS_SHOWN, limits::FACT_CHARS);
+    let what = format!("they name {count} things; you can be asked about {most} at once, of {chars} characters each");
+    Err(Report::new(ErrorKind::Usage, "the files of this project name more than you can be asked about")
+        .cause(what)
+        .hint("look at all of it with `shelly-host config check`, then name the config with --config"))
+}
+
+fn refused(standing: &Standing) -> Report {
+    let message = match standing.was_trusted() {
+        false => "the files of this project are not trusted yet",
+        true => "the files of this project have changed since you trusted them",
+    };
+    let (new, gone) = (standing.new_facts(), standing.gone());
+    let things = if new.len() == 1 { "one thing".into() } else { format!("{} things", new.len()) };
+    let report =
+        Report::new(ErrorKind::Usage, message).cause(format!("they name {things} that you have not said yes to"));
+    let lines = new.lines().map(|line| format!("+ {}", shown(line)));
+    let lines = lines.chain(gone.lines().map(|line| format!("- {}", shown(line))));
+    let report = lines.take(limits::FACTS_TOLD).fold(report, |report, line| report.cause(line));
+    let beyond = (new.len() + gone.len()).saturating_sub(limits::FACTS_TOLD);
+    let report = if beyond > 0 { report.cause(format!("and {beyond} more")) } else { report };
+    report.hint(
+        "look at all of it with `shelly-host config check`; say yes with `shelly-host config trust`, or for this run \
+         alone with --trust",
+    )
+}
+
+/// A line of a fact. Those that are asked about are never cut.
+fn shown(line: &str) -> String {
+    cut(&escaped(line), limits::FACT_CHARS)
+}
+
+/// How it stands, for whoever looks at the config, on standard error.
+pub fn tell_standing(standing: &Standing, path: &Path) {
+    let path = name(&path.display().to_string());
+    match (standing.facts().is_empty(), standing.is_trusted()) {
+        (true, _) => {}
+        (false, true) => tell(&format!("{DIM}what {path} names is trusted{PLAIN}\n")),
+        (false, false) => {
+            let lines = standing.new_facts().lines().map(|line| format!("  + {}\n", shown(line)));
+            tell(&format!("not trusted yet: a run asks you first\n{}", lines.collect::<String>()));
+        }
+    }
+}
+
+/// How it stands, for programs.
+pub fn standing_json(standing: &Standing) -> Value {
+    let facts = standing.facts();
+    json!({
+        "trusted": standing.is_trusted(),
+        "digest": facts.digest(),
+        "facts": facts,
+        "new": standing.new_facts(),
+        "gone": standing.gone(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn standing(config: &str, folder: &Path) -> Standing {
+        let store = TrustStore::new(Some(folder.join("state/trust.json")));
+        let config = Config::parse(config, folder.into()).unwrap_or_else(|report| panic!("{report}"));
+        let desk = Desk::new(Policy::Never, Trusted::default());
+        App::new(config, &[], None, Arc::new(|_| None), desk).unwrap().standing(&store, false).unwrap()
+    }
+
+    fn config(host: &str) -> String {
+        format!("providers: [{{name: m, kind: openai, model: m, base_url: 'http://{host}'}}]")
+    }
+
+    #[tokio::test]
+    async fn what_the_person_says_holds_for_once_or_from_now_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let of = |host: &str| standing(&config(host), folder.path());
+        for (host, consent, is_kept) in [
+            ("one.example", Consent::No, false),
+            ("one.example", Consent::Once, false),
+            ("one.example", Consent::Yes, true),
+            ("two.example", Consent::No, false),
+        ] {
+            let mut asked = String::new();
+            let standing = of(host);
+            let asking = ask(&standing, async |question| {
+                asked = question;
+                consent
+            });
+            assert_eq!(asking.await.is_ok(), consent != Consent::No);
+            assert!(asked.contains(&format!("  + the model `m` is at `http://{host}`")), "{asked}");
+            assert_eq!(asked.contains("- the model `m` is at `http://one.example`"), host == "two.example", "{asked}");
+            assert_eq!(of(host).is_trusted(), is_kept, "{host}, {consent:?}");
+        }
+        assert!(of("one.example").is_trusted(), "who says no to a change has not taken back the rest");
+    }
+
+    #[tokio::test]
+    async fn nobody_is_asked_about_what_cannot_be_shown() {
+        let folder = tempfile::tempdir().unwrap();
+        let long = standing(&config(&"x".repeat(limits::FACT_CHARS)), folder.path());
+        let provider = |at| format!("{{name: m{at}, kind: openai, model: m}}");
+        let many: Vec<_> = (0..=limits::FACTS_SHOWN).map(provider).collect();
+        let many = standing(&format!("providers: [{}]", many.join(", ")), folder.path());
+        for standing in [long, many] {
+            let report = ask(&standing, async |_| panic!("it is asked")).await.unwrap_err();
+            assert!(report.message.contains("more than you can be asked about"), "{report}");
+        }
+    }
+}

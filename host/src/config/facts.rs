@@ -1,0 +1,284 @@
+//! What a config names that reaches beyond it, for the person who did not write it. Every key is either told here or passed
+//! over by name, with the reason.
+
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+
+use super::{
+    AgentConfig, Config, DEFAULT_BASE_URL, FileUse, PluginUse, ProviderConfig, ProviderKind, mask::masked_url,
+};
+use crate::{
+    capability::{Access, KvScope},
+    trust::{Facts, quoted, quoted_path},
+};
+
+impl Config {
+    /// What it names that reaches beyond it: addresses, variables of the environment that go there, plugins and what each
+    /// is granted. Links on the way to a granted folder are resolved. What a plugin is, its directory and its bytes, is
+    /// known to whoever looks for plugins.
+    pub fn facts(&self) -> Facts {
+        let Self {
+            providers,
+            // What lies there is told where it is used.
+            plugin_dirs: _,
+            agents,
+            // Which of them begins, and how long what it says may be.
+            entry_agent: _,
+            default_context_windows: _,
+            context: _,
+            // How much is kept, in the project itself.
+            sessions: _,
+            // How much calls of plugins may take, below the ceilings of the house.
+            limits: _,
+            root,
+        } = self;
+        let mut facts = Facts::default();
+        providers.iter().for_each(|provider| provider_facts(provider, &mut facts));
+        agents.iter().for_each(|agent| agent_facts(agent, root, &mut facts));
+        facts
+    }
+}
+
+fn provider_facts(provider: &ProviderConfig, facts: &mut Facts) {
+    let ProviderConfig {
+        name,
+        kind,
+        // Its bytes are told, and these are data for it.
+        plugin: _,
+        params: _,
+        clock,
+        random,
+        kv,
+        limits: _,
+        base_url,
+        api_key,
+        // What is asked of the address.
+        model: _,
+        context_window: _,
+        max_tokens: _,
+        max_tokens_field: _,
+        temperature: _,
+        price: _,
+    } = provider;
+    let model = format!("the model {}", quoted(name));
+    match kind {
+        ProviderKind::Openai => {
+            let address = base_url.as_deref().unwrap_or(DEFAULT_BASE_URL);
+            let shown = shown_address(address);
+            facts.add(format!("{model} is at {shown}: conversations go there"));
+            for variable in variables(address) {
+                facts.add(format!("{model} has the environment's {} in its address {shown}", quoted(variable)));
+            }
+            for variable in variables(api_key.as_deref().unwrap_or_default()) {
+                facts.add(format!("{model} sends the environment's {} to {shown}", quoted(variable)));
+            }
+        }
+        ProviderKind::Plugin => powerful(&format!("{model}: its plugin"), *clock, *random, *kv, facts),
+    }
+}
+
+fn agent_facts(agent: &AgentConfig, root: &Path, facts: &mut Facts) {
+    let AgentConfig {
+        name,
+        plugins,
+        // What it is told and shown as.
+        description: _,
+        instructions: _,
+        prefix: _,
+        skills: _,
+        skills_tags: _,
+        estimated_cost: _,
+        // One of the models that are told.
+        provider: _,
+        // Tools of the host, which reach nothing but the project's notes, other agents and the person.
+        toolboxes: _,
+        // How much and how long, below the ceilings of the house.
+        max_concurrency: _,
+        budget: _,
+        options: _,
+        // They take away from what is told, and give nothing.
+        ceiling: _,
+        delegable: _,
+    } = agent;
+    for (id, uses) in plugins {
+        let who = format!("the agent {}: the plugin {}", quoted(name), quoted(id));
+        plugin_facts(&who, uses.as_ref().unwrap_or(&PluginUse::default()), root, facts);
+    }
+}
+
+fn plugin_facts(who: &str, uses: &PluginUse, root: &Path, facts: &mut Facts) {
+    let PluginUse {
+        files,
+        clock,
+        random,
+        chat,
+        kv,
+        powers,
+        confirm,
+        // Data for it.
+        params: _,
+        // Whether a run ends with it.
+        on_failure: _,
+        limits: _,
+    } = uses;
+    facts.add(match confirm {
+        true => format!("{who} is used"),
+        false => format!("{who} is used, and you are not asked before each call"),
+    });
+    for FileUse { path, name: _, mode } in files {
+        let path = root.join(path);
+        // A link in the project may lead anywhere.
+        let path = path.canonicalize().unwrap_or(path);
+        let may = match mode {
+            Access::Read => "read",
+            Access::Write => "read and change",
+        };
+        facts.add(format!("{who} may {may} {}", quoted_path(&path)));
+    }
+    powerful(who, *clock, *random, *kv, facts);
+    if *chat {
+        facts.add(format!("{who} may read the conversation"));
+    }
+    for power in powers {
+        facts.add(format!("{who} has the power `{power}`"));
+    }
+}
+
+fn powerful(who: &str, clock: bool, random: bool, kv: Option<KvScope>, facts: &mut Facts) {
+    if clock {
+        facts.add(format!("{who} may know the time"));
+    }
+    if random {
+        facts.add(format!("{who} may have random bytes"));
+    }
+    if let Some(scope) = kv {
+        facts.add(format!("{who} may keep data (kv: {scope})"));
+    }
+}
+
+/// An address without what may be a credential in it, of which a digest is shown: who changes it changes the line.
+fn shown_address(address: &str) -> String {
+    let masked = masked_url(address);
+    match masked == address {
+        true => quoted(address),
+        false => {
+            let digest: [u8; 32] = Sha256::digest(address).into();
+            let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+            format!("{} (sha256:{digest})", quoted(&masked))
+        }
+    }
+}
+
+/// The names in the `${NAME}` of a value, as far as it can be understood.
+fn variables(value: &str) -> impl Iterator<Item = &str> {
+    value.split("${").skip(1).filter_map(|rest| rest.split_once('}')).map(|(name, _)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CONFIG: &str = "
+providers:
+  - {name: gpt, kind: openai, model: m, base_url: 'https://a.example/${PART}', api_key: '${KEY}'}
+  - {name: own, kind: openai, model: m, api_key: sk-secret}
+  - {name: far, kind: openai, model: m, base_url: 'https://me:sk-secret@a.example/v1'}
+  - {name: off, kind: plugin, plugin: o, clock: true, random: true}
+agents:
+  - name: a
+    plugins: {p: {files: [{path: docs}, {path: out, as: o, mode: write}], chat: true, powers: [note, stop]}, q: }
+  - {name: b, plugins: {p: {clock: true, confirm: true, kv: agent}}}
+";
+
+    fn lines(text: &str) -> Vec<String> {
+        let facts = Config::parse(text, "/nowhere".into()).unwrap_or_else(|report| panic!("{report}")).facts();
+        facts.lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn every_thing_that_reaches_beyond_the_config_is_a_line() {
+        let far = lines(CONFIG).into_iter().find(|line| line.contains("`far`")).unwrap();
+        assert!(far.starts_with("the model `far` is at `https://a.example/v1` (sha256:") && !far.contains("secret"));
+        let others: Vec<_> = lines(CONFIG).into_iter().filter(|line| *line != far).collect();
+        assert_eq!(
+            others,
+            [
+                "the agent `a`: the plugin `p` has the power `note`",
+                "the agent `a`: the plugin `p` has the power `stop`",
+                "the agent `a`: the plugin `p` is used, and you are not asked before each call",
+                "the agent `a`: the plugin `p` may read `/nowhere/docs`",
+                "the agent `a`: the plugin `p` may read and change `/nowhere/out`",
+                "the agent `a`: the plugin `p` may read the conversation",
+                "the agent `a`: the plugin `q` is used, and you are not asked before each call",
+                "the agent `b`: the plugin `p` is used",
+                "the agent `b`: the plugin `p` may keep data (kv: agent)",
+                "the agent `b`: the plugin `p` may know the time",
+                "the model `gpt` has the environment's `PART` in its address `https://a.example/${PART}`",
+                "the model `gpt` is at `https://a.example/${PART}`: conversations go there",
+                "the model `gpt` sends the environment's `KEY` to `https://a.example/${PART}`",
+                "the model `off`: its plugin may have random bytes",
+                "the model `off`: its plugin may know the time",
+                "the model `own` is at `https://api.openai.com/v1`: conversations go there",
+            ]
+        );
+    }
+
+    #[test]
+    fn only_what_reaches_beyond_the_config_changes_a_line() {
+        let before = lines(CONFIG);
+        for (from, to) in [
+            ("a.example/${PART}", "b.example/${PART}"),
+            ("${PART}", "${OTHER}"),
+            ("me:sk-secret@", "me:sk-secreT@"),
+            ("'${KEY}'", "'${KEY}${OTHER}'"),
+            ("name: off", "name: of"),
+            ("random: true", "random: false"),
+            ("path: docs", "path: doc"),
+            ("mode: write", "mode: read"),
+            ("chat: true", "chat: false"),
+            ("[note, stop]", "[note, stop, rewrite]"),
+            ("confirm: true", "confirm: false"),
+            (", q: ", ""),
+        ] {
+            assert!(CONFIG.contains(from));
+            assert_ne!(lines(&CONFIG.replacen(from, to, 1)), before, "{from}");
+        }
+        for (from, to) in [
+            ("api_key: sk-secret", "api_key: sk-other"),
+            ("model: m", "model: n, temperature: 1, max_tokens: 3, price: {input: 1, output: 2}"),
+            ("plugin: o,", "plugin: o, params: {x: 1},"),
+            ("- name: a", "- name: a\n    instructions: other\n    description: x\n    toolboxes: [notes]"),
+            ("{name: b,", "{name: b, budget: {tokens: 3}, options: {max_iterations: 3}, provider: gpt,"),
+            ("agents:", "sessions: {record: false}\nentry_agent: b # a comment\nagents:"),
+        ] {
+            assert!(CONFIG.contains(from));
+            assert_eq!(lines(&CONFIG.replacen(from, to, 1)), before, "{from}");
+        }
+    }
+
+    #[test]
+    fn names_cannot_forge_a_line_or_act_on_the_terminal() {
+        let evil = r#""a`: the plugin `p` is used\nx\e[2J\u202e""#;
+        let text = format!(
+            "providers: [{{name: {evil}, kind: openai, model: m, base_url: {evil}, api_key: \"${{\\e}}\"}}]\n\
+             agents: [{{name: {evil}, plugins: {{{evil}: {{files: [{{path: {evil}}}]}}}}}}]\n"
+        );
+        let lines = lines(&text);
+        assert_eq!(lines.len(), 4, "{lines:?}");
+        for line in lines {
+            assert!(!line.contains(crate::error::acts_on_terminal) && line.contains("\\u{60}"), "{line}");
+        }
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_link_is_told_as_what_it_leads_to() {
+        let root = tempfile::tempdir().unwrap();
+        let elsewhere = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink(elsewhere.path(), root.path().join("docs")).unwrap();
+        let facts = Config::parse(CONFIG, root.path().into()).unwrap().facts();
+        let path = quoted_path(&elsewhere.path().canonicalize().unwrap());
+        assert!(facts.lines().any(|line| line.ends_with(&format!("may read {path}"))), "{facts:?}");
+    }
+}

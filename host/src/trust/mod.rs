@@ -1,0 +1,11 @@
+//! What a person has said yes to in a project that may be somebody else's.
+//!
+//! A config that was found in a project, and the permissions that lie there, are boiled down to [`Facts`]: one line for
+//! each thing that reaches beyond the project. What the person said yes to is kept in the person's own data, in a
+//! [`TrustStore`], under the project's folder. What is not among it is asked for again.
+
+mod facts;
+mod store;
+
+pub use facts::{Facts, quoted, quoted_path};
+pub use store::{Answered, TrustError, TrustStore, TrustedTool};

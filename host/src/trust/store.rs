@@ -1,0 +1,364 @@
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Facts, quoted_path};
+use crate::{
+    error::{ErrorKind, Report, without_number},
+    files::{self, ReadError},
+    limits,
+};
+
+/// The shape of the file.
+const VERSION: u32 = 1;
+
+/// What a person has said yes to, project by project, in a file of the person's own. Clones are the same file.
+#[derive(Debug, Clone)]
+pub struct TrustStore {
+    /// None: nothing is kept.
+    path: Option<PathBuf>,
+}
+
+/// What a person has said yes to in one project.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Answered {
+    /// What its config names.
+    pub facts: Facts,
+    /// What its permissions hold.
+    pub permissions: Facts,
+    /// Tools that may be called without asking.
+    pub tools: Vec<TrustedTool>,
+}
+
+/// A tool as it was when a person trusted it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrustedTool {
+    /// The agent that may call it, by its name in the config.
+    pub agent: String,
+    /// The plugin that has it.
+    pub origin: String,
+    /// Its name.
+    pub name: String,
+    /// SHA-256 of the plugin's component.
+    pub digest: String,
+}
+
+/// Why the store cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
+pub enum TrustError {
+    /// Nobody said where it is.
+    #[error("there is no place to keep what you trust")]
+    NoPlace,
+    /// The project's folder has no name of its own.
+    #[error("cannot tell which project {} is", root.display())]
+    NoProject { root: PathBuf, reason: String },
+    /// It cannot be read.
+    #[error("cannot read what you trust, {}", path.display())]
+    Unreadable { path: PathBuf, reason: String },
+    /// It is not what it should be.
+    #[error("what you trust is damaged, {}", path.display())]
+    Damaged { path: PathBuf, reason: String },
+    /// It cannot be written.
+    #[error("cannot write what you trust, {}", path.display())]
+    Unwritable { path: PathBuf, reason: String },
+    /// One project wants more than is kept.
+    #[error("this project names {bytes} bytes of things to trust, at most {} are kept", limits::TRUST_PROJECT_BYTES)]
+    TooLarge { bytes: usize },
+}
+
+impl TrustError {
+    /// As a person reads it.
+    pub fn report(&self) -> Report {
+        let report = Report::new(ErrorKind::Usage, self.to_string());
+        match self {
+            Self::NoPlace => report.hint("set XDG_STATE_HOME or HOME to a folder of yours"),
+            Self::NoProject { reason, .. } => report.cause(reason).hint("check that the folder is there"),
+            Self::Unreadable { reason, .. } => {
+                report.cause(reason).hint("change who may read it, or remove it: then you are asked again")
+            }
+            Self::Damaged { reason, .. } => {
+                report.cause(reason).hint("remove it: then nothing is trusted and you are asked again")
+            }
+            Self::Unwritable { reason, .. } => report.cause(reason).hint("check who may write there"),
+            Self::TooLarge { .. } => report.hint("name the config with --config, or use it once with --trust"),
+        }
+    }
+}
+
+/// The file.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    version: u32,
+    /// Who was answered for last is last.
+    projects: Vec<Project>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Project {
+    root: String,
+    /// Of the facts.
+    digest: String,
+    facts: Vec<String>,
+    permissions: Vec<String>,
+    tools: Vec<TrustedTool>,
+}
+
+impl TrustStore {
+    /// The store in this file, which need not be there; without one nothing is kept and nothing is trusted.
+    pub fn new(path: Option<PathBuf>) -> Self {
+        Self { path }
+    }
+
+    /// What was said yes to in the project of this folder.
+    ///
+    /// # Errors
+    ///
+    /// [`TrustError`]: the file cannot be read, is too large or damaged, or the folder is not there.
+    pub fn of(&self, root: &Path) -> Result<Answered, TrustError> {
+        let Some(path) = &self.path else { return Ok(Answered::default()) };
+        let root = key(root)?;
+        let project = read(path)?.projects.into_iter().find(|project| project.root == root);
+        Ok(project.map(Project::answered).unwrap_or_default())
+    }
+
+    /// Changes what was said yes to in a project, so that of two programs that do so at once each keeps what the other
+    /// one wrote. Where there is no room, the projects whose answers are oldest are forgotten.
+    ///
+    /// # Errors
+    ///
+    /// [`TrustError`]: as [`TrustStore::of`]; it cannot be written; the project wants more than
+    /// [`limits::TRUST_PROJECT_BYTES`].
+    pub fn change(&self, root: &Path, change: impl FnOnce(&mut Answered)) -> Result<(), TrustError> {
+        let path = self.path.as_ref().ok_or(TrustError::NoPlace)?;
+        let root = key(root)?;
+        let _lock = lock(path)?;
+        let mut file = read(path)?;
+        let at = file.projects.iter().position(|project| project.root == root);
+        let mut answered = at.map(|at| file.projects.remove(at).answered()).unwrap_or_default();
+        change(&mut answered);
+        if answered != Answered::default() {
+            let project = Project::of(root, answered);
+            let bytes = serde_json::to_vec(&project).unwrap_or_default().len();
+            if bytes > limits::TRUST_PROJECT_BYTES {
+                return Err(TrustError::TooLarge { bytes });
+            }
+            file.projects.push(project);
+        }
+        write(path, file)
+    }
+
+    /// Takes back all that was said yes to in a project. Says whether there was anything.
+    ///
+    /// # Errors
+    ///
+    /// As [`TrustStore::change`].
+    pub fn forget(&self, root: &Path) -> Result<bool, TrustError> {
+        if self.of(root)? == Answered::default() {
+            return Ok(false);
+        }
+        self.change(root, |answered| *answered = Answered::default())?;
+        Ok(true)
+    }
+}
+
+impl Project {
+    fn of(root: String, answered: Answered) -> Self {
+        let Answered { facts, permissions, tools } = answered;
+        let lines = |facts: &Facts| facts.lines().map(str::to_owned).collect();
+        Self { root, digest: facts.digest(), facts: lines(&facts), permissions: lines(&permissions), tools }
+    }
+
+    fn answered(self) -> Answered {
+        let Self { root: _, digest: _, facts, permissions, tools } = self;
+        Answered { facts: facts.into_iter().collect(), permissions: permissions.into_iter().collect(), tools }
+    }
+}
+
+/// How a project is called: by its folder, with links resolved. Two projects never have the same name.
+fn key(root: &Path) -> Result<String, TrustError> {
+    // The folder that we are in has no name.
+    let named = if root.as_os_str().is_empty() { Path::new(".") } else { root };
+    let found = named.canonicalize();
+    let found = found.map_err(|error| {
+        let reason = without_number(&error.to_string());
+        TrustError::NoProject { root: root.into(), reason }
+    })?;
+    let quoted = quoted_path(&found);
+    Ok(quoted.trim_matches('`').to_owned())
+}
+
+fn folder(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn lock(path: &Path) -> Result<Option<fs::File>, TrustError> {
+    let unwritable = |error: io::Error| {
+        let reason = without_number(&error.to_string());
+        TrustError::Unwritable { path: path.into(), reason }
+    };
+    files::create_private_folders(folder(path)).map_err(unwritable)?;
+    files::lock_folder(folder(path)).map_err(unwritable)
+}
+
+/// What the file holds; nothing if it is not there.
+fn read(path: &Path) -> Result<File, TrustError> {
+    let text = match files::read(path, folder(path), limits::TRUST_STORE_BYTES) {
+        Ok(text) => text,
+        Err(ReadError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
+            return Ok(File { version: VERSION, projects: Vec::new() });
+        }
+        Err(error) => return Err(TrustError::Unreadable { path: path.into(), reason: error.to_string() }),
+    };
+    let damaged = |reason: String| TrustError::Damaged { path: path.into(), reason };
+    let file: File = serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
+    if file.version != VERSION {
+        let reason = format!("its version is {}, and this program knows {VERSION}", file.version);
+        return Err(damaged(reason));
+    }
+    for project in &file.projects {
+        let facts: Facts = project.facts.iter().cloned().collect();
+        if facts.digest() != project.digest {
+            return Err(damaged(format!("the digest of {} is not that of what stands there", project.root)));
+        }
+    }
+    Ok(file)
+}
+
+/// Writes it, with as many of the newest projects as there is room for.
+fn write(path: &Path, mut file: File) -> Result<(), TrustError> {
+    let beyond = file.projects.len().saturating_sub(limits::TRUST_PROJECTS);
+    file.projects.drain(..beyond);
+    let mut json = shown(&file);
+    while json.len() as u64 > limits::TRUST_STORE_BYTES && !file.projects.is_empty() {
+        // A tenth of them at once, so that it is soon done.
+        file.projects.drain(..file.projects.len().div_ceil(10));
+        json = shown(&file);
+    }
+    files::replace(path, json.as_bytes()).map_err(|error| {
+        let reason = without_number(&error.to_string());
+        TrustError::Unwritable { path: path.into(), reason }
+    })
+}
+
+fn shown(file: &File) -> String {
+    serde_json::to_string_pretty(file).expect("lists of text under string keys") + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(lines: &[&str]) -> Facts {
+        lines.iter().map(|line| (*line).to_owned()).collect()
+    }
+
+    fn store() -> (tempfile::TempDir, TrustStore, PathBuf) {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("state/shelly-host/trust.json");
+        (home, TrustStore::new(Some(path.clone())), path)
+    }
+
+    #[test]
+    fn what_is_kept_is_read_again_for_this_project_alone() {
+        let (home, store, path) = store();
+        let (one, two) = (home.path().join("one"), home.path().join("two"));
+        fs::create_dir(&one).unwrap();
+        fs::create_dir(&two).unwrap();
+        assert_eq!(store.of(&one).unwrap(), Answered::default());
+        assert!(!path.exists(), "reading makes nothing");
+        let tool = TrustedTool { agent: "a".into(), origin: "p".into(), name: "t".into(), digest: "sha256:00".into() };
+        store
+            .change(&one, |answered| {
+                answered.facts = facts(&["b", "a"]);
+                answered.permissions = facts(&["c"]);
+                answered.tools.push(tool.clone());
+            })
+            .unwrap();
+        let kept = Answered { facts: facts(&["a", "b"]), permissions: facts(&["c"]), tools: vec![tool] };
+        assert_eq!(store.of(&one.join("../one")).unwrap(), kept);
+        assert_eq!(store.of(&two).unwrap(), Answered::default());
+        fs::rename(&one, home.path().join("moved")).unwrap();
+        assert_eq!(store.of(&home.path().join("moved")).unwrap(), Answered::default(), "another place");
+        assert!(matches!(store.of(&one), Err(TrustError::NoProject { .. })));
+        fs::rename(home.path().join("moved"), &one).unwrap();
+        assert!(store.forget(&one).unwrap() && !store.forget(&one).unwrap());
+        assert_eq!(store.of(&one).unwrap(), Answered::default());
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+            assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
+        }
+        let nowhere = TrustStore::new(None);
+        assert_eq!(nowhere.of(&one).unwrap(), Answered::default());
+        assert!(matches!(nowhere.change(&one, |_| {}), Err(TrustError::NoPlace)));
+    }
+
+    #[test]
+    fn what_is_damaged_trusts_nothing_and_stays() {
+        let (home, store, path) = store();
+        store.change(home.path(), |answered| answered.facts = facts(&["a"])).unwrap();
+        let good = fs::read_to_string(&path).unwrap();
+        let long = " ".repeat(limits::TRUST_STORE_BYTES as usize) + &good;
+        for (text, says) in [
+            ("", "EOF while parsing"),
+            ("{", "EOF while parsing"),
+            ("[]", "invalid length"),
+            (&good.replace("\"version\": 1", "\"version\": 2"), "its version is 2, and this program knows 1"),
+            (&good.replace("\"a\"", "\"b\""), "is not that of what stands there"),
+            (&good.replacen("root", "toor", 1), "unknown field `toor`"),
+            (&long, "more than"),
+        ] {
+            fs::write(&path, text).unwrap();
+            for error in [
+                store.of(home.path()).unwrap_err(),
+                store.change(home.path(), |_| {}).unwrap_err(),
+                store.forget(home.path()).unwrap_err(),
+            ] {
+                let report = error.report();
+                assert!(report.to_string().contains(says) && report.hint.is_some(), "{says}: {report}");
+            }
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn it_is_bounded() {
+        let (home, store, path) = store();
+        let many = |most: usize| facts(&[&"x".repeat(most)]);
+        let too_many = store.change(home.path(), |answered| answered.facts = many(limits::TRUST_PROJECT_BYTES));
+        assert!(matches!(too_many, Err(TrustError::TooLarge { .. })));
+        assert_eq!(store.of(home.path()).unwrap(), Answered::default());
+        let project = |at: usize, bytes: usize| {
+            let answered = Answered { facts: many(bytes), ..Answered::default() };
+            Project::of(format!("/{at}"), answered)
+        };
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        for (count, bytes) in [(limits::TRUST_PROJECTS + 1, 1), (limits::TRUST_PROJECTS, 6_000)] {
+            let projects = (0..count).map(|at| project(at, bytes)).collect();
+            write(&path, File { version: VERSION, projects }).unwrap();
+            let kept = read(&path).unwrap().projects;
+            assert!(kept.len() <= limits::TRUST_PROJECTS && !kept.is_empty(), "{}", kept.len());
+            assert!(kept[0].root != "/0" && kept.last().unwrap().root == format!("/{}", count - 1), "the newest stay");
+        }
+    }
+
+    #[test]
+    fn of_many_who_answer_at_once_each_keeps_what_the_others_wrote() {
+        let (home, store, _) = store();
+        std::thread::scope(|scope| {
+            for at in 0..16 {
+                let (store, home) = (&store, home.path());
+                scope.spawn(move || store.change(home, |answered| answered.facts.add(at.to_string())).unwrap());
+            }
+        });
+        assert_eq!(store.of(home.path()).unwrap().facts.len(), 16);
+    }
+}
