@@ -20,6 +20,7 @@
 //! | [`agent`] | the loop, effects and middleware; agents that delegate to each other |
 //! | [`session`] | what happened, on disk, so that it goes on after a crash |
 //! | [`plugin`] | the sandbox: components as tools, effects, middleware and models |
+//! | [`conformance`] | plugins that attack the host, and what each must come to |
 //! | [`skill`], [`project`] | procedures in folders; a project's folder `.shelly`, and what agents are told of it |
 //! | [`config`], [`app`] | from a file to an agent that can run |
 //! | [`cli`] | the command line |
@@ -83,6 +84,7 @@ pub mod net;
 pub mod provider;
 
 pub mod agent;
+pub mod conformance;
 pub mod plugin;
 pub mod session;
 

@@ -497,3 +497,42 @@ pub const FACTS_SHOWN: usize = 200;
 pub const FACT_CHARS: usize = 500;
 /// Things of a project that a refusal names; the rest is counted.
 pub const FACTS_TOLD: usize = 5;
+
+// ---- the hostile suite
+
+/// Attacks of one suite.
+pub const CONFORMANCE_ATTACKS: usize = 1_000;
+/// Bytes of one `attack.toml`.
+pub const CONFORMANCE_FILE_BYTES: u64 = 64 << 10;
+/// Bytes of the component of one attack, and of the text that it is made of with all repetitions.
+pub const CONFORMANCE_COMPONENT_BYTES: u64 = 16 << 20;
+/// Bytes of all components of one suite.
+pub const CONFORMANCE_SUITE_BYTES: u64 = 256 << 20;
+/// Bytes of the sentence that says what an attack tries.
+pub const CONFORMANCE_SENTENCE_BYTES: usize = 500;
+/// Calls of one attack.
+pub const CONFORMANCE_CALLS: u32 = 16;
+/// Attacks that run at once: a few wait while others keep the cores busy.
+pub const CONFORMANCE_AT_ONCE: usize = 8;
+/// Wall time of a call of an attack that tries to last for ever.
+pub const CONFORMANCE_HASTY_TIME: Duration = Duration::from_millis(300);
+/// Wall time of a call of any other attack: enough on a busy machine, so that it ends for the reason that it should.
+pub const CONFORMANCE_CALL_TIME: Duration = Duration::from_secs(10);
+/// Time beyond its own that a call may have taken before that counts as an escape: the machine may be busy.
+pub const CONFORMANCE_SLACK: Duration = Duration::from_secs(5);
+/// Wall time of loading an attack and of all its calls; what takes longer has escaped.
+pub const CONFORMANCE_RUN_TIME: Duration = Duration::from_secs(40);
+/// Characters that are shown of what an attack came to.
+pub const CONFORMANCE_DETAIL_CHARS: usize = 300;
+/// Calls of a tool and runs of an agent by which is measured how quick the host is; the median counts.
+pub const CONFORMANCE_ROUNDS: usize = 200;
+/// How often slower a call may be after the suite; others may keep the machine busy.
+pub const CONFORMANCE_SLOWER: u32 = 5;
+/// What a call may take after the suite, however quick it was before.
+pub const CONFORMANCE_QUICK: Duration = Duration::from_millis(1);
+/// Bytes by which the process may have grown after the suite: pages that the allocator keeps, most of them from compiling.
+pub const CONFORMANCE_GROWTH_BYTES: u64 = 128 << 20;
+/// Time in which the process must be as small after the suite as before.
+pub const CONFORMANCE_SETTLING: Duration = Duration::from_secs(5);
+/// How long a thread that the runtime has lent is kept after its work, and the pause between two looks at the process.
+pub const CONFORMANCE_PAUSE: Duration = Duration::from_millis(100);

@@ -324,17 +324,16 @@ fn every_capability_of_a_ceiling_bounds() {
 #[test]
 fn a_certificate_is_printed() {
     let place = place();
-    place.file("c.yaml", format!("plugin_dirs: ['{}']\nagents:\n{READER}", crate::PLUGIN_ROOT));
-    let certify = |more: &[&str]| place.run(&[&["plugin", "certify", "--config", "c.yaml"], more].concat());
+    place.file("c.yaml", format!("agents:\n{READER}"));
+    let certify = |more: &[&str]| {
+        place.run(&[&["plugin", "certify", "--config", "c.yaml", "--plugins", crate::PLUGIN_ROOT], more].concat())
+    };
     let issued = certify(&["read-files"]);
     let json: Value = serde_json::from_str(&issued.stdout).unwrap_or_else(|_| panic!("{}", issued.shown()));
     assert_eq!((issued.code, &json["runs"], &json["agent"]), (0, &true.into(), &"reader".into()), "{}", issued.shown());
     assert!(json["digest"].as_str().unwrap().starts_with("sha256:") && json["host"]["version"].is_string());
     assert_eq!(json["grant"]["files"][0], json!({ "path": "[DIR]/docs", "mode": "read" }));
-    place.file(
-        "c.yaml",
-        format!("plugin_dirs: ['{}']\nagents: [{{name: a, plugins: {{read-files: }}}}]", crate::PLUGIN_ROOT),
-    );
+    place.file("c.yaml", "agents: [{name: a, plugins: {read-files: }}]");
     let refused = certify(&["read-files", "--agent", "a"]);
     let json: Value = serde_json::from_str(&refused.stdout).unwrap_or_else(|_| panic!("{}", refused.shown()));
     assert_eq!((refused.code, &json["runs"]), (3, &false.into()), "{}", refused.shown());

@@ -317,8 +317,8 @@ fn what_was_answered_is_there_after_a_kill() {
     };
     let mut before = 0;
     for _ in 0..3 {
-        let mut command = place.command(&["run", "--plugins", crate::GUEST_ROOT, "--no-session", "go"]);
         let server = configure(&place, "kv: agent", &[("kv_count", json!({"key": "n", "times": 1_000_000}))]);
+        let mut command = place.command(&["run", "--plugins", crate::GUEST_ROOT, "--no-session", "go"]);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let path = place.path().join(".shelly/local/kv/agents/ada/probe-kv.kv");
         while !path.exists() {

@@ -9,6 +9,7 @@ mod vendors;
 mod bad_input;
 mod ceilings;
 mod config_check;
+mod conformance;
 mod guests;
 mod hostile;
 mod init;

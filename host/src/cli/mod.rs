@@ -2,6 +2,7 @@
 
 mod ask;
 mod config;
+mod conformance;
 mod init;
 mod place;
 mod plugin;
@@ -53,6 +54,7 @@ enum Command {
     /// List plugins, or look into one.
     #[command(subcommand)]
     Plugin(plugin::Plugin),
+    Conformance(conformance::Conformance),
 }
 
 const AFTER_HELP: &str = "\
@@ -135,6 +137,7 @@ fn execute(command: Command) -> u8 {
         Command::Config(config) => config.execute(),
         Command::Session(session) => session.execute(),
         Command::Plugin(plugin) => plugin.execute(),
+        Command::Conformance(conformance) => conformance.execute(),
     }
 }
 

@@ -186,7 +186,8 @@ impl Progress {
         }
     }
 
-    fn line(&self, event: &Event) -> Option<String> {
+    /// The line that it is for people; none if they are not shown it.
+    pub fn line(&self, event: &Event) -> Option<String> {
         Some(match event {
             Event::RunStarted { agent, parent, prefix, model, task, .. } => {
                 let (prefix, agent, model) = (name(prefix), name(agent), name(model));
@@ -317,6 +318,8 @@ const RED: &str = "\x1b[1;31m";
 const GREEN: &str = "\x1b[32m";
 pub const YELLOW: &str = "\x1b[33m";
 pub const PLAIN: &str = "\x1b[0m";
+/// All of them.
+pub const COLOURS: [&str; 6] = [BOLD, DIM, RED, GREEN, YELLOW, PLAIN];
 
 /// Prints to standard output. Whoever closed it wants no more: that is no error of ours.
 pub fn print(text: &str) -> Result<(), Report> {

@@ -119,7 +119,7 @@ impl PluginPackage {
 }
 
 /// Reads a file of at most `most` bytes. What is no file, such as a pipe that nobody writes to, is not opened.
-pub(super) fn read_bounded(path: &Path, most: u64) -> Result<Vec<u8>, PluginError> {
+pub(crate) fn read_bounded(path: &Path, most: u64) -> Result<Vec<u8>, PluginError> {
     let unreadable = |source| PluginError::Unreadable { path: path.into(), source };
     let metadata = fs::metadata(path).map_err(unreadable)?;
     if !metadata.is_file() {

@@ -148,6 +148,8 @@ pub struct Plugin {
     pub(super) grant: Grant,
     pub(super) on_failure: OnFailure,
     pub(super) engine: Arc<PluginEngine>,
+    /// The engine keeps it for others as long as somebody has it.
+    component: Arc<Component>,
     pub(super) pre: InstancePre<PluginState>,
     pub(super) kinds: KindIndices,
     pub(super) config: Arc<str>,
@@ -217,7 +219,7 @@ impl Plugin {
         engine: &Arc<PluginEngine>,
         package: &Arc<PluginPackage>,
         settings: Arc<Settings>,
-        component: &Component,
+        component: &Arc<Component>,
     ) -> Result<Self, PluginError> {
         let not_runnable = |error| not_runnable(package, &error);
         let grant = settings.granted(&package.manifest);
@@ -231,6 +233,7 @@ impl Plugin {
             on_failure: settings.on_failure.unwrap_or_default(),
             engine: Arc::clone(engine),
             kinds: KindIndices::find(&pre, &package.manifest.kinds).map_err(not_runnable)?,
+            component: Arc::clone(component),
             pre,
             config: settings.params.get().into(),
             share: Arc::new(Share::new(&limits)),
@@ -256,7 +259,7 @@ impl Plugin {
             return Ok(Arc::clone(self));
         }
         check_grant(&self.package, &settings)?;
-        let mut narrowed = Self::bind(&self.engine, &self.package, Arc::new(settings), self.pre.component())?;
+        let mut narrowed = Self::bind(&self.engine, &self.package, Arc::new(settings), &self.component)?;
         narrowed.files.opening = Arc::clone(&self.files.opening);
         // It is still one plugin, with one share of what there is.
         Ok(Arc::new(Self { specs: Arc::clone(&self.specs), share: Arc::clone(&self.share), ..narrowed }))
@@ -372,7 +375,7 @@ fn not_runnable(package: &PluginPackage, error: &wasmtime::Error) -> PluginError
 }
 
 /// Compiling keeps a core busy for up to seconds: not on a thread that serves others.
-async fn compile(engine: &Arc<PluginEngine>, package: &Arc<PluginPackage>) -> Result<Component, PluginError> {
+async fn compile(engine: &Arc<PluginEngine>, package: &Arc<PluginPackage>) -> Result<Arc<Component>, PluginError> {
     let (engine, package) = (Arc::clone(engine), Arc::clone(package));
     let compiled = tokio::task::spawn_blocking(move || {
         let id = || package.manifest.id.clone();

@@ -23,6 +23,7 @@ mod runtime;
 
 pub use adapter::{PluginEffect, PluginMiddleware, PluginModel, PluginTool};
 pub use anatomy::{Anatomy, Kind, Misshapen};
+pub(crate) use catalog::read_bounded;
 pub use catalog::{PluginCatalog, PluginPackage};
 pub use certificate::{Certificate, Host, Import, ImportState};
 pub use error::PluginError;

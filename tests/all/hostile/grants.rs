@@ -184,7 +184,10 @@ async fn a_middleware_hands_back_the_media_of_the_reply() {
 fn run_within(place: &Place, kib: u32, arguments: &[&str]) -> Ran {
     let program = place.command(arguments);
     let mut shell = Command::new("sh");
-    shell.args(["-c", &format!("ulimit -v {kib}; exec \"$@\""), "sh"]).arg(program.get_program()).args(arguments);
+    shell
+        .args(["-c", &format!("ulimit -v {kib}; exec \"$@\""), "sh"])
+        .arg(program.get_program())
+        .args(program.get_args());
     shell.current_dir(place.path()).env_clear();
     shell.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
     place.ran(shell.output().unwrap())

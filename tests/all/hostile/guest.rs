@@ -2,8 +2,7 @@
 
 use std::fmt::Write;
 
-use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
-use wit_parser::Resolve;
+use shelly_host::conformance::component_of;
 
 /// A plugin whose functions answer politely, until told otherwise.
 pub struct Guest {
@@ -67,9 +66,6 @@ pub const FILES: &str = r#"
       (func $symlink (param i32 i32 i32 i32 i32 i32)))
     (import "wasi:filesystem/types@0.2.0" "[method]descriptor.set-size"
       (func $set-size (param i32 i64 i32)))"#;
-
-/// As much of WASI's file system as the imports above need.
-const WASI: &str = include_str!("wasi.wit");
 
 /// Where nothing lies: functions may use it for what they are handed back.
 pub const SCRATCH: u32 = 16;
@@ -161,17 +157,9 @@ impl Guest {
 
     /// The component.
     pub fn component(&self) -> Vec<u8> {
-        let mut resolve = Resolve::default();
-        resolve.push_path(concat!(env!("CARGO_MANIFEST_DIR"), "/../wit")).unwrap();
-        resolve.push_str("wasi.wit", WASI).unwrap();
-        let exports: String = self.kinds.iter().map(|kind| format!("export shelly:plugin/{kind}@0.1.0;\n")).collect();
-        let package =
-            resolve.push_str("guest.wit", &format!("package hostile:guest; world guest {{ {IMPORTS} {exports} }}"));
-        let world = resolve.select_world(&[package.unwrap()], None).unwrap();
-        let mut module = wat::parse_str(self.module()).unwrap_or_else(|error| panic!("{error}"));
-        embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).unwrap();
-        let encoder = ComponentEncoder::default().validate(true).module(&module);
-        encoder.and_then(|mut encoder| encoder.encode()).unwrap_or_else(|error| panic!("{error:#}"))
+        let module = wat::parse_str(self.module()).unwrap_or_else(|error| panic!("{error}"));
+        let kinds: Vec<_> = self.kinds.iter().map(|kind| kind.parse().unwrap()).collect();
+        component_of(&module, &kinds).unwrap_or_else(|error| panic!("{error}"))
     }
 
     fn module(&self) -> String {
@@ -206,9 +194,6 @@ impl Guest {
         )
     }
 }
-
-const IMPORTS: &str = "include shelly:plugin/capabilities@0.1.0;
-    import wasi:filesystem/types@0.2.0; import wasi:filesystem/preopens@0.2.0;";
 
 /// Repeats this so often.
 pub fn times(count: u32, body: &str) -> String {

@@ -1,7 +1,7 @@
 use std::{
     collections::HashMap,
     path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     thread,
 };
 
@@ -25,7 +25,8 @@ pub struct PluginEngine {
     stack_bytes: usize,
     turns: Turns,
     cache: Option<CompileCache>,
-    compiled: Mutex<HashMap<Digest, Component>>,
+    /// What plugins have of it: the code of one that nobody has any more is let go.
+    compiled: Mutex<HashMap<Digest, Weak<Component>>>,
     specs: Mutex<SpecsByConfig>,
     steps: Arc<Semaphore>,
     streams: Arc<Semaphore>,
@@ -121,9 +122,9 @@ impl PluginEngine {
         &self,
         digest: Digest,
         bytes: impl FnOnce() -> Result<Vec<u8>, E>,
-    ) -> Result<wasmtime::Result<Component>, E> {
-        if let Some(component) = lock(&self.compiled).get(&digest) {
-            return Ok(Ok(component.clone()));
+    ) -> Result<wasmtime::Result<Arc<Component>>, E> {
+        if let Some(component) = lock(&self.compiled).get(&digest).and_then(Weak::upgrade) {
+            return Ok(Ok(component));
         }
         let cached = self.cache.as_ref().and_then(|cache| cache.get(&self.engine, digest));
         let component = match cached {
@@ -138,7 +139,11 @@ impl PluginEngine {
                 Err(error) => return Ok(Err(error)),
             },
         };
-        lock(&self.compiled).insert(digest, component.clone());
+        let component = Arc::new(component);
+        let mut compiled = lock(&self.compiled);
+        compiled.retain(|_, component| component.strong_count() > 0);
+        compiled.insert(digest, Arc::downgrade(&component));
+        drop(compiled);
         Ok(Ok(component))
     }
 

@@ -1,0 +1,242 @@
+use std::{path::PathBuf, sync::Arc};
+
+use clap::Args;
+use quick_xml::{
+    Writer,
+    events::{BytesText, Event as Xml},
+};
+use serde_json::json;
+
+use super::render::{self, Output, Progress, json_line, name, print};
+use crate::{
+    conformance::{self, Recovery, Results, Row, Status, Suite},
+    error::{ErrorKind, Report},
+    event::Event,
+    limits,
+    plugin::Kind,
+};
+
+/// Have plugins attack this host, and see that it holds.
+///
+/// Each attack is a component that tries one thing; it must come to the verdict that its attack.toml expects, and must
+/// get nothing: the host looks for that itself. Before and after, runs as they should be are measured. The attacks that
+/// are built in can be exported, so that other hosts can be tried with them.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  shelly-host conformance
+  shelly-host conformance --kind effect --kind provider
+  shelly-host conformance --suite my-attacks --output junit > conformance.xml
+  shelly-host conformance --export attacks
+
+Verdicts:
+  refused    it was not loaded
+  timed-out  it was stopped because its time was over
+  limited    it was stopped at a bound on what it may take or say
+  trapped    it crashed, and nothing else did
+  held       it ran to its end, and got nothing
+
+The exit code is 0 if the host holds, 1 if anything escaped or ended in another way than it must.")]
+pub struct Conformance {
+    /// Only attacks of this kind; may be given several times.
+    #[arg(long, value_name = "KIND")]
+    kind: Vec<Kind>,
+    /// The attacks of this folder, in place of those that are built in.
+    #[arg(long, value_name = "DIR")]
+    suite: Option<PathBuf>,
+    /// Do not run them: write them with built components into this folder, which must not be there yet.
+    #[arg(long, value_name = "DIR", conflicts_with = "output")]
+    export: Option<PathBuf>,
+    /// How to print what they came to.
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
+    output: Format,
+}
+
+/// How to print what a suite came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// For people.
+    Text,
+    /// One JSON value.
+    Json,
+    /// XML, as CI servers read it.
+    Junit,
+}
+
+impl Conformance {
+    pub fn execute(self) -> u8 {
+        let output = self.output;
+        self.run().unwrap_or_else(|report| {
+            render::failed(&report, if output == Format::Json { Output::Json } else { Output::Text })
+        })
+    }
+
+    fn run(self) -> Result<u8, Report> {
+        let suite = match &self.suite {
+            Some(folder) => Suite::read(folder)?,
+            None => Suite::embedded()?,
+        };
+        let suite = suite.of_kinds(&self.kind);
+        if suite.attacks().is_empty() {
+            return Err(Report::new(ErrorKind::Usage, "the suite has no attack of that kind").hint("leave out --kind"));
+        }
+        if let Some(folder) = &self.export {
+            suite.export(folder)?;
+            print(&format!("{} attacks are in {}", suite.attacks().len(), name(&folder.display().to_string())))?;
+            return Ok(0);
+        }
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            // Threads that were lent must be gone before they are counted.
+            .thread_keep_alive(limits::CONFORMANCE_PAUSE)
+            .build();
+        let runtime = runtime.map_err(|error| Report::new(ErrorKind::Bug, "cannot start").cause(error))?;
+        let shown = Progress::new(Output::Text, true);
+        let show = Arc::new(move |event: &Event| shown.line(event).map(|line| without_colours(&line)));
+        let results = runtime.block_on(conformance::run(&suite, show))?;
+        // A thread that waits for what never comes must not keep the process.
+        runtime.shutdown_background();
+        print(&match self.output {
+            Format::Text => table(&results),
+            Format::Json => json_line(&as_json(&results)),
+            Format::Junit => junit(&results)?,
+        })?;
+        Ok(if results.ok() { 0 } else { ErrorKind::Run.exit_code() })
+    }
+}
+
+/// The line without the colours that the host itself gives it.
+fn without_colours(line: &str) -> String {
+    render::COLOURS.iter().fold(line.to_owned(), |line, colour| line.replace(colour, ""))
+}
+
+fn as_json(results: &Results) -> serde_json::Value {
+    let of = |status| results.attacks.iter().filter(|row| row.status == status).count();
+    let mut value = json!(results);
+    value["ok"] = results.ok().into();
+    value["counts"] = json!({
+        "passed": of(Status::Passed),
+        "unexpected": of(Status::Unexpected),
+        "escaped": of(Status::Escaped),
+        "failed": of(Status::Failed),
+    });
+    value
+}
+
+fn table(results: &Results) -> String {
+    let width = results.attacks.iter().map(|row| row.name.chars().count()).max().unwrap_or(0);
+    let mut lines = vec![format!("{:10}  {:9}  {:>8}  {:width$}  TRIES", "", "VERDICT", "TIME", "ATTACK")];
+    for row in &results.attacks {
+        let Row { status, verdict, duration, tries, .. } = row;
+        let verdict = verdict.map_or("-", |verdict| verdict.name());
+        let time = format!("{} ms", duration.as_millis());
+        let line = format!("{:10}  {verdict:9}  {time:>8}  {:width$}  {}", status.name(), name(&row.name), name(tries));
+        lines.push(line.trim_end().to_owned());
+        lines.extend(why(row).into_iter().map(|why| format!("{:10}  {}", "", name(&why))));
+    }
+    lines.push(String::new());
+    lines.push(format!("{:10}  {:16}  {:>14}  {:>14}  {:>14}", "", "RECOVERY", "BEFORE", "AFTER", "AT MOST"));
+    for row in &results.recovery {
+        let shown = |value: Option<u64>| value.map_or("not measured".into(), |value| amount(value, row.unit));
+        let (before, after) = (shown(row.before), shown(row.after));
+        let bound = match row.what {
+            conformance::PLACES => "as before".into(),
+            _ => shown(row.bound),
+        };
+        lines.push(format!("{:10}  {:16}  {before:>14}  {after:>14}  {bound:>14}", state(row), row.what));
+    }
+    let passed = results.attacks.iter().filter(|row| row.status == Status::Passed).count();
+    let (all, seconds) = (results.attacks.len(), results.duration.as_secs_f32());
+    let verdict = if results.ok() { "the host holds" } else { "the host does not hold" };
+    lines.push(format!("\n{passed} of {all} attacks came to what they must, {seconds:.1} s: {verdict}"));
+    lines.join("\n")
+}
+
+fn state(row: &Recovery) -> &'static str {
+    match row.before {
+        None => "-",
+        Some(_) if row.ok => "ok",
+        Some(_) => "worse",
+    }
+}
+
+fn amount(value: u64, unit: &str) -> String {
+    match unit {
+        "bytes" => super::plugin::size(value),
+        "" => value.to_string(),
+        unit => format!("{value} {unit}"),
+    }
+}
+
+/// Why an attack did not pass.
+fn why(row: &Row) -> Vec<String> {
+    let mut why = row.escapes.clone();
+    if row.status == Status::Unexpected {
+        let expected: Vec<_> = row.expected.iter().map(|verdict| verdict.name()).collect();
+        why.push(format!("expected: {}", expected.join(" or ")));
+    }
+    if row.status != Status::Passed && !row.detail.is_empty() {
+        why.push(format!("it ended with: {}", row.detail));
+    }
+    why
+}
+
+/// One test suite with a case for each attack and one for each thing that is measured.
+fn junit(results: &Results) -> Result<String, Report> {
+    let failed = |error| Report::new(ErrorKind::Bug, "the report cannot be written").cause(error);
+    let wrong = results.attacks.iter().filter(|row| row.status != Status::Passed).count();
+    let worse = results.recovery.iter().filter(|row| !row.ok).count();
+    let tests = (results.attacks.len() + results.recovery.len()).to_string();
+    let failures = (wrong + worse).to_string();
+    let time = format!("{:.3}", results.duration.as_secs_f64());
+    let mut writer = Writer::new_with_indent(Vec::new(), b' ', 2);
+    writer.write_event(Xml::Decl(quick_xml::events::BytesDecl::new("1.0", Some("UTF-8"), None))).map_err(failed)?;
+    let suite = writer.create_element("testsuite").with_attributes([
+        ("name", "conformance"),
+        ("tests", tests.as_str()),
+        ("failures", failures.as_str()),
+        ("time", time.as_str()),
+    ]);
+    let written = suite.write_inner_content(|writer| {
+        for row in &results.attacks {
+            let time = format!("{:.3}", row.duration.as_secs_f64());
+            let attributes = [("classname", row.kind.name()), ("name", &name(&row.name)), ("time", &time)];
+            let case = writer.create_element("testcase").with_attributes(attributes);
+            if row.status == Status::Passed {
+                case.write_empty()?;
+            } else {
+                case.write_inner_content(|writer| {
+                    let message = format!("{}: {}", row.status.name(), name(&row.tries));
+                    let why: Vec<_> = why(row).iter().map(|why| name(why)).collect();
+                    let failure = writer.create_element("failure").with_attribute(("message", message.as_str()));
+                    failure.write_text_content(BytesText::new(&why.join("\n")))?;
+                    Ok(())
+                })?;
+            }
+        }
+        for row in &results.recovery {
+            let case = writer.create_element("testcase");
+            let case = case.with_attributes([("classname", "recovery"), ("name", row.what)]);
+            match (row.before, row.after) {
+                (Some(before), Some(after)) if !row.ok => {
+                    case.write_inner_content(|writer| {
+                        let message = format!("{} before, {} after", amount(before, row.unit), amount(after, row.unit));
+                        writer.create_element("failure").with_attribute(("message", message.as_str())).write_empty()?;
+                        Ok(())
+                    })?;
+                }
+                (Some(_), Some(_)) => drop(case.write_empty()?),
+                _ => {
+                    case.write_inner_content(|writer| {
+                        writer.create_element("skipped").write_empty()?;
+                        Ok(())
+                    })?;
+                }
+            }
+        }
+        Ok(())
+    });
+    written.map_err(failed)?;
+    String::from_utf8(writer.into_inner())
+        .map_err(|error| Report::new(ErrorKind::Bug, "the report is not UTF-8").cause(error))
+}

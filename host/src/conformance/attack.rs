@@ -1,0 +1,302 @@
+//! One attack: what it tries, what it is given, what it must come to.
+
+use serde::{Deserialize, Serialize};
+
+use super::guest;
+use crate::{
+    agent::Phase,
+    capability::{Access, Powers, Wants},
+    limits,
+    plugin::Kind,
+};
+
+/// How an attack ends on a host that holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// It was not loaded.
+    Refused,
+    /// It was stopped because its time was over.
+    TimedOut,
+    /// It was stopped at a bound on what it may take or say.
+    Limited,
+    /// It crashed, and nothing else did.
+    Trapped,
+    /// It ran to its end, and got nothing.
+    Held,
+}
+
+impl Verdict {
+    /// Its name in `attack.toml`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Refused => "refused",
+            Self::TimedOut => "timed-out",
+            Self::Limited => "limited",
+            Self::Trapped => "trapped",
+            Self::Held => "held",
+        }
+    }
+}
+
+/// A plugin that attacks its host.
+#[derive(Debug, Clone)]
+pub struct Attack {
+    /// 1 to 64 of `a-z 0-9 -`: unique in its suite.
+    pub name: String,
+    /// What it tries, in one sentence.
+    pub tries: String,
+    /// What it is.
+    pub kind: Kind,
+    /// How it may end.
+    pub expect: Vec<Verdict>,
+    /// What its manifest asks for.
+    pub wants: Wants,
+    /// What it is given of that; none: all.
+    pub grant: Option<Wants>,
+    /// When its effect wants to be called.
+    pub phases: Vec<Phase>,
+    /// How often its tool is called, in one run after the other call.
+    pub calls: u32,
+    /// With these arguments.
+    pub arguments: String,
+    /// Whether its calls are given little time, because they last for ever.
+    pub hasty: bool,
+    /// The component.
+    pub component: Vec<u8>,
+    /// Its `attack.toml`.
+    pub(super) file: String,
+}
+
+/// Where the component comes from.
+pub(super) enum Source {
+    /// `component.wasm`.
+    Built(Vec<u8>),
+    /// `component.wat`.
+    Text(String),
+    /// `guest.wat`: fields of a core module.
+    Fields(String),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct File {
+    tries: String,
+    kind: String,
+    expect: OneOrMore,
+    #[serde(default)]
+    wants: Asked,
+    grant: Option<Asked>,
+    #[serde(default)]
+    phases: Vec<Phase>,
+    #[serde(default = "once")]
+    calls: u32,
+    #[serde(default = "arguments")]
+    arguments: String,
+    #[serde(default)]
+    hasty: bool,
+    #[serde(default)]
+    repeat: Vec<Repeat>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum OneOrMore {
+    One(Verdict),
+    More(Vec<Verdict>),
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Asked {
+    files: Option<Access>,
+    clock: bool,
+    random: bool,
+    chat: bool,
+    kv: bool,
+    powers: Powers,
+}
+
+/// A text in place of each mark in the component's text, so often.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Repeat {
+    mark: String,
+    text: String,
+    times: usize,
+}
+
+fn once() -> u32 {
+    1
+}
+
+fn arguments() -> String {
+    r#"{"attack":true}"#.into()
+}
+
+impl From<Asked> for Wants {
+    fn from(Asked { files, clock, random, chat, kv, powers }: Asked) -> Self {
+        Self { files, clock, random, chat, kv, powers }
+    }
+}
+
+impl Attack {
+    /// Reads its `attack.toml`, and makes its component.
+    pub(super) fn parse(name: &str, file: &str, source: Source) -> Result<Self, String> {
+        let is_name = (1..=64).contains(&name.len())
+            && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+        if !is_name {
+            return Err("its folder's name is not 1 to 64 of a-z, 0-9 and -".into());
+        }
+        let told = |error: toml::de::Error| format!("attack.toml: {}", error.to_string().trim_end());
+        let parsed: File = toml::from_str(file).map_err(told)?;
+        let within = |what, ok| if ok { Ok(()) } else { Err(format!("attack.toml: {what}")) };
+        let kind: Kind = parsed.kind.parse().map_err(|error| format!("attack.toml: kind: {error}"))?;
+        let expect = match parsed.expect {
+            OneOrMore::One(verdict) => vec![verdict],
+            OneOrMore::More(verdicts) => verdicts,
+        };
+        within("expect: name at least one verdict", !expect.is_empty())?;
+        let most = limits::CONFORMANCE_SENTENCE_BYTES;
+        within("tries: say it in one sentence of at most 500 bytes", (1..=most).contains(&parsed.tries.len()))?;
+        within("calls: 1 to 16", (1..=limits::CONFORMANCE_CALLS).contains(&parsed.calls))?;
+        within("phases: only for an effect", parsed.phases.is_empty() || kind == Kind::Effect)?;
+        within("phases: an effect needs at least one", !parsed.phases.is_empty() || kind != Kind::Effect)?;
+        let component = match source {
+            Source::Built(bytes) => {
+                within("repeat: only in text", parsed.repeat.is_empty())?;
+                bytes
+            }
+            Source::Text(text) => {
+                let text = repeated(text, &parsed.repeat)?;
+                wat::parse_str(text).map_err(|error| format!("component.wat: {error}"))?
+            }
+            Source::Fields(text) => {
+                let text = repeated(text, &parsed.repeat)?;
+                guest::component(&text, kind).map_err(|error| format!("guest.wat: {error}"))?
+            }
+        };
+        Ok(Self {
+            name: name.into(),
+            tries: parsed.tries,
+            kind,
+            expect,
+            wants: parsed.wants.into(),
+            grant: parsed.grant.map(Wants::from),
+            phases: parsed.phases,
+            calls: parsed.calls,
+            arguments: parsed.arguments,
+            hasty: parsed.hasty,
+            component,
+            file: file.into(),
+        })
+    }
+
+    /// What it is given.
+    pub(super) fn given(&self) -> &Wants {
+        self.grant.as_ref().unwrap_or(&self.wants)
+    }
+
+    /// The manifest of the plugin that it is.
+    pub(super) fn manifest(&self) -> String {
+        let Wants { files, clock, random, chat, kv, powers } = &self.wants;
+        let files = match files {
+            Some(Access::Read) => "files = \"read\"\n",
+            Some(Access::Write) => "files = \"write\"\n",
+            None => "",
+        };
+        let powers: Vec<_> = powers.iter().map(|power| format!("\"{power}\"")).collect();
+        let effect = match self.kind {
+            Kind::Effect => {
+                let phase = |phase: &Phase| if *phase == Phase::AfterModel { "after-model" } else { "before-model" };
+                let phases: Vec<_> = self.phases.iter().map(|one| format!("\"{}\"", phase(one))).collect();
+                format!("[effect]\nphases = [{}]\n", phases.join(", "))
+            }
+            _ => String::new(),
+        };
+        format!(
+            "id = \"{}\"\ncomponent = \"component.wasm\"\nkinds = [\"{}\"]\n[wants]\n{files}clock = {clock}
+random = {random}\nchat = {chat}\nkv = {kv}\npowers = [{}]\n{effect}",
+            self.name,
+            self.kind,
+            powers.join(", ")
+        )
+    }
+
+    /// Its `attack.toml` for a folder that has its component built.
+    pub(super) fn exported(&self) -> String {
+        // Its repetitions are in the component.
+        let (before, _) = self.file.split_once("\n[[repeat]]").unwrap_or((&self.file, ""));
+        format!("{}\n", before.trim_end())
+    }
+}
+
+/// The text with all repetitions made.
+fn repeated(mut text: String, repeats: &[Repeat]) -> Result<String, String> {
+    for Repeat { mark, text: once, times } in repeats {
+        let marks = text.matches(mark.as_str()).count();
+        if mark.is_empty() || marks == 0 {
+            return Err(format!("attack.toml: repeat: `{}` is not in the text", mark.escape_debug()));
+        }
+        let bytes = once.len().saturating_mul(*times).saturating_mul(marks).saturating_add(text.len());
+        if bytes as u64 > limits::CONFORMANCE_COMPONENT_BYTES {
+            let most = limits::CONFORMANCE_COMPONENT_BYTES;
+            return Err(format!("attack.toml: repeat: that makes {bytes} bytes, at most {most} are taken"));
+        }
+        text = text.replace(mark.as_str(), &once.repeat(*times));
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const POLITE: &str = "tries = \"nothing\"\nkind = \"tool\"\nexpect = \"held\"\n";
+
+    fn parsed(file: &str, text: &str) -> Result<Attack, String> {
+        Attack::parse("a", file, Source::Fields(text.into()))
+    }
+
+    #[test]
+    fn an_attack_that_says_nothing_else_is_a_polite_tool() {
+        let attack = parsed(POLITE, "").unwrap();
+        assert_eq!((attack.kind, attack.calls, attack.hasty), (Kind::Tool, 1, false));
+        assert_eq!(attack.expect, [Verdict::Held]);
+        assert!(attack.component.starts_with(b"\0asm"));
+        for kind in ["effect", "run-middleware", "provider", "model-middleware", "tool-middleware", "coordinator"] {
+            let phases = if kind == "effect" { "phases = [\"before-model\"]\n" } else { "" };
+            parsed(&(POLITE.replace("tool", kind) + phases), "").unwrap_or_else(|error| panic!("{kind}: {error}"));
+        }
+    }
+
+    #[test]
+    fn an_attack_that_cannot_be_read_says_what_is_wrong() {
+        let repeat = |times: u64| format!("{POLITE}[[repeat]]\nmark = \"@\"\ntext = \"(func)\"\ntimes = {times}\n");
+        assert!(parsed(&repeat(3), "@").is_ok());
+        for (file, text, says) in [
+            ("kind = \"tool\"".to_owned(), "", "missing field"),
+            (format!("{POLITE}nonsense = 1"), "", "unknown field `nonsense`"),
+            (POLITE.replace("\"held\"", "\"free\""), "", "attack.toml"),
+            (POLITE.replace("\"held\"", "[]"), "", "expect: name at least one verdict"),
+            (POLITE.replace("tool", "toll"), "", "there is no kind `toll`"),
+            (POLITE.replace("nothing", &"x".repeat(501)), "", "at most 500 bytes"),
+            (format!("{POLITE}calls = 17"), "", "calls: 1 to 16"),
+            (format!("{POLITE}phases = [\"before-model\"]"), "", "phases: only for an effect"),
+            (POLITE.replace("tool", "effect"), "", "an effect needs at least one"),
+            (POLITE.to_owned(), "(func", "guest.wat: "),
+            (POLITE.to_owned(), "(import \"a\" \"b\" (func $f)) (func (call $f))", "guest.wat: "),
+            (repeat(1), "", "`@` is not in the text"),
+            (repeat(limits::CONFORMANCE_COMPONENT_BYTES / 6 + 1), "@", "at most 16777216 are taken"),
+            (repeat(1 << 62), "@@@@", "at most 16777216 are taken"),
+        ] {
+            let error = parsed(&file, text).unwrap_err();
+            assert!(error.contains(says), "{says}: {error}");
+        }
+        for name in ["", "A", "../a", &"a".repeat(65)] {
+            assert!(Attack::parse(name, POLITE, Source::Fields(String::new())).is_err(), "{name}");
+        }
+        let built = Attack::parse("a", &repeat(1), Source::Built(vec![]));
+        assert!(built.unwrap_err().contains("repeat: only in text"));
+    }
+}

@@ -1,0 +1,5 @@
+;; It tries to make a change that the contract has not.
+(data (i32.const 0x400) (i32 0 0 0 0 0 0x500 1))
+(data (i32.const 0x500) (i32 99 0 0 0))
+(func (export "shelly:plugin/effect@0.1.0#eval") (param i32) (result i32)
+  (i32.const 0x400))

@@ -1,0 +1,8 @@
+;; It tries to put a result into the conversation that no tool gave.
+(data (i32.const 0x400) (i32 0 0 0 0 0 0x500 8))
+(data (i32.const 0x500) (i32 2 0 0 0 0 0 0x700 1 2 0 1 0 1 0 0x700 1 2 0 2 0 2 0 0x700 1 2 0 3 0 3 0 0x700 1 2 0 4 0 4 0 0x700 1 2 0 5 0 5 0 0x700 1 2 0 6 0 6 0 0x700 1 2 0 7 0 7 0 0x700 1))
+(data (i32.const 0x700) (i32 0 0 3 0x740 1 0 0))
+(data (i32.const 0x740) (i32 4 0x780 7 0x170 1 0))
+(data (i32.const 0x780) "earlier")
+(func (export "shelly:plugin/effect@0.1.0#eval") (param i32) (result i32)
+  (i32.const 0x400))

@@ -1,0 +1,8 @@
+;; It tries to call a tool with two megabytes of arguments.
+(memory $memory (export "memory") 600)
+(data (i32.const 0x400) (i32 0 0 0x480 1 1))
+(data (i32.const 0x480) (i32 3 0x100 2 0x500 6 0x800000 0x200000))
+(data (i32.const 0x500) "lookup")
+(data (i32.const 0x510) "{}")
+(func (export "shelly:plugin/provider@0.1.0#complete") (param i32) (result i32)
+  (i32.const 0x400))

@@ -1,0 +1,4 @@
+;; It tries to make counting overflow.
+(data (i32.const 0x400) (i32 0 0 0x3a0 1 0 0 0 0) (i64 -1 -1 -1 -1))
+(func (export "shelly:plugin/provider@0.1.0#complete") (param i32) (result i32)
+  (i32.const 0x400))

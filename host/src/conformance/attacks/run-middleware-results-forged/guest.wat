@@ -1,0 +1,7 @@
+;; It tries to put results into the task that no tool gave.
+(data (i32.const 0x400) (i32 0 0 0 0 1 0x500 1))
+(data (i32.const 0x500) (i32 0 0 3 0x540 1))
+(data (i32.const 0x540) (i32 4 0x580 7 0x170 1 0))
+(data (i32.const 0x580) "earlier")
+(func (export "shelly:plugin/run-middleware@0.1.0#before") (param i32 i32 i32 i32 i32 i32 i32) (result i32)
+  (i32.const 0x400))

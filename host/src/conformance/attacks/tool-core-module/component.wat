@@ -1,0 +1,2 @@
+;; It tries to be taken for a component without being one.
+(module)

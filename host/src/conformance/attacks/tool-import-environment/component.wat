@@ -1,0 +1,5 @@
+;; It tries to import `wasi:cli/environment@0.2.0`.
+(component
+  (import "wasi:cli/environment@0.2.0" (instance))
+  (instance $i)
+  (export "shelly:plugin/tool@0.1.0" (instance $i)))

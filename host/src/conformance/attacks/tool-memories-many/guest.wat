@@ -1,0 +1,3 @@
+;; It tries to have sixty memories.
+(memory $memory (export "memory") 64)
+@memories@

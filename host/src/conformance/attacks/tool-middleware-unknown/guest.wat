@@ -1,0 +1,2 @@
+;; It tries to be loaded as a tool-middleware, which this version of the contract has and no host runs yet.
+;; It is polite in all else.

@@ -1,0 +1,17 @@
+;; It tries to have ten thousand tools.
+(data (i32.const 0x400) (i32 0 0 0x100000 10000))
+(func (export "shelly:plugin/tool@0.1.0#specs") (result i32)
+  (local $n i32) (local $at i32) (local $name i32)
+  (loop $more
+    (local.set $at (i32.add (i32.const 0x100000) (i32.mul (local.get $n) (i32.const 48))))
+    (local.set $name (i32.add (i32.const 0x80000) (i32.shl (local.get $n) (i32.const 2))))
+    (memory.copy (local.get $at) (i32.const 0x200) (i32.const 48))
+    (i32.store (local.get $at) (local.get $name))
+    (i32.store offset=4 (local.get $at) (i32.const 4))
+    (i32.store8 (local.get $name) (i32.add (i32.const 97) (i32.and (local.get $n) (i32.const 15))))
+    (i32.store8 offset=1 (local.get $name) (i32.add (i32.const 97) (i32.and (i32.shr_u (local.get $n) (i32.const 4)) (i32.const 15))))
+    (i32.store8 offset=2 (local.get $name) (i32.add (i32.const 97) (i32.and (i32.shr_u (local.get $n) (i32.const 8)) (i32.const 15))))
+    (i32.store8 offset=3 (local.get $name) (i32.add (i32.const 97) (i32.shr_u (local.get $n) (i32.const 12))))
+    (local.set $n (i32.add (local.get $n) (i32.const 1)))
+    (br_if $more (i32.lt_u (local.get $n) (i32.const 10000))))
+  (i32.const 0x400))

@@ -1,0 +1,140 @@
+//! Plugins that attack the host, and what each must come to: the proof of the sandbox, for this host and for others.
+//!
+//! A [`Suite`] is a list of [`Attack`]s: components with a sentence that says what each tries, what it is granted, and
+//! the [`Verdict`] that it must come to. [`run`] plays them, each in a place of its own and in a run of an agent that has
+//! secrets to tell and a folder to lose, and looks at it from outside: what it has changed, what it has told, how long it
+//! took. Before and after the suite the same process makes runs as they should be, and is measured.
+//!
+//! The format of a suite is described in `host/docs/conformance.md`.
+
+mod attack;
+mod embedded;
+mod guest;
+mod normal;
+mod stage;
+mod suite;
+mod trial;
+mod watch;
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use futures_util::{StreamExt, stream};
+use serde::{Serialize, Serializer};
+
+pub use attack::{Attack, Verdict};
+pub use guest::component_of;
+pub use normal::{PLACES, Recovery};
+pub use suite::Suite;
+pub use watch::Show;
+
+use crate::{
+    error::Report,
+    limits,
+    plugin::{Kind, PluginEngine},
+};
+
+/// What the suite came to.
+#[derive(Debug, Serialize)]
+pub struct Results {
+    /// Each attack, in the order of the suite.
+    pub attacks: Vec<Row>,
+    /// What the process has, before and after.
+    pub recovery: Vec<Recovery>,
+    /// How long all of it took.
+    #[serde(rename = "duration_ms", serialize_with = "millis")]
+    pub duration: Duration,
+}
+
+impl Results {
+    /// Whether the host holds: every attack came to what it must, and nothing is less than before.
+    pub fn ok(&self) -> bool {
+        self.attacks.iter().all(|row| row.status == Status::Passed) && self.recovery.iter().all(|row| row.ok)
+    }
+}
+
+/// What an attack came to.
+#[derive(Debug, Serialize)]
+pub struct Row {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub kind: Kind,
+    /// What it tries.
+    pub tries: String,
+    /// How it may end.
+    pub expected: Vec<Verdict>,
+    /// How it ended; none if it did not.
+    pub verdict: Option<Verdict>,
+    /// What that means.
+    pub status: Status,
+    /// What it got that it must not get.
+    pub escapes: Vec<String>,
+    /// What the host said of it, or it said itself: untrusted, cut.
+    pub detail: String,
+    /// How long it took, loading included.
+    #[serde(rename = "duration_ms", serialize_with = "millis")]
+    pub duration: Duration,
+}
+
+/// What the end of an attack means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Status {
+    /// It ended as it must.
+    Passed,
+    /// It ended in another way, and got nothing.
+    Unexpected,
+    /// It got something.
+    Escaped,
+    /// It could not be played.
+    Failed,
+}
+
+impl Status {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Passed => "passed",
+            Self::Unexpected => "unexpected",
+            Self::Escaped => "escaped",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// Milliseconds.
+fn millis<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(duration.as_micros() as f64 / 1_000.0)
+}
+
+/// Plays all attacks. `show` is how the host shows an event to people: what comes of it is looked at, too.
+///
+/// # Errors
+///
+/// A [`Report`], if the engine cannot be started, or a run as it should be fails.
+pub async fn run(suite: &Suite, show: Show) -> Result<Results, Report> {
+    let started = Instant::now();
+    let engine = Arc::new(PluginEngine::new(None)?);
+    let normal = normal::Normal::new(&engine).await?;
+    // The first time warms everything up.
+    normal.measure().await?;
+    let before = normal.measure().await?;
+    let rows = suite.attacks().iter().cloned().map(|attack| {
+        let (engine, show) = (Arc::clone(&engine), Arc::clone(&show));
+        async move {
+            // On a task of its own, so that those that keep a core busy do not hold up the others.
+            let mut playing = tokio::task::JoinSet::new();
+            playing.spawn(async move { trial::play(&attack, &engine, &show).await });
+            playing.join_next().await
+        }
+    });
+    let rows: Vec<_> = stream::iter(rows).buffered(limits::CONFORMANCE_AT_ONCE).collect().await;
+    let attacks =
+        rows.into_iter().flatten().map(|row| row.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic())));
+    let attacks = attacks.collect();
+    let recovery = normal.measure_after(&before).await?;
+    Ok(Results { attacks, recovery, duration: started.elapsed() })
+}

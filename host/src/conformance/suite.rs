@@ -1,0 +1,231 @@
+//! Attacks together: those that are built in, and those of a folder.
+
+use std::{fs, io, path::Path};
+
+use super::{
+    attack::{Attack, Source},
+    embedded,
+};
+use crate::{
+    error::{ErrorKind, Report, why_unreadable},
+    limits,
+    plugin::{Kind, read_bounded},
+};
+
+/// Some attacks, by name.
+#[derive(Debug, Clone)]
+pub struct Suite {
+    attacks: Vec<Attack>,
+}
+
+const ATTACK: &str = "attack.toml";
+const BUILT: &str = "component.wasm";
+const TEXT: &str = "component.wat";
+const FIELDS: &str = "guest.wat";
+const HINT: &str = "a suite is a folder of folders, each with an attack.toml and a component.wasm, component.wat or \
+                    guest.wat: see host/docs/conformance.md";
+
+impl Suite {
+    /// Those that are built in.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`], if one of them cannot be made: a bug.
+    pub fn embedded() -> Result<Self, Report> {
+        let attack = |&(name, file, source, is_fields): &(&str, &str, &str, bool)| {
+            let source = if is_fields { Source::Fields(source.into()) } else { Source::Text(source.into()) };
+            Attack::parse(name, file, source)
+                .map_err(|cause| Report::new(ErrorKind::Bug, format!("the attack `{name}` is damaged")).cause(cause))
+        };
+        let attacks = embedded::ATTACKS.iter().map(attack).collect::<Result<_, _>>()?;
+        Ok(Self { attacks })
+    }
+
+    /// Those of a folder: a folder for each, with its name. Other files in it are passed over.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] that names the attack that cannot be read, and why.
+    pub fn read(folder: &Path) -> Result<Self, Report> {
+        let usage = |message: String| Report::new(ErrorKind::Usage, message).hint(HINT);
+        let unreadable = |error: io::Error| {
+            usage(format!("cannot read the suite {}", folder.display())).cause(why_unreadable(&error))
+        };
+        let mut names = Vec::new();
+        for entry in fs::read_dir(folder).map_err(unreadable)? {
+            let entry = entry.map_err(unreadable)?;
+            if entry.path().is_dir() {
+                names.push(entry.file_name());
+            }
+            if names.len() > limits::CONFORMANCE_ATTACKS {
+                let most = limits::CONFORMANCE_ATTACKS;
+                return Err(usage(format!("{} has more than {most} attacks", folder.display())));
+            }
+        }
+        names.sort();
+        let (mut attacks, mut bytes) = (Vec::new(), 0);
+        for name in names {
+            let attack = read(&folder.join(&name), &name.to_string_lossy()).map_err(|cause| {
+                usage(format!("cannot read the attack {}", folder.join(&name).display())).cause(cause)
+            })?;
+            bytes += attack.component.len() as u64;
+            if bytes > limits::CONFORMANCE_SUITE_BYTES {
+                let most = limits::CONFORMANCE_SUITE_BYTES;
+                return Err(usage(format!("the components of {} have more than {most} bytes", folder.display())));
+            }
+            attacks.push(attack);
+        }
+        if attacks.is_empty() {
+            return Err(usage(format!("there is no attack in {}", folder.display())));
+        }
+        Ok(Self { attacks })
+    }
+
+    /// Those of these kinds alone; all, if none is named.
+    pub fn of_kinds(mut self, kinds: &[Kind]) -> Self {
+        self.attacks.retain(|attack| kinds.is_empty() || kinds.contains(&attack.kind));
+        self
+    }
+
+    /// The attacks.
+    pub fn attacks(&self) -> &[Attack] {
+        &self.attacks
+    }
+
+    /// Writes them into a folder, which is made, with their components built: [`Suite::read`] reads it, and so can any
+    /// other host.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`], if something of that name is there, or it cannot be written.
+    pub fn export(&self, folder: &Path) -> Result<(), Report> {
+        let failed = |error: io::Error| {
+            Report::new(ErrorKind::Usage, format!("cannot write the suite to {}", folder.display()))
+                .cause(why_unreadable(&error))
+                .hint("name a folder that is not there yet, in one that can be written")
+        };
+        fs::create_dir(folder).map_err(failed)?;
+        for attack in &self.attacks {
+            let own = folder.join(&attack.name);
+            fs::create_dir(&own).map_err(failed)?;
+            fs::write(own.join(ATTACK), attack.exported()).map_err(failed)?;
+            fs::write(own.join(BUILT), &attack.component).map_err(failed)?;
+        }
+        Ok(())
+    }
+}
+
+fn read(folder: &Path, name: &str) -> Result<Attack, String> {
+    let bytes = |file: &str, most| {
+        read_bounded(&folder.join(file), most).map_err(|error| {
+            let report = error.report();
+            std::iter::once(report.message).chain(report.causes).collect::<Vec<_>>().join(": ")
+        })
+    };
+    let text = |file: &str, most| String::from_utf8(bytes(file, most)?).map_err(|_| format!("{file}: it is not UTF-8"));
+    let file = text(ATTACK, limits::CONFORMANCE_FILE_BYTES)?;
+    let there: Vec<_> = [BUILT, TEXT, FIELDS].into_iter().filter(|file| folder.join(file).exists()).collect();
+    let source = match there[..] {
+        [BUILT] => Source::Built(bytes(BUILT, limits::CONFORMANCE_COMPONENT_BYTES)?),
+        [TEXT] => Source::Text(text(TEXT, limits::CONFORMANCE_COMPONENT_BYTES)?),
+        [FIELDS] => Source::Fields(text(FIELDS, limits::CONFORMANCE_COMPONENT_BYTES)?),
+        [] => return Err(format!("there is none of {BUILT}, {TEXT} and {FIELDS}")),
+        _ => return Err(format!("there is more than one of {BUILT}, {TEXT} and {FIELDS}")),
+    };
+    Attack::parse(name, &file, source)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_built_in_attacks_have_names_of_their_own_and_of_their_kind() {
+        let suite = Suite::embedded().unwrap();
+        let names: Vec<_> = suite.attacks().iter().map(|attack| attack.name.as_str()).collect();
+        assert!(names.is_sorted_by(|a, b| a < b), "{names:?}");
+        assert!(names.len() >= 40);
+        for attack in suite.attacks() {
+            assert!(attack.name.starts_with(attack.kind.name()), "{}", attack.name);
+        }
+        for kind in
+            ["tool", "effect", "run-middleware", "provider", "model-middleware", "tool-middleware", "coordinator"]
+        {
+            assert!(!suite.clone().of_kinds(&[kind.parse().unwrap()]).attacks().is_empty(), "{kind}");
+        }
+    }
+
+    #[test]
+    fn every_attack_in_the_folder_is_built_in() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/conformance/attacks");
+        let (there, embedded) = (Suite::read(&folder).unwrap(), Suite::embedded().unwrap());
+        let names = |suite: &Suite| suite.attacks().iter().map(|attack| attack.name.clone()).collect::<Vec<_>>();
+        assert_eq!(names(&there), names(&embedded));
+        for (read, built_in) in there.attacks().iter().zip(embedded.attacks()) {
+            assert_eq!((&read.file, &read.component), (&built_in.file, &built_in.component));
+        }
+    }
+
+    #[test]
+    fn a_suite_that_cannot_be_read_says_what_is_wrong() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("suite");
+        let error = |says: &str| {
+            let report = Suite::read(&path).unwrap_err();
+            assert_eq!(report.kind, ErrorKind::Usage);
+            assert!(report.to_string().contains(says), "{says}: {report}");
+        };
+        error("there is no such file or folder");
+        fs::create_dir(&path).unwrap();
+        error("there is no attack in");
+        let own = path.join("a");
+        fs::create_dir(&own).unwrap();
+        error("attack.toml");
+        fs::write(own.join(ATTACK), "tries = \"x\"\nkind = \"tool\"\nexpect = \"held\"").unwrap();
+        error("there is none of component.wasm");
+        fs::write(own.join(FIELDS), "(").unwrap();
+        error("guest.wat: ");
+        fs::write(own.join(TEXT), "(component)").unwrap();
+        error("more than one of");
+        fs::remove_file(own.join(FIELDS)).unwrap();
+        Suite::read(&path).unwrap();
+        fs::File::create(own.join(TEXT)).unwrap().set_len(limits::CONFORMANCE_COMPONENT_BYTES + 1).unwrap();
+        error("at most 16777216 are read");
+        fs::write(own.join(TEXT), b"\xff").unwrap();
+        error("it is not UTF-8");
+        fs::File::create(own.join(ATTACK)).unwrap().set_len(limits::CONFORMANCE_FILE_BYTES + 1).unwrap();
+        error("at most 65536 are read");
+        fs::rename(&own, path.join("A b")).unwrap();
+        fs::write(path.join("A b").join(ATTACK), "").unwrap();
+        error("A b");
+        for n in 0..=limits::CONFORMANCE_ATTACKS {
+            fs::create_dir(path.join(n.to_string())).unwrap();
+        }
+        error("more than 1000 attacks");
+    }
+
+    #[test]
+    fn more_bytes_than_a_suite_may_have_are_refused() {
+        let place = tempfile::tempdir().unwrap();
+        let most = limits::CONFORMANCE_COMPONENT_BYTES;
+        for n in 0..=limits::CONFORMANCE_SUITE_BYTES / most {
+            let own = place.path().join(n.to_string());
+            fs::create_dir(&own).unwrap();
+            fs::write(own.join(ATTACK), "tries = \"x\"\nkind = \"tool\"\nexpect = \"held\"").unwrap();
+            fs::File::create(own.join(BUILT)).unwrap().set_len(most).unwrap();
+        }
+        assert!(Suite::read(place.path()).unwrap_err().to_string().contains("more than 268435456 bytes"));
+    }
+
+    #[test]
+    fn what_is_exported_is_read_again() {
+        let place = tempfile::tempdir().unwrap();
+        let (folder, suite) = (place.path().join("out"), Suite::embedded().unwrap());
+        suite.export(&folder).unwrap();
+        let again = Suite::read(&folder).unwrap();
+        for (one, other) in suite.attacks().iter().zip(again.attacks()) {
+            assert_eq!((&one.name, &one.expect, &one.component), (&other.name, &other.expect, &other.component));
+        }
+        assert!(suite.export(&folder).unwrap_err().to_string().contains("cannot write the suite"));
+    }
+}

@@ -1,0 +1,390 @@
+//! One attack, played once: loaded as any plugin is, in a run of an agent, and watched.
+
+use std::{
+    panic::AssertUnwindSafe,
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use async_trait::async_trait;
+use futures_util::FutureExt;
+use tokio::time::timeout;
+
+use super::{
+    Row, Status,
+    attack::{Attack, Verdict},
+    normal,
+    stage::Stage,
+    watch::{Seen, Show},
+};
+use crate::{
+    agent::{Agent, Answer, RunError},
+    capability::{Grant, Power, Wants},
+    chat::{Chat, Message, ToolCall, ToolSpec},
+    error::{Fault, cut},
+    event::{EventSink, RunCx},
+    limits,
+    model::{ModelInfo, ScriptedCompleter},
+    plugin::{
+        Kind, Limits, Mount, Plugin, PluginEffect, PluginEngine, PluginError, PluginMiddleware, PluginModel,
+        PluginPackage, PluginTool, Settings, resolved,
+    },
+    tool::{Tool, ToolCx, ToolOutput},
+};
+
+/// The time that each call of an attack has.
+fn time(attack: &Attack) -> Duration {
+    if attack.hasty { limits::CONFORMANCE_HASTY_TIME } else { limits::CONFORMANCE_CALL_TIME }
+}
+
+/// What an agent's config would say of a plugin that is given all of this, with this folder for the files.
+pub fn settings(given: &Wants, folder: &Path, params: &serde_json::Value, time: Duration) -> Settings {
+    let folder = resolved(folder);
+    Settings {
+        grant: Grant::all_of(given, folder.clone()),
+        mounts: vec![Mount { path: folder, name: ".".into() }],
+        // A value of ours is JSON.
+        params: serde_json::value::to_raw_value(params).unwrap_or_default(),
+        limits: Limits {
+            probe_time: time,
+            tool_time: time,
+            step_time: time,
+            completion_time: time,
+            // As many as there are places.
+            concurrency: limits::PLUGIN_CALLS,
+            ..Limits::default()
+        },
+        ..Settings::new("victim", "agents.victim.plugins")
+    }
+}
+
+/// What an attack came to before it was judged.
+struct Played {
+    loaded: Result<(), PluginError>,
+    ended: Option<Result<Answer, RunError>>,
+    faults: Vec<Fault>,
+    chat: Chat,
+    requests: usize,
+    saw_all_tools: bool,
+}
+
+/// Plays one attack and judges it. Nothing that it does comes out of here.
+pub async fn play(attack: &Attack, engine: &Arc<PluginEngine>, show: &Show) -> Row {
+    play_as(attack, attack, engine, show).await
+}
+
+/// The same, judged as if it were `attack`, which may have been granted less: so tests see what an escape comes to.
+async fn play_as(played: &Attack, attack: &Attack, engine: &Arc<PluginEngine>, show: &Show) -> Row {
+    let started = Instant::now();
+    let row = |status, verdict, escapes: Vec<String>, detail: String| Row {
+        name: attack.name.clone(),
+        kind: attack.kind,
+        tries: attack.tries.clone(),
+        expected: attack.expect.clone(),
+        verdict,
+        status,
+        escapes,
+        detail: cut(&detail, limits::CONFORMANCE_DETAIL_CHARS),
+        duration: started.elapsed(),
+    };
+    let stage = match Stage::new(played) {
+        Ok(stage) => stage,
+        Err(error) => return row(Status::Failed, None, vec![], format!("its place cannot be made: {error}")),
+    };
+    let seen = Arc::new(Mutex::new(Seen::default()));
+    let acting = act(played, attack, &stage, engine, show, &seen);
+    let acted = timeout(limits::CONFORMANCE_RUN_TIME, AssertUnwindSafe(acting).catch_unwind()).await;
+    stage.open_the_pipe();
+
+    let mut seen = std::mem::take(&mut *seen.lock().unwrap_or_else(PoisonError::into_inner));
+    let mut escapes = std::mem::take(&mut seen.escapes);
+    let mut verdict = None;
+    let mut detail = String::new();
+    match acted {
+        Err(_) => escapes.push(format!("it did not end within {:?}", limits::CONFORMANCE_RUN_TIME)),
+        Ok(Err(_)) => escapes.push("the host's own code crashed".into()),
+        Ok(Ok(played)) => {
+            (verdict, detail) = ending(&played, &seen);
+            escapes.extend(of_run(attack, &stage, &played));
+        }
+    }
+    escapes.extend(seen.of_calls(time(attack), Limits::default().memory_bytes));
+    match stage.changed(attack) {
+        Ok(changed) => escapes.extend(changed.into_iter().map(|path| format!("it changed `{path}`"))),
+        Err(error) => escapes.push(format!("its place cannot be read any more: {error}")),
+    }
+    if let Err(error) = neighbour(&stage, engine).await {
+        escapes.push(format!("another plugin does not work any more: {error}"));
+    }
+    escapes.sort();
+    escapes.dedup();
+    let status = match verdict {
+        _ if !escapes.is_empty() => Status::Escaped,
+        Some(verdict) if attack.expect.contains(&verdict) => Status::Passed,
+        _ => Status::Unexpected,
+    };
+    row(status, verdict, escapes, detail)
+}
+
+/// Another plugin of the same agent still works.
+async fn neighbour(stage: &Stage, engine: &Arc<PluginEngine>) -> Result<(), String> {
+    let plugin = normal::load(engine, &stage.other_settings()).await.map_err(|error| error.report().to_string())?;
+    normal::call(&plugin, RunCx::new("victim")).await.map_err(|fault| fault.to_string())
+}
+
+/// Loads it, and runs an agent that has it.
+async fn act(
+    played: &Attack,
+    attack: &Attack,
+    stage: &Stage,
+    engine: &Arc<PluginEngine>,
+    show: &Show,
+    seen: &Arc<Mutex<Seen>>,
+) -> Played {
+    let loaded = load(played, stage, engine).await;
+    let chat = stage.chat();
+    let faults = Arc::new(Mutex::new(Vec::new()));
+    let mut played =
+        Played { loaded: Ok(()), ended: None, faults: vec![], chat: chat.clone(), requests: 0, saw_all_tools: true };
+    let plugin = match loaded {
+        Ok(plugin) => Arc::new(plugin),
+        Err(error) => {
+            let report = error.report();
+            let told = [vec![report.message], report.causes].concat().join("\n");
+            seen.lock().unwrap_or_else(PoisonError::into_inner).look_at(attack, stage, &told);
+            played.loaded = Err(error);
+            return played;
+        }
+    };
+    // Another plugin of the same agent, with settings that are nobody else's business.
+    let other = normal::load(engine, &stage.other_settings()).await;
+    let model = Arc::new(ScriptedCompleter::new(script(attack, &plugin)));
+    let mut agent = Agent::new("victim", INSTRUCTIONS, model.clone()).with_tool(normal::lookup());
+    // What an attack reads of the conversation must fit into one entry of the log.
+    agent.options.behavioral_hints = false;
+    // Enough to see what it does without end.
+    agent.options.max_iterations = attack.calls + TURNS;
+    let tools = PluginTool::all(&plugin).map(|tool| Watched { tool, faults: Arc::clone(&faults) });
+    // Two tools of one name: the one that was there stays.
+    tools.for_each(|tool| drop(agent.tools.register(Arc::new(tool))));
+    agent.effects.extend(PluginEffect::new(&plugin).map(|effect| Arc::new(effect) as _));
+    agent.middleware.extend(PluginMiddleware::new(&plugin).map(|middleware| Arc::new(middleware) as _));
+    let info = ModelInfo { name: "m".into(), model: "m".into(), context_window: None, price: None };
+    if let Some(model) = PluginModel::new(&plugin, info, None, None) {
+        agent.completer = Arc::new(model);
+    }
+    if let Ok(other) = &other {
+        PluginTool::all(other).for_each(|tool| drop(agent.tools.register(tool)));
+    }
+
+    let (sink, mut stream) = EventSink::channel();
+    let watching = async {
+        while let Some(event) = stream.next().await {
+            seen.lock().unwrap_or_else(PoisonError::into_inner).look(attack, stage, &event, show);
+        }
+    };
+    let running = async {
+        // The stream ends with it.
+        let cx = RunCx::new("victim").with_events(sink);
+        agent.run(&cx, &chat, vec![Message::user("go")]).await
+    };
+    let (ended, ()) = tokio::join!(running, watching);
+
+    let told = match &ended {
+        Ok(answer) => answer.message.text_content(),
+        Err(error) => error.in_full(),
+    };
+    let requests = model.requests();
+    let has_lookup = |specs: &[Arc<ToolSpec>]| specs.iter().any(|spec| spec.name == normal::LOOKUP);
+    let mut looks = seen.lock().unwrap_or_else(PoisonError::into_inner);
+    looks.look_at(attack, stage, &told);
+    looks.look_into(attack, stage, &chat);
+    played.requests = requests.len();
+    played.saw_all_tools = requests.iter().all(|request| request.tools.is_empty() || has_lookup(&request.tools));
+    played.ended = Some(ended);
+    played.faults = std::mem::take(&mut *faults.lock().unwrap_or_else(PoisonError::into_inner));
+    played
+}
+
+const INSTRUCTIONS: &str = "Do what you are asked.";
+/// Turns that the model has beside the calls of the attack.
+const TURNS: u32 = 3;
+
+async fn load(attack: &Attack, stage: &Stage, engine: &Arc<PluginEngine>) -> Result<Plugin, PluginError> {
+    let package = Arc::new(PluginPackage::read(&stage.plugin())?);
+    let settings = settings(attack.given(), &stage.files(), &serde_json::json!({}), time(attack));
+    Plugin::load(engine, &package, &settings).await
+}
+
+/// What the model says: it calls the attack's tool, or a tool of ours, and is done.
+fn script(attack: &Attack, plugin: &Plugin) -> Vec<Result<crate::model::Completion, Fault>> {
+    let tool = plugin.tools().first().map(|spec| spec.name.as_str());
+    let call = |n: u32| match tool {
+        Some(tool) => ScriptedCompleter::calls(&[(&format!("call-{n}"), tool, &attack.arguments)]),
+        None => ScriptedCompleter::calls(&[(&format!("call-{n}"), normal::LOOKUP, "{}")]),
+    };
+    let done = (0..limits::ASKS_IN_A_ROW + TURNS).map(|_| ScriptedCompleter::text("done"));
+    match attack.kind {
+        Kind::RunMiddleware => done.collect(),
+        _ => (0..attack.calls).map(call).chain(done).collect(),
+    }
+}
+
+/// A tool whose faults are kept, which a model would only read.
+struct Watched {
+    tool: Arc<dyn Tool>,
+    faults: Arc<Mutex<Vec<Fault>>>,
+}
+
+#[async_trait]
+impl Tool for Watched {
+    fn spec(&self) -> &Arc<ToolSpec> {
+        self.tool.spec()
+    }
+
+    fn origin(&self) -> &str {
+        self.tool.origin()
+    }
+
+    fn time_limit(&self) -> Duration {
+        self.tool.time_limit()
+    }
+
+    async fn call(&self, cx: &ToolCx, call: &ToolCall) -> Result<ToolOutput, Fault> {
+        let called = self.tool.call(cx, call).await;
+        if let Err(fault) = &called {
+            self.faults.lock().unwrap_or_else(PoisonError::into_inner).push(fault.clone());
+        }
+        called
+    }
+}
+
+/// How it ended, and what was told of that.
+fn ending(played: &Played, seen: &Seen) -> (Option<Verdict>, String) {
+    let of_fault = |fault: &Fault| match fault {
+        Fault::Timeout { .. } => Some(Verdict::TimedOut),
+        Fault::TooLarge { .. } | Fault::Exhausted { .. } => Some(Verdict::Limited),
+        _ => None,
+    };
+    if let Err(error) = &played.loaded {
+        let verdict = match error {
+            PluginError::Probe { fault, .. } => of_fault(fault).unwrap_or(Verdict::Refused),
+            _ => Verdict::Refused,
+        };
+        let report = error.report();
+        return (Some(verdict), std::iter::once(report.message).chain(report.causes).collect::<Vec<_>>().join(": "));
+    }
+    let mut faults: Vec<&Fault> = played.faults.iter().collect();
+    let mut detail = played.faults.first().map(Fault::to_string);
+    match &played.ended {
+        Some(Err(error)) => {
+            detail.get_or_insert_with(|| error.in_full());
+            match error {
+                RunError::Model(fault)
+                | RunError::Effect { fault, .. }
+                | RunError::Middleware { fault, .. }
+                | RunError::Rejected { fault, .. } => faults.push(fault),
+                _ => {}
+            }
+        }
+        Some(Ok(answer)) => drop(detail.get_or_insert_with(|| answer.message.text_content())),
+        None => {}
+    }
+    let is_exhausted = matches!(&played.ended, Some(Err(error)) if error.is_exhausted());
+    let verdict = seen
+        .worst_call()
+        .or_else(|| faults.into_iter().find_map(of_fault))
+        .or(is_exhausted.then_some(Verdict::Limited))
+        .unwrap_or(Verdict::Held);
+    (Some(verdict), detail.unwrap_or_default())
+}
+
+/// What is wrong with the run that it took part in.
+fn of_run(attack: &Attack, stage: &Stage, played: &Played) -> Vec<String> {
+    let mut escapes = Vec::new();
+    let powers = &attack.given().powers;
+    let mut must = |ok: bool, otherwise: &str| {
+        if !ok {
+            escapes.push(otherwise.to_owned());
+        }
+    };
+    if let Some(Err(error)) = &played.ended {
+        must(!matches!(error, RunError::Crashed(_)), "the run of the agent crashed");
+        must(!matches!(error, RunError::Stopped { .. }) || powers.contains(&Power::Stop), "it stopped the run");
+        must(error.in_full().len() <= 2 * limits::ERROR_BYTES, "it made an error without bounds");
+    }
+    let (then, now) = (stage.chat().snapshot(), played.chat.snapshot());
+    must(now.check().is_ok(), "it left a call without a result, or a result without a call");
+    must(played.saw_all_tools || powers.contains(&Power::HideTools), "it hid a tool");
+    if !powers.contains(&Power::Rewrite) && !powers.contains(&Power::EditResults) {
+        let mut there = now.iter().map(|entry| &entry.message.parts);
+        let kept = then.iter().all(|entry| there.any(|parts| *parts == entry.message.parts));
+        must(kept, "it changed the conversation");
+    }
+    if played.ended.is_some() && !powers.contains(&Power::SystemPrompt) {
+        let prompts = now.iter().filter(|entry| entry.message.role == crate::chat::Role::System);
+        let first = now.system_prompt().unwrap_or_default();
+        must(prompts.count() <= 1 && (first.is_empty() || first.contains(INSTRUCTIONS)), "it changed the instructions");
+    }
+    let is_its_note = |entry: &crate::chat::Entry| entry.message.sender == attack.name;
+    must(powers.contains(&Power::Note) || !now.iter().any(is_its_note), "it added a note");
+    let asks = if powers.contains(&Power::AskModel) { limits::ASKS_IN_A_ROW * TURNS } else { 0 };
+    let retries = if attack.kind == Kind::RunMiddleware { limits::MIDDLEWARE_RETRIES } else { 0 };
+    let most = attack.calls + 1 + asks + retries;
+    must(played.requests <= most as usize, "it made the model work more often than it may");
+    escapes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{capability::Access, conformance::Suite};
+
+    /// Plays a built-in attack with all that it wants, and these.
+    async fn with(name: &str, files: Option<Access>, powers: &[Power]) -> Row {
+        let (suite, engine) = (Suite::embedded().unwrap(), Arc::new(PluginEngine::new(None).unwrap()));
+        let attack = suite.attacks().iter().find(|attack| attack.name == name).unwrap();
+        let mut granted = Attack { grant: None, ..attack.clone() };
+        granted.wants.files = files.or(granted.wants.files);
+        granted.wants.powers.extend(powers);
+        let show: Show = Arc::new(|_| None);
+        play_as(&granted, attack, &engine, &show).await
+    }
+
+    #[tokio::test]
+    async fn what_an_attack_gets_is_seen() {
+        const LOOKS: &[Power] = &[Power::SeeMessages, Power::SeeArguments, Power::SeeResults];
+        let write = Some(Access::Write);
+        for (name, files, powers, escapes) in [
+            ("effect-note-unasked", None, &[][..], &["it added a note"][..]),
+            ("effect-result-unasked", None, &[], &["it changed the conversation"]),
+            ("effect-rewrite-unasked", None, &[], &["it changed the conversation"]),
+            ("effect-hide-unasked", None, &[], &["it hid a tool"]),
+            ("effect-stop-unasked", None, &[], &["it stopped the run"]),
+            ("effect-ask-unasked", None, &[], &["it made the model work more often than it may"]),
+            ("effect-system-prompt", None, &[Power::SystemPrompt], &["it changed the instructions"]),
+            (
+                "effect-chat-blank",
+                None,
+                LOOKS,
+                &[
+                    "it told what it must not know: a message",
+                    "it told what it must not know: the arguments of a call",
+                    "it told what it must not know: the result of a call",
+                ],
+            ),
+            ("tool-chat-blank", None, &[Power::SeeResults], &["it told what it must not know: the result of a call"]),
+            ("tool-files-write-where-read", write, &[], &["it says that it got what it tried to get"]),
+            ("tool-files-remove-where-read", write, &[], &["it changed `files/canary.txt`"]),
+            ("tool-files-link-where-read", write, &[], &["it changed `files/new.txt`"]),
+            ("tool-files-times-where-read", write, &[], &["it changed `files/canary.txt`"]),
+        ] {
+            let row = with(name, files, powers).await;
+            assert_eq!(row.status, Status::Escaped, "{name}: {row:?}");
+            for escape in escapes {
+                assert!(row.escapes.iter().any(|there| there == escape), "{name}: {escape}: {:?}", row.escapes);
+            }
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! What is seen of an attack from outside: its word counts for nothing where the host can look itself.
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use super::{
+    attack::{Attack, Verdict},
+    stage::{ESCAPED, Stage},
+};
+use crate::{
+    chat::{Chat, Part, Role},
+    error::acts_on_terminal,
+    event::Event,
+    limits,
+};
+
+/// How the host shows an event to people, if it does.
+pub type Show = Arc<dyn Fn(&Event) -> Option<String> + Send + Sync>;
+
+/// What was seen of one attack.
+#[derive(Default)]
+pub struct Seen {
+    pub escapes: Vec<String>,
+    told: BTreeSet<String>,
+    outcomes: BTreeSet<&'static str>,
+    longest: Duration,
+    memory: usize,
+    log_entries: usize,
+}
+
+impl Seen {
+    /// Looks at one event.
+    pub fn look(&mut self, attack: &Attack, stage: &Stage, event: &Event, show: &Show) {
+        match event {
+            // What the host itself put there.
+            Event::RunStarted { .. } => return,
+            Event::MessageAdded { role: Role::System | Role::User, .. } => {}
+            Event::PluginCall { plugin, outcome, duration, memory, .. } if **plugin == *attack.name => {
+                self.outcomes.insert(outcome);
+                self.longest = self.longest.max(*duration);
+                self.memory = self.memory.max(*memory);
+            }
+            Event::PluginLog { message, .. } => {
+                self.log_entries += 1;
+                self.must(message.len() <= limits::LOG_ENTRY_BYTES, "it wrote a log entry without bounds");
+            }
+            Event::EffectRefused { reason, .. } => {
+                self.must(reason.len() <= limits::ERROR_BYTES, "it made an event without bounds");
+            }
+            _ => {}
+        }
+        if let Ok(json) = serde_json::to_string(event) {
+            self.look_at(attack, stage, &json);
+        }
+        if let Some(line) = show(event)
+            && line.chars().any(|c| acts_on_terminal(c) && c != '\n')
+        {
+            self.must(false, "what it said acts on the terminal");
+        }
+    }
+
+    /// Looks at a text that came of it.
+    pub fn look_at(&mut self, attack: &Attack, stage: &Stage, text: &str) {
+        for secret in stage.leaks(attack, text) {
+            self.must(false, &format!("it told what it must not know: {secret}"));
+        }
+        self.must(!text.contains(ESCAPED), "it says that it got what it tried to get");
+    }
+
+    /// Looks into the conversation after the run: all but what stood there before.
+    pub fn look_into(&mut self, attack: &Attack, stage: &Stage, chat: &Chat) {
+        let (before, now) = (stage.chat().snapshot(), chat.snapshot());
+        let is_new = |parts: &Vec<Part>| !before.iter().any(|entry| entry.message.parts == *parts);
+        for entry in now.iter().filter(|entry| is_new(&entry.message.parts)) {
+            for result in entry.message.tool_results() {
+                // With the sentence that says what was cut.
+                let most = limits::TOOL_RESULT_CHARS + limits::CONFORMANCE_DETAIL_CHARS;
+                self.must(result.text().chars().count() <= most, "it said more than a model is shown");
+            }
+            if let Ok(json) = serde_json::to_string(&*entry.message) {
+                self.look_at(attack, stage, &json);
+            }
+        }
+        self.must(now.bytes() <= limits::CHAT_BYTES, "it made a conversation without bounds");
+    }
+
+    /// What is wrong with its calls, each of which had so much time and memory.
+    pub fn of_calls(&mut self, time: Duration, memory: usize) -> Vec<String> {
+        let longest = self.longest;
+        self.must(longest <= time + limits::CONFORMANCE_SLACK, &format!("a call of it took {longest:?} of {time:?}"));
+        self.must(self.memory <= memory, "it had more memory than it may have");
+        let most = (limits::LOG_ENTRIES as usize + 1) * limits::CONFORMANCE_CALLS as usize;
+        self.must(self.log_entries <= most, "it wrote to the log without bounds");
+        std::mem::take(&mut self.escapes)
+    }
+
+    /// How the worst of its calls ended; none if all of them came back.
+    pub fn worst_call(&self) -> Option<Verdict> {
+        [("timeout", Verdict::TimedOut), ("limit", Verdict::Limited), ("trap", Verdict::Trapped)]
+            .into_iter()
+            .find(|(outcome, _)| self.outcomes.contains(outcome))
+            .map(|(_, verdict)| verdict)
+    }
+
+    fn must(&mut self, ok: bool, otherwise: &str) {
+        if !ok && self.told.insert(otherwise.to_owned()) {
+            self.escapes.push(otherwise.to_owned());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::{conformance::Suite, event::LogLevel};
+
+    #[test]
+    fn what_goes_on_is_looked_at_from_outside() {
+        let suite = Suite::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/conformance/attacks")).unwrap();
+        let attack = suite.attacks().iter().find(|attack| attack.name == "tool-loop").unwrap();
+        let stage = Stage::new(attack).unwrap();
+        let (time, memory) = (limits::CONFORMANCE_CALL_TIME, 1 << 20);
+        let call = |duration, memory| Event::PluginCall {
+            agent: "victim".into(),
+            plugin: "tool-loop".into(),
+            function: "tool.call",
+            outcome: "ok",
+            duration,
+            cpu: duration,
+            memory,
+            host_calls: 0,
+            bytes_in: 0,
+            bytes_out: 0,
+            given: Default::default(),
+        };
+        let log = |message: &str| Event::PluginLog {
+            agent: "victim".into(),
+            plugin: "tool-loop".into(),
+            level: LogLevel::Info,
+            message: message.into(),
+        };
+        let secret = stage.other_settings()["key"].as_str().unwrap().to_owned();
+        let show: Show = Arc::new(|event| match event {
+            Event::PluginLog { message, .. } => Some(message.clone()),
+            _ => None,
+        });
+        for (event, says) in [
+            (call(time, memory), None),
+            (call(time + limits::CONFORMANCE_SLACK * 2, memory), Some("a call of it took 20s of 10s")),
+            (call(time, memory + 1), Some("it had more memory than it may have")),
+            (log("plain"), None),
+            (log(&"x".repeat(limits::LOG_ENTRY_BYTES + 1)), Some("it wrote a log entry without bounds")),
+            (log("a\u{1b}[2J"), Some("what it said acts on the terminal")),
+            (log(ESCAPED), Some("it says that it got what it tried to get")),
+            (log(&secret), Some("it told what it must not know: the settings of another plugin")),
+        ] {
+            let mut seen = Seen::default();
+            seen.look(attack, &stage, &event, &show);
+            assert_eq!(seen.of_calls(time, memory), says.map(str::to_owned).as_slice(), "{event:?}");
+        }
+        let mut seen = Seen::default();
+        for _ in 0..=(limits::LOG_ENTRIES + 1) * limits::CONFORMANCE_CALLS {
+            seen.look(attack, &stage, &log("again"), &show);
+        }
+        assert_eq!(seen.of_calls(time, memory), ["it wrote to the log without bounds"]);
+    }
+}

@@ -1,0 +1,156 @@
+//! `shelly-host conformance`: the attacks that are built in, and those of others.
+
+use serde_json::Value;
+
+use crate::support::{Place, Ran};
+
+fn run(place: &Place, arguments: &[&str]) -> Ran {
+    place.run(&[&["conformance"], arguments].concat())
+}
+
+fn json(ran: &Ran) -> Value {
+    serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {}", ran.shown()))
+}
+
+/// The attacks of a report: name, verdict, status.
+fn rows(report: &Value) -> Vec<[String; 3]> {
+    let text = |row: &Value, key: &str| row[key].as_str().unwrap_or("-").to_owned();
+    let rows = report["attacks"].as_array().unwrap().iter();
+    rows.map(|row| ["name", "verdict", "status"].map(|key| text(row, key))).collect()
+}
+
+/// An attack of a suite in the folder `suite`.
+fn attack(place: &Place, name: &str, file: &str, guest: &str) {
+    place.file(&format!("suite/{name}/attack.toml"), file);
+    place.file(&format!("suite/{name}/guest.wat"), guest);
+}
+
+const POLITE: &str = "tries = \"nothing\"\nkind = \"tool\"\nexpect = \"held\"\n";
+/// Opens `canary.txt` so that it is cut.
+const CUT: &str = r#"
+    (import "wasi:filesystem/preopens@0.2.0" "get-directories" (func $directories (param i32)))
+    (import "wasi:filesystem/types@0.2.0" "[method]descriptor.open-at"
+      (func $open (param i32 i32 i32 i32 i32 i32 i32)))
+    (data (i32.const 0x500) "canary.txt")
+    (func (export "shelly:plugin/tool@0.1.0#call") (param i32 i32 i32 i32 i32 i32 i32 i32) (result i32)
+      (call $directories (i32.const 16))
+      (call $open (i32.load (i32.load (i32.const 16))) (i32.const 0) (i32.const 0x500) (i32.const 10)
+        (i32.const 8) (i32.const 2) (i32.const 32))
+      (call $ok))"#;
+
+#[test]
+fn the_host_holds() {
+    let place = Place::new();
+    let ran = run(&place, &["--output", "json"]);
+    let report = json(&ran);
+    assert!(rows(&report).len() >= 40);
+    for row in report["attacks"].as_array().unwrap() {
+        assert_eq!(row["status"], "passed", "{row:#}");
+        assert!(row["expected"].as_array().unwrap().contains(&row["verdict"]), "{row:#}");
+        assert_eq!(row["escapes"], Value::Array(vec![]));
+    }
+    // How much memory and time it takes on a busy machine is reported, not asserted.
+    let recovery = report["recovery"].as_array().unwrap();
+    let names: Vec<_> = recovery.iter().map(|row| row["what"].as_str().unwrap()).collect();
+    let all = ["memory", "open files", "threads", "calls at once", "call of a tool", "run of an agent"];
+    assert_eq!(names, all);
+    for row in recovery {
+        let is_exact = ["open files", "calls at once"].iter().any(|exact| row["what"] == *exact);
+        assert!(!is_exact || row["ok"] == true, "{row:#}");
+    }
+    let ok = recovery.iter().all(|row| row["ok"] == true);
+    assert_eq!((report["ok"].as_bool(), ran.code), (Some(ok), i32::from(!ok)));
+}
+
+#[test]
+fn what_is_exported_comes_to_the_same() {
+    let place = Place::new();
+    let kinds = ["--kind", "run-middleware", "--kind", "coordinator"];
+    let here = json(&run(&place, &[&kinds[..], &["--output", "json"]].concat()));
+    let names = rows(&here).into_iter().map(|[name, ..]| name).collect::<Vec<_>>();
+    assert!(names.iter().all(|name| name.starts_with("run-middleware-") || name.starts_with("coordinator-")));
+    assert!(names.len() > 5);
+
+    let ran = run(&place, &[&kinds[..], &["--export", "attacks"]].concat());
+    assert_eq!((ran.code, ran.stdout), (0, format!("{} attacks are in attacks\n", names.len())));
+    let there = json(&run(&place, &["--suite", "attacks", "--output", "json"]));
+    assert_eq!(rows(&there), rows(&here));
+    let ran = run(&place, &["--export", "attacks"]);
+    assert!(ran.code == 2 && ran.stderr.contains("cannot write the suite to attacks"), "{}", ran.shown());
+}
+
+#[test]
+fn what_escapes_and_what_ends_otherwise_is_named() {
+    let place = Place::new();
+    attack(&place, "a-polite-one", POLITE, "");
+    attack(&place, "b-unexpected", &POLITE.replace("held", "trapped"), "");
+    attack(&place, "c-escaped", &format!("{POLITE}wants = {{ files = \"write\" }}\n"), CUT);
+    attack(
+        &place,
+        "d-forged",
+        &POLITE.replace("nothing", "\\u001b[2J & <b>"),
+        r#"(func (export "shelly:plugin/tool@0.1.0#call") (param i32 i32 i32 i32 i32 i32 i32 i32) (result i32)
+             (call $escaped))"#,
+    );
+    let ran = run(&place, &["--suite", "suite", "--output", "json"]);
+    assert_eq!(ran.code, 1, "{}", ran.shown());
+    let report = json(&ran);
+    let expected = [
+        ["a-polite-one", "held", "passed"],
+        ["b-unexpected", "held", "unexpected"],
+        ["c-escaped", "held", "escaped"],
+        ["d-forged", "held", "escaped"],
+    ];
+    assert_eq!(rows(&report), expected.map(|row| row.map(str::to_owned)));
+    assert_eq!(report["attacks"][2]["escapes"], serde_json::json!(["it changed `files/canary.txt`"]));
+    assert_eq!(report["attacks"][3]["escapes"], serde_json::json!(["it says that it got what it tried to get"]));
+    assert_eq!(report["counts"], serde_json::json!({"passed": 1, "unexpected": 1, "escaped": 2, "failed": 0}));
+
+    let ran = run(&place, &["--suite", "suite"]);
+    assert_eq!(ran.code, 1);
+    for part in
+        ["unexpected  held", "expected: trapped", "it changed `files/canary.txt`", "\\u{1b}[2J", "1 of 4 attacks"]
+    {
+        assert!(ran.stdout.contains(part), "{part}: {}", ran.shown());
+    }
+    assert!(!ran.stdout.contains('\u{1b}'));
+
+    let ran = run(&place, &["--suite", "suite", "--output", "junit"]);
+    assert_eq!(ran.code, 1);
+    let (mut cases, mut failures) = (Vec::new(), 0);
+    let mut reader = quick_xml::Reader::from_str(&ran.stdout);
+    loop {
+        use quick_xml::events::Event;
+        match reader.read_event().unwrap() {
+            Event::Start(tag) | Event::Empty(tag) if tag.name().as_ref() == "testcase" => {
+                cases.push(tag.try_get_attribute("name").unwrap().unwrap().value.into_owned());
+            }
+            Event::Start(tag) | Event::Empty(tag) if tag.name().as_ref() == "failure" => failures += 1,
+            Event::Eof => break,
+            _ => {}
+        }
+    }
+    assert_eq!(cases[..4], ["a-polite-one", "b-unexpected", "c-escaped", "d-forged"]);
+    assert!(failures >= 3 && cases.len() == 10, "{}", ran.shown());
+    assert!(ran.stdout.contains("\\u{1b}[2J &amp; &lt;b&gt;"), "{}", ran.shown());
+}
+
+#[test]
+fn a_suite_that_cannot_be_read_is_wrong_usage() {
+    let place = Place::new();
+    attack(&place, "a", "tries = ", "");
+    for (arguments, says) in [
+        (&["--suite", "nowhere"][..], "cannot read the suite nowhere"),
+        (&["--suite", "suite"], "cannot read the attack suite/a"),
+        (&["--kind", "toll"], "there is no kind `toll`"),
+        (&["--suite", "suite", "--kind", "tool"], "cannot read the attack suite/a"),
+    ] {
+        let ran = run(&place, arguments);
+        assert!(ran.code == 2 && ran.stderr.contains(says), "{says}: {}", ran.shown());
+        let ran = run(&place, &[arguments, &["--output", "json"]].concat());
+        assert_eq!((ran.code, json(&ran)["ok"].as_bool()), (2, Some(false)), "{says}");
+    }
+    attack(&place, "a", POLITE, "");
+    let ran = run(&place, &["--suite", "suite", "--kind", "effect"]);
+    assert!(ran.code == 2 && ran.stderr.contains("the suite has no attack of that kind"), "{}", ran.shown());
+}
