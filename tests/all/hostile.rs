@@ -13,6 +13,7 @@ mod names;
 mod recovery;
 mod steps;
 mod terminal;
+mod twins;
 
 use std::{
     path::Path,
@@ -134,11 +135,16 @@ async fn call(plugin: &Arc<Plugin>, name: &str, arguments: &str) -> ToolResult {
 }
 
 async fn call_watched(plugin: &Arc<Plugin>, name: &str, arguments: &str, events: EventSink) -> ToolResult {
+    call_as(cx(events), plugin, name, arguments).await
+}
+
+/// The same in somebody's name.
+async fn call_as(run: RunCx, plugin: &Arc<Plugin>, name: &str, arguments: &str) -> ToolResult {
     let mut tools = ToolBox::new();
     for tool in PluginTool::all(plugin) {
         tools.register(tool).unwrap();
     }
-    let cx = ToolCx { run: cx(events), chat: Snapshot::default(), tools: [].into(), begin: Default::default() };
+    let cx = ToolCx { run, chat: Snapshot::default(), tools: [].into(), begin: Default::default() };
     let call = ToolCall { id: "c".into(), name: name.into(), arguments: arguments.into(), meta: vec![] };
     tools.dispatch(&cx, &call).await.result
 }

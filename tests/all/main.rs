@@ -17,6 +17,7 @@ mod interleavings;
 mod kv;
 mod minds;
 mod output;
+mod security;
 mod sessions;
 mod tidy;
 mod transcripts;

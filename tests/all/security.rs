@@ -1,0 +1,51 @@
+//! `SECURITY.md` claims nothing that no test shows.
+
+use std::{collections::BTreeSet, fs, path::Path};
+
+/// The rows of its table: the claim, the file and the test.
+fn claims() -> Vec<(String, String, String)> {
+    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../SECURITY.md")).unwrap();
+    let table = text.split("| claim | test |\n|---|---|\n").nth(1).expect("there is the table");
+    let rows = table.lines().take_while(|line| line.starts_with('|'));
+    let row = |line: &str| {
+        let (claim, shown) = line.trim_matches('|').rsplit_once('|').unwrap_or_else(|| panic!("{line}"));
+        let mut names = shown.split('`').skip(1).step_by(2);
+        let (Some(file), Some(test), None) = (names.next(), names.next(), names.next()) else {
+            panic!("a claim names one file and one test: {line}")
+        };
+        (claim.trim().to_owned(), file.to_owned(), test.to_owned())
+    };
+    rows.map(row).collect()
+}
+
+#[test]
+fn each_claim_has_a_test_that_shows_it() {
+    let claims = claims();
+    assert!(claims.len() > 30, "{}", claims.len());
+    let mut seen = BTreeSet::new();
+    for (claim, file, test) in claims {
+        assert!(!claim.is_empty() && seen.insert(test.clone()), "`{test}` shows two claims");
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("all").join(&file);
+        let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{file}: {error}"));
+        let at = text.find(&format!("fn {test}(")).unwrap_or_else(|| panic!("{file} has no test `{test}`"));
+        let before = text[..at].trim_end_matches("async ").trim_end();
+        assert!(
+            before.ends_with(']') && before.rsplit('\n').next().unwrap().contains("test"),
+            "{file}: `{test}` is no test"
+        );
+    }
+}
+
+/// What is tried in the files of hostile plugins is worth a claim: none of these files is left out.
+#[test]
+fn no_file_of_attacks_is_without_a_claim() {
+    let claimed: BTreeSet<_> = claims().into_iter().map(|(_, file, _)| file).collect();
+    for entry in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("all/hostile")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let file = format!("hostile/{name}");
+        let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("all").join(&file)).unwrap();
+        // The guests themselves, and the edges of an import that stand beside its tests.
+        let has_tests = name.ends_with(".rs") && text.contains("#[tokio::test") && name != "kv.rs";
+        assert!(!has_tests || claimed.contains(&file), "{file} shows nothing that SECURITY.md claims");
+    }
+}
