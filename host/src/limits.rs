@@ -82,6 +82,14 @@ pub const CONFIG_BYTES: u64 = 1 << 20;
 pub const MANIFEST_BYTES: u64 = 64 << 10;
 /// Bytes of a component file. The largest known (Python's runtime in a component) has 19 MB.
 pub const COMPONENT_BYTES: u64 = 256 << 20;
+/// Functions of a component, all its modules together. A Python or JavaScript runtime has some 30,000; so many take the
+/// compiler seconds.
+pub const COMPONENT_FUNCTIONS: usize = 100_000;
+/// Bytes of the code of a component, all its modules together: what is compiled, in the host's own memory and time. The
+/// largest known has 15 MB.
+pub const COMPONENT_CODE_BYTES: usize = 64 << 20;
+/// Bytes of one function: what compiling it takes grows faster than it does. The largest of an interpreter has some 300 KB.
+pub const FUNCTION_BYTES: usize = 1 << 20;
 /// Plugin folders in one plugin directory.
 pub const PLUGINS_PER_DIRECTORY: usize = 1_024;
 

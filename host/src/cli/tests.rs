@@ -11,7 +11,7 @@ use clap::CommandFactory;
 use super::Cli;
 
 /// A flag of a command, and the test in `tests/all` that shows what it does.
-const SHOWN: [(&str, &str, &str); 70] = [
+const SHOWN: [(&str, &str, &str); 79] = [
     ("run --config", "bad_input.rs", "a_config_that_cannot_be_read"),
     ("run --plugins", "bad_input.rs", "a_plugin_directory_that_is_none"),
     ("run --agent", "bad_input.rs", "a_name_that_is_not_there"),
@@ -60,6 +60,10 @@ const SHOWN: [(&str, &str, &str); 70] = [
     ("plugin certify --model", "ceilings.rs", "a_certificate_is_printed"),
     ("plugin certify --config", "ceilings.rs", "a_certificate_is_printed"),
     ("plugin certify --plugins", "ceilings.rs", "a_certificate_is_printed"),
+    ("conformance --kind", "conformance.rs", "what_is_exported_comes_to_the_same"),
+    ("conformance --suite", "conformance.rs", "what_is_exported_comes_to_the_same"),
+    ("conformance --export", "conformance.rs", "what_is_exported_comes_to_the_same"),
+    ("conformance --output", "conformance.rs", "the_host_holds"),
     ("session list --config", "sessions/shown.rs", "the_config_says_whose_sessions_are_meant"),
     ("session list --limit", "sessions/shown.rs", "sessions_are_listed_the_newest_first"),
     ("session list --all", "sessions/shown.rs", "sessions_are_listed_the_newest_first"),

@@ -374,7 +374,7 @@ mod tests {
                     "it told what it must not know: the result of a call",
                 ],
             ),
-            ("tool-chat-blank", None, &[Power::SeeResults], &["it told what it must not know: the result of a call"]),
+            ("tool-chat-blank", None, LOOKS, &["it told what it must not know: the result of a call"]),
             ("tool-files-write-where-read", write, &[], &["it says that it got what it tried to get"]),
             ("tool-files-remove-where-read", write, &[], &["it changed `files/canary.txt`"]),
             ("tool-files-link-where-read", write, &[], &["it changed `files/new.txt`"]),

@@ -5,6 +5,8 @@ use std::{fmt, str::FromStr};
 use serde::Serialize;
 use wasmparser::{ComponentExternalKind, Encoding, Parser, Payload, Validator, WasmFeatures};
 
+use crate::limits;
+
 /// The version of the contract that this host speaks.
 pub const CONTRACT: &str = "0.1.0";
 const PACKAGE: &str = "shelly:plugin/";
@@ -99,6 +101,8 @@ pub enum Misshapen {
     OtherContract { verb: &'static str, name: String },
     #[error("it exports none of the kinds of the contract")]
     NoKind,
+    #[error("it has {what} of {count}, at most {most} are compiled")]
+    TooMuchCode { what: &'static str, count: usize, most: usize },
 }
 
 impl Anatomy {
@@ -116,6 +120,7 @@ impl Anatomy {
             offset: error.offset(),
         };
         let (mut imports, mut exports, mut depth) = (Vec::new(), Vec::new(), 0_u32);
+        let mut code = Code::default();
         for payload in Parser::new(0).parse_all(bytes) {
             match payload.map_err(damaged)? {
                 Payload::Version { encoding: Encoding::Module, .. } if depth == 0 => return Err(Misshapen::CoreModule),
@@ -134,6 +139,7 @@ impl Anatomy {
                         }
                     }
                 }
+                Payload::CodeSectionEntry(body) => code.add(body.range().len())?,
                 _ => {}
             }
         }
@@ -157,6 +163,30 @@ impl Anatomy {
         imports.retain(|name| of_contract(name).is_none_or(|(interface, _)| interface != "types"));
         kinds.sort();
         if kinds.is_empty() { Err(Misshapen::NoKind) } else { Ok(Self { kinds, imports }) }
+    }
+}
+
+/// What of a component the compiler would have to do.
+#[derive(Default)]
+struct Code {
+    functions: usize,
+    bytes: usize,
+}
+
+impl Code {
+    fn add(&mut self, function: usize) -> Result<(), Misshapen> {
+        self.functions += 1;
+        self.bytes += function;
+        for (what, count, most) in [
+            ("a number of functions", self.functions, limits::COMPONENT_FUNCTIONS),
+            ("code in bytes", self.bytes, limits::COMPONENT_CODE_BYTES),
+            ("a function in bytes", function, limits::FUNCTION_BYTES),
+        ] {
+            if count > most {
+                return Err(Misshapen::TooMuchCode { what, count, most });
+            }
+        }
+        Ok(())
     }
 }
 

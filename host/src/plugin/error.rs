@@ -96,6 +96,9 @@ impl PluginError {
                             "build the plugin with an SDK for version {CONTRACT} of the contract, or use a host that speaks its version"
                         )
                     }
+                    Misshapen::TooMuchCode { .. } => {
+                        "leave out what it does not need; a plugin of many parts is better several plugins".to_owned()
+                    }
                     Misshapen::NoKind => {
                         "export one of tool, effect, run-middleware and provider of `shelly:plugin`".to_owned()
                     }

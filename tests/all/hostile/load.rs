@@ -255,6 +255,17 @@ async fn a_component_that_needs_more_than_there_is_is_refused() {
         let error = loaded(&pack(&["tool"], "", &component)).await;
         assert!(error.starts_with("plugin `hostile` cannot be made ready to run") && error.contains(says), "{error}");
     }
+    // What would keep the compiler busy for long.
+    let large = format!("(func {})", "(drop (i32.const 0))".repeat(limits::FUNCTION_BYTES / 3));
+    let pages_of_code = format!("(func {})", "(drop (i32.const 0))".repeat(limits::FUNCTION_BYTES / 3 - 10));
+    for (component, says) in [
+        (module(&"(func)".repeat(limits::COMPONENT_FUNCTIONS + 1)), "a number of functions of 100001"),
+        (module(&large), "a function in bytes of"),
+        (module(&pages_of_code.repeat(limits::COMPONENT_CODE_BYTES / limits::FUNCTION_BYTES + 1)), "code in bytes of"),
+    ] {
+        let error = told(pack(&["tool"], "", &component).package.as_ref().unwrap_err());
+        assert!(error.contains(says) && error.contains("are compiled"), "{error}");
+    }
     // What the pool would take and the limits do not.
     let most = pages(limits::PLUGIN_MEMORY_BYTES) as u32;
     let tables = format!("(table {0} funcref) (table {0} funcref)", limits::PLUGIN_TABLE_ELEMENTS / 2 + 1);

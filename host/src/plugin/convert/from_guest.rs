@@ -63,6 +63,17 @@ pub fn meta(meta: Vec<(String, String)>) -> Result<Meta, Fault> {
     Ok(meta)
 }
 
+/// A `meta` of something that the guest has made and was not handed: without the keys that are the host's to write.
+fn own_meta(own: Vec<(String, String)>) -> Result<Meta, Fault> {
+    let own = meta(own)?;
+    match own.iter().find(|(key, _)| key.starts_with("shelly.")) {
+        Some((key, _)) => {
+            Err(Fault::invalid(format!("a `meta` has the key `{}`: it is the host's", key.escape_debug())))
+        }
+        None => Ok(own),
+    }
+}
+
 /// The media that one call was handed, so that it can hand them back by their ids: to a guest bytes are an attachment.
 pub struct Attached<'a> {
     media: Vec<&'a Arc<[u8]>>,
@@ -175,7 +186,7 @@ pub fn content_bytes(content: &wit::Content) -> usize {
 }
 
 fn tool_call(call: wit::ToolCall) -> Result<ToolCall, Fault> {
-    Ok(ToolCall { id: call.id, name: call.name, arguments: call.arguments, meta: meta(call.meta)? })
+    Ok(ToolCall { id: call.id, name: call.name, arguments: call.arguments, meta: own_meta(call.meta)? })
 }
 
 fn part(part: wit::Part, attached: &Attached<'_>) -> Result<Part, Fault> {
@@ -232,7 +243,7 @@ pub fn completion(completion: wit::Completion, attached: &Attached<'_>) -> Resul
         stop,
         usage: usage(completion.usage),
         model: bounded(completion.model, 200),
-        meta: meta(completion.meta)?,
+        meta: own_meta(completion.meta)?,
     })
 }
 
@@ -261,7 +272,7 @@ pub fn tool_spec(spec: wit::ToolSpec) -> Result<ToolSpec, String> {
     }
     check_seen(&spec.description).map_err(|what| format!("the description of `{name}` {what}"))?;
     check_schema(&schema, limits::TOOL_SCHEMA_DEPTH).map_err(|what| format!("the schema of `{name}` {what}"))?;
-    meta(spec.meta).map_err(|fault| format!("of `{name}`: {fault}"))?;
+    own_meta(spec.meta).map_err(|fault| format!("of `{name}`: {fault}"))?;
     let input_schema =
         serde_json::value::RawValue::from_string(spec.input_schema).map_err(|error| error.to_string())?;
     let hints = ToolHints {
