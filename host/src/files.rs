@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::{self, Read, Write},
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
 };
 
 use crate::error::why_unreadable;
@@ -26,6 +26,20 @@ pub(crate) enum ReadError {
     /// Not text.
     #[error("it is not UTF-8 text, from line {line} on")]
     NotText { line: usize },
+}
+
+/// A path without links and `..`; where nothing lies there, without `..` alone.
+pub fn resolved(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| {
+        path.components().fold(PathBuf::new(), |mut resolved, part| {
+            match part {
+                Component::ParentDir => drop(resolved.pop()),
+                Component::CurDir => {}
+                part => resolved.push(part),
+            }
+            resolved
+        })
+    })
 }
 
 /// The beginning of a file.

@@ -135,8 +135,6 @@ async fn one_that_is_started_has_what_its_starter_may_pass_on() {
     let refused = |event: &String| event.contains(r#""event":"capability_decided""#) && event.contains(&line);
     let refused = told.iter().find(|event| refused(event)).unwrap();
     assert!(refused.contains(r#""allowed":false,"rule":"agents.lead.delegable.grant""#), "{refused}");
-    let warned = told.iter().find(|event| event.contains(r#""event":"warning""#)).unwrap();
-    assert!(warned.contains(&line) && warned.contains("agents.lead.delegable.grant"), "{warned}");
     assert!(!said.contains("delegable") && !said.contains("lead"), "a model is told nothing of it: {said}");
     assert!(read_under(&place, docs, "docs/open.txt").await.0.contains("anybody reads this"));
     // A part of a folder.
@@ -166,6 +164,24 @@ async fn a_plugin_that_cannot_do_without_is_left_out_and_a_guard_is_not() {
     assert!(said.contains("cannot be started from here") && !said.contains("delegable"), "{said}");
     let told = told.iter().find(|event| event.contains("lead cannot start agent `worker`")).unwrap();
     assert!(told.contains("grant it under agents.lead.delegable.grant in the config: `clock: true`"), "{told}");
+
+    // Nor the powers that it watches with, however it is started.
+    let looping = "plugins: {loop-guard: {powers: [see-messages, see-arguments, note, stop]}}";
+    let lines = |delegable: &str| {
+        format!(
+            "  - {{name: lead, instructions: I am lead., options: {{max_delegation_depth: 3}}, {looping}{delegable}}}\n  \
+             - {{name: worker, instructions: I am worker., options: {{max_delegation_depth: 3}}}}\n"
+        )
+    };
+    let lead: Calls<'_> = &[task("worker")];
+    let (said, _) = outcome(&place, &lines(""), &[("lead", lead), ("worker", &[task("lead")])]).await;
+    assert!(!said.contains("cannot be started"), "its own powers come back with it: {said}");
+    let files = ", delegable: {grant: {files: [{path: docs}]}}";
+    let (said, told) = outcome(&place, &lines(files), &[("lead", lead), ("worker", &[task("lead")])]).await;
+    assert!(said.contains("agent `lead` cannot be started from here"), "{said}");
+    let told =
+        told.iter().find(|event| event.contains("cannot start agent `lead`")).unwrap_or_else(|| panic!("{told:?}"));
+    assert!(told.contains("powers: [") && told.contains("under agents.lead.delegable.grant"), "{told}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

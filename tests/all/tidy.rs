@@ -68,10 +68,10 @@ const MAY_NAME: [(&str, &[&str]); 26] = [
     ("state", &["files", "tool"]),
     ("builtin", &["tool", "approval"]),
     ("agent", &["model", "tool", "skill", "state", "capability"]),
-    ("plugin", &["agent", "tool", "model", "capability", "kv"]),
+    ("plugin", &["agent", "files", "tool", "model", "capability", "kv"]),
     ("conformance", &["agent", "plugin", "tool", "model", "capability"]),
     ("session", &["agent", "files", "model"]),
-    ("config", &["agent", "capability", "provider", "trust"]),
+    ("config", &["agent", "capability", "files", "provider", "trust"]),
     (
         "app",
         &[

@@ -244,7 +244,7 @@ fn a_check_says_how_it_stands_and_runs_nothing() {
     assert_eq!((&before["trusted"], &before["new"]), (&false.into(), &before["facts"]));
     assert!(before["digest"].as_str().unwrap().starts_with("sha256:"));
     let text = fine(place.run(&["config", "check"]));
-    let note = "\nnot trusted yet: a run asks you first\n  + the agent `a`: the plugin `count-text` is used\n";
+    let note = "\nnot trusted yet: a run asks you first\n  + the agent `a` is watched over by";
     assert!(text.stderr.contains(note), "{}", text.shown());
     fine(place.run(&["config", "trust", "--yes"]));
     let after = trust(check());

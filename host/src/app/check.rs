@@ -51,7 +51,12 @@ impl App {
     ///
     /// A [`Report`] if there is no such agent, or it has no such plugin.
     pub async fn certify(&self, agent: Option<&str>, id: &str) -> Result<Certificate, Report> {
-        let agent = self.config.agent(agent)?;
+        let has_it = |agent: &&AgentConfig| agent.plugins.contains_key(id);
+        let agent = match (agent, self.config.agent(agent)?) {
+            // Nobody was named: whoever has it.
+            (None, entry) if !has_it(&entry) => self.config.agents.iter().find(has_it).unwrap_or(entry),
+            (_, named) => named,
+        };
         let place = format!("agents.{}.plugins", agent.name);
         let uses = agent.plugins.get(id).ok_or_else(|| {
             config::unknown("plugin", id, agent.plugins.keys().map(String::as_str))

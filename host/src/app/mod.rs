@@ -288,10 +288,12 @@ impl App {
     }
 }
 
-/// Adds the tools that `place` in the config gives.
-fn extend(tools: &mut ToolBox, more: ToolBox, place: &str, warnings: &mut Vec<String>) {
-    let taken = |name: &str| RUN_TOOLS.into_iter().find(|own| *own == name || looks_like(own, name));
-    let more = more.iter().fold(ToolBox::new(), |mut free, tool| {
+/// Those of a plugin's tools that cannot be taken for one of the host.
+fn of_a_plugin(tools: &ToolBox, place: &str, warnings: &mut Vec<String>) -> ToolBox {
+    // The last two are there where there is somebody to ask, and skills to load.
+    let own = || RUN_TOOLS.into_iter().chain(["ask_user", "load_skill"]);
+    let taken = |name: &str| own().find(|own| *own == name || looks_like(own, name));
+    tools.iter().fold(ToolBox::new(), |mut free, tool| {
         match taken(&tool.spec().name) {
             Some(own) => warnings.push(format!(
                 "{place}: `{}` of `{}` is left out: it could be taken for `{own}` of the host",
@@ -301,7 +303,11 @@ fn extend(tools: &mut ToolBox, more: ToolBox, place: &str, warnings: &mut Vec<St
             None => drop(free.register(Arc::clone(tool))),
         }
         free
-    });
+    })
+}
+
+/// Adds the tools that `place` in the config gives.
+fn extend(tools: &mut ToolBox, more: ToolBox, place: &str, warnings: &mut Vec<String>) {
     for clash in tools.extend(more) {
         warnings.push(format!("{place}: {clash}; the first one is used"));
     }

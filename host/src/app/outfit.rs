@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use super::{extend, options};
+use super::{extend, of_a_plugin, options};
 use crate::{
     agent::{Agent, Grants, Refused},
     approval::Desk,
@@ -81,9 +81,15 @@ impl Outfit {
             let manifest = &plugin.package().manifest;
             match plugin.under(ceiling) {
                 Ok(narrowed) => {
-                    if !Arc::ptr_eq(&narrowed, plugin) {
-                        let lacking = narrowed.settings().lacking(manifest);
-                        notices.extend(lacking.into_iter().map(|less| format!("agent `{name}`: {less}")));
+                    // Without its powers it would look on.
+                    if manifest.kinds != [Kind::Tool] && narrowed.grant().powers != plugin.grant().powers {
+                        let refused = narrowed.settings().refused(manifest).into_iter();
+                        let lines = refused.map(|(place, missing)| format!("`{}` under {place}", missing.line));
+                        let lines = lines.collect::<Vec<_>>().join(", ");
+                        let id = &manifest.id;
+                        return Err(Refused(format!(
+                            "`{id}` watches over it and would have less power: grant {lines}"
+                        )));
                     }
                     plugins.push((narrowed, *confirm));
                 }
@@ -135,7 +141,9 @@ impl Outfit {
             };
             tools.register(tool).map_err(|clash| Report::new(ErrorKind::Plugin, clash.to_string()))?;
         }
-        extend(&mut agent.tools, tools, &format!("agents.{}.plugins", agent.name), warnings);
+        let place = format!("agents.{}.plugins", agent.name);
+        let tools = of_a_plugin(&tools, &place, warnings);
+        extend(&mut agent.tools, tools, &place, warnings);
         if let Some(effect) = PluginEffect::new(plugin) {
             agent.effects.push(Arc::new(effect));
         }
@@ -168,8 +176,9 @@ pub(super) fn delegable(agent: &AgentConfig, config: &Config) -> Ceiling {
         Some(grant) => grant.grant(|path| plugin::resolved(&root.join(path))),
         None => {
             let named = |other: &&AgentConfig| delegable.agents.as_ref().is_none_or(|all| all.contains(&other.name));
-            let others = config.agents.iter().filter(|other| other.name != agent.name).filter(named);
-            others.fold(Grant::default(), |all, other| all.join(&used(other, root)))
+            // Its own too: one that it starts may start it in turn.
+            let all = config.agents.iter().filter(|other| other.name == agent.name || named(other));
+            all.fold(Grant::default(), |all, other| all.join(&used(other, root)))
         }
     };
     let bound = Bound { grant: Some(grant), agents, budget: delegable.budget };

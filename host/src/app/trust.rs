@@ -5,6 +5,8 @@ use std::{path::PathBuf, sync::Arc};
 use super::App;
 use crate::{
     approval::{KeepTrust, Subject, Trusted},
+    capability::Grant,
+    config::AgentConfig,
     error::{ErrorKind, Fault, Report},
     plugin::Kind,
     project::{Layout, Permissions},
@@ -81,9 +83,28 @@ impl App {
                 self.named_dirs.iter().any(|named| parent.is_some() && named.canonicalize().ok() == parent)
             });
             let (id, folder, digest) = (quoted(id), quoted_path(&folder), package.digest);
-            (!is_named).then(|| format!("the plugin {id} in {folder}: sha256:{digest}"))
+            // What it asks for stands beside its code, and decides what it gets of what it is granted.
+            let wants =
+                Grant::default().missing(&package.manifest.wants).into_iter().map(|wanted| quoted(&wanted.line));
+            let wants = wants.collect::<Vec<_>>().join(", ");
+            let wants = if wants.is_empty() { "nothing".to_owned() } else { wants };
+            (!is_named).then(|| format!("the plugin {id} in {folder}: sha256:{digest}, asks for {wants}"))
         };
-        used.into_iter().filter_map(fact).collect()
+        used.into_iter()
+            .filter_map(fact)
+            .chain(config.agents.iter().filter_map(|agent| self.watched_over(agent)))
+            .collect()
+    }
+
+    /// What watches over an agent, all in one line: to take something out of it is a change to be asked about.
+    fn watched_over(&self, agent: &AgentConfig) -> Option<String> {
+        let watches = |id: &&String| {
+            let package = self.catalog.get(id).and_then(Result::ok);
+            package.is_some_and(|package| package.manifest.kinds.iter().any(|kind| !matches!(kind, Kind::Tool)))
+        };
+        let by: Vec<_> = agent.plugins.keys().filter(watches).map(|id| quoted(id)).collect();
+        let by = if by.is_empty() { "nothing".to_owned() } else { by.join(", ") };
+        (!agent.plugins.is_empty()).then(|| format!("the agent {} is watched over by {by}", quoted(&agent.name)))
     }
 
     /// SHA-256 of a plugin as it is now.
@@ -153,15 +174,12 @@ impl Standing {
     }
 
     /// What may be done without asking once all of it is trusted, and kept in `.shelly/local/permissions.json` and in the
-    /// store from now on. Without a folder `.shelly` nothing may, and what is trusted is forgotten.
+    /// store from now on. What is trusted where there is no folder `.shelly/local` is forgotten.
     ///
     /// # Errors
     ///
     /// A [`Report`] if there are more than a person can look over.
     pub fn trusted(&self) -> Result<Trusted, Report> {
-        if !self.layout.dir().is_dir() {
-            return Ok(Trusted::default());
-        }
         let is_there = |tool: &&TrustedTool| self.permissions.trusted_tools.contains(&line(tool));
         let tools = self.before.tools.iter().filter(is_there).chain(&self.brought);
         let trusted = Trusted::new(tools.map(subject)).map_err(|fault| {
@@ -184,6 +202,10 @@ impl KeepTrust for Kept {
     fn keep(&self, subject: &Subject) -> Result<(), Fault> {
         let Subject::Tool { agent, origin, name, digest } = subject.clone();
         let tool = TrustedTool { agent, origin, name, digest };
+        // Nothing of this project is kept: neither is this.
+        if !self.layout.local().is_dir() {
+            return Ok(());
+        }
         let line = line(&tool);
         let mut written = Ok(());
         // Both at once: a line without an answer would be taken for somebody else's.

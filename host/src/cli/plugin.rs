@@ -44,7 +44,7 @@ pub enum Plugin {
     Certify {
         /// The plugin's id.
         id: String,
-        /// The agent; without it the entry agent of the config.
+        /// The agent; without it the entry agent of the config, or the first that has the plugin.
         #[arg(long, value_name = "NAME")]
         agent: Option<String>,
         /// For the model of this name, which is a plugin.

@@ -118,9 +118,9 @@ impl LimitsConfig {
         let times = [("time", self.time, limits::PLUGIN_TIME_CEILING), ("cpu", self.cpu, limits::PLUGIN_CPU_CEILING)];
         for (key, says, most) in times {
             match says {
-                Some(Duration::ZERO) => return wrong(key, "it is more than 0".into(), LEAVE_OUT),
+                Some(Duration::ZERO) => return wrong(key, "it must be more than 0".into(), LEAVE_OUT),
                 Some(time) if time > most => {
-                    return wrong(key, format!("it is at most {}", shown(most)), LEAVE_OUT);
+                    return wrong(key, format!("it can be at most {}", shown(most)), LEAVE_OUT);
                 }
                 _ => {}
             }
@@ -128,7 +128,7 @@ impl LimitsConfig {
         for Number { key, says, least, most, .. } in self.numbers() {
             match says {
                 Some(number) if number < least => return wrong(key, format!("it is at least {least}"), LEAVE_OUT),
-                Some(number) if number > most => return wrong(key, format!("it is at most {most}"), LEAVE_OUT),
+                Some(number) if number > most => return wrong(key, format!("it can be at most {most}"), LEAVE_OUT),
                 _ => {}
             }
         }
@@ -198,28 +198,28 @@ mod tests {
         let of_model = |rest: &str| format!("providers: [{{name: m, {rest}}}]");
         for (text, says) in [
             ("limits: {memory_bytes: 0}".into(), "limits.memory_bytes: it is at least 1"),
-            ("limits: {memory_bytes: 1073741825}".into(), "limits.memory_bytes: it is at most 1073741824"),
-            ("limits: {table_elements: 1000001}".into(), "limits.table_elements: it is at most 1000000"),
-            ("limits: {instances: 257}".into(), "limits.instances: it is at most 256"),
-            ("limits: {stack_bytes: 8388609}".into(), "limits.stack_bytes: it is at most 8388608"),
+            ("limits: {memory_bytes: 1073741825}".into(), "limits.memory_bytes: it can be at most 1073741824"),
+            ("limits: {table_elements: 1000001}".into(), "limits.table_elements: it can be at most 1000000"),
+            ("limits: {instances: 257}".into(), "limits.instances: it can be at most 256"),
+            ("limits: {stack_bytes: 8388609}".into(), "limits.stack_bytes: it can be at most 8388608"),
             ("limits: {input_bytes: 0}".into(), "limits.input_bytes: it is at least 1"),
-            ("limits: {output_bytes: 1073741825}".into(), "limits.output_bytes: it is at most 1073741824"),
-            ("limits: {log_entries: 100001}".into(), "limits.log_entries: it is at most 100000"),
-            ("limits: {log_bytes: 67108865}".into(), "limits.log_bytes: it is at most 67108864"),
+            ("limits: {output_bytes: 1073741825}".into(), "limits.output_bytes: it can be at most 1073741824"),
+            ("limits: {log_entries: 100001}".into(), "limits.log_entries: it can be at most 100000"),
+            ("limits: {log_bytes: 67108865}".into(), "limits.log_bytes: it can be at most 67108864"),
             ("limits: {host_calls_per_second: 0}".into(), "limits.host_calls_per_second: it is at least 1"),
-            ("limits: {host_calls_per_second: 10000001}".into(), "it is at most 10000000"),
+            ("limits: {host_calls_per_second: 10000001}".into(), "it can be at most 10000000"),
             ("limits: {concurrency: 0}".into(), "limits.concurrency: it is at least 1"),
-            ("limits: {concurrency: 257}".into(), "limits.concurrency: it is at most 256"),
-            ("limits: {state_bytes: 65537}".into(), "limits.state_bytes: it is at most 65536"),
-            ("limits: {time: 0s}".into(), "limits.time: it is more than 0"),
-            ("limits: {time: 2h}".into(), "limits.time: it is at most 1h"),
-            ("limits: {cpu: 2h}".into(), "limits.cpu: it is at most 1h"),
+            ("limits: {concurrency: 257}".into(), "limits.concurrency: it can be at most 256"),
+            ("limits: {state_bytes: 65537}".into(), "limits.state_bytes: it can be at most 65536"),
+            ("limits: {time: 0s}".into(), "limits.time: it must be more than 0"),
+            ("limits: {time: 2h}".into(), "limits.time: it can be at most 1h"),
+            ("limits: {cpu: 2h}".into(), "limits.cpu: it can be at most 1h"),
             ("limits: {cpu: 2}".into(), "the value of `cpu` cannot be used"),
             ("limits: {memory_bytes: -1}".into(), "`memory_bytes` is not a whole number"),
             ("limits: {memory: 1}".into(), "there is no key `memory`"),
-            (of_one("{time: 2h}"), "agents.a.plugins.p.limits.time: it is at most 1h"),
+            (of_one("{time: 2h}"), "agents.a.plugins.p.limits.time: it can be at most 1h"),
             (of_one("{stack_bytes: 1000}"), "agents.a.plugins.p.limits.stack_bytes: it is the same for all"),
-            (of_model("kind: plugin, plugin: p, limits: {time: 2h}"), "providers.m.limits.time: it is at most 1h"),
+            (of_model("kind: plugin, plugin: p, limits: {time: 2h}"), "providers.m.limits.time: it can be at most 1h"),
             (
                 of_model("kind: openai, model: x, limits: {time: 1s}"),
                 "providers.m.limits: this is for providers of kind",

@@ -265,7 +265,7 @@ fn grant_setting(grant: Option<&GrantConfig>, without: &'static str, config: &Co
 fn delegable_setting(delegable: &DelegableConfig, config: &Config) -> Setting {
     let DelegableConfig { grant, agents, budget } = delegable;
     map([
-        ("grant", grant_setting(grant.as_ref(), "what the agents that it may start use", config)),
+        ("grant", grant_setting(grant.as_ref(), "what it and the agents that it may start use", config)),
         ("agents", is(agents).noted_if(agents.is_none(), "all")),
         ("budget", budget_setting(budget)),
     ])

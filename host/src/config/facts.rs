@@ -4,12 +4,15 @@
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
+use url::Url;
 
 use super::{
-    AgentConfig, Config, DEFAULT_BASE_URL, FileUse, PluginUse, ProviderConfig, ProviderKind, mask::masked_url,
+    AgentConfig, Config, DEFAULT_BASE_URL, FileUse, PluginUse, ProviderConfig, ProviderKind,
+    mask::{MASK, masked_url},
 };
 use crate::{
     capability::{Access, KvScope},
+    files,
     trust::{Facts, quoted, quoted_path},
 };
 
@@ -127,9 +130,8 @@ fn plugin_facts(who: &str, uses: &PluginUse, root: &Path, facts: &mut Facts) {
         false => format!("{who} is used, and you are not asked before each call"),
     });
     for FileUse { path, name: _, mode } in files {
-        let path = root.join(path);
         // A link in the project may lead anywhere.
-        let path = path.canonicalize().unwrap_or(path);
+        let path = files::resolved(&root.join(path));
         let may = match mode {
             Access::Read => "read",
             Access::Write => "read and change",
@@ -159,15 +161,25 @@ fn powerful(who: &str, clock: bool, random: bool, kv: Option<KvScope>, facts: &m
 
 /// An address without what may be a credential in it, of which a digest is shown: who changes it changes the line.
 fn shown_address(address: &str) -> String {
-    let masked = masked_url(address);
-    match masked == address {
-        true => quoted(address),
-        false => {
-            let digest: [u8; 32] = Sha256::digest(address).into();
-            let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-            format!("{} (sha256:{digest})", quoted(&masked))
-        }
+    let shown = match Url::parse(address) {
+        // As it is looked up: letters that look like others are not those.
+        Ok(url) if !address.is_ascii() => without_credentials(&url),
+        Ok(url) if masked_url(address) == MASK => without_credentials(&url),
+        // Nobody knows what is what in it: then all of it is shown.
+        Err(_) => address.to_owned(),
+        Ok(_) => masked_url(address),
+    };
+    if shown == address {
+        return quoted(address);
     }
+    let digest: [u8; 32] = Sha256::digest(address).into();
+    let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{} (sha256:{digest})", quoted(&shown))
+}
+
+fn without_credentials(url: &Url) -> String {
+    let port = url.port().map_or(String::new(), |port| format!(":{port}"));
+    format!("{}://{}{port}{}", url.scheme(), url.host_str().unwrap_or_default(), url.path())
 }
 
 /// The names in the `${NAME}` of a value, as far as it can be understood.
@@ -222,6 +234,20 @@ agents:
                 "the model `own` is at `https://api.openai.com/v1`: conversations go there",
             ]
         );
+    }
+
+    #[test]
+    fn where_an_address_leads_to_is_seen() {
+        for (address, shown) in [
+            ("https://a.example/v1", "`https://a.example/v1`"),
+            ("https://evil.example/${USER}?", "`https://evil.example/$%7BUSER%7D` (sha256:"),
+            ("https://api.good.example:x@evil.example:8443/v1#${K}", "`https://evil.example:8443/v1` (sha256:"),
+            ("https://\u{430}pi.example/v1", "`https://xn--pi-6kc.example/v1` (sha256:"),
+            ("${URL}?x", "`${URL}?x`"),
+        ] {
+            let found = shown_address(address);
+            assert!(found.starts_with(shown), "{address}: {found}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use indexmap::IndexMap;
 use serde_json::Value;
 use url::Url;
 
-const MASK: &str = "***";
+pub(super) const MASK: &str = "***";
 
 /// A credential as it may be shown: the variables that it is made of, or nothing of it.
 pub(super) fn masked(key: &str) -> &str {

@@ -159,7 +159,7 @@ pub struct FolderUse {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DelegableConfig {
-    /// What the plugins of those that it starts may do; none: what the agents that it may start use themselves.
+    /// What the plugins of those that it starts may do; none: what it and the agents that it may start use themselves.
     pub grant: Option<GrantConfig>,
     /// The agents that may be started, by name; none: all.
     pub agents: Option<Vec<String>>,

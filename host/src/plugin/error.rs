@@ -44,7 +44,7 @@ pub enum PluginError {
     #[error("two plugins have the id `{id}`")]
     SameId { id: String, first: PathBuf, second: PathBuf },
     /// The agent does not give what it needs.
-    #[error("plugin `{id}` needs `{}`, which {} does not grant it", missing.capability, user(agent))]
+    #[error("plugin `{id}` needs `{}`, which {} does not {}", missing.capability, giver(agent, place), giving(place))]
     NotGranted { id: String, agent: String, place: String, import: String, missing: Box<Missing> },
     /// A folder that the agent grants is not there.
     #[error("{} grants plugin `{id}` the folder {}, which cannot be opened", user(agent), path.display())]
@@ -138,7 +138,10 @@ impl PluginError {
             Self::Probe { fault, log, .. } => log
                 .iter()
                 .fold(report.cause(fault), |report, entry| report.cause(format!("it logged: {entry}")))
-                .hint(AUTHOR),
+                .hint(match fault {
+                    Fault::Exhausted { .. } => "give it more under `limits` in the config, or tell its author",
+                    _ => AUTHOR,
+                }),
         }
     }
 }
@@ -147,6 +150,19 @@ impl PluginError {
 fn one_of(kinds: &[Kind]) -> String {
     let kinds: Vec<_> = kinds.iter().map(|kind| format!("`{kind}`")).collect();
     kinds.join(" or ")
+}
+
+/// Who would have to give it: whoever the plugin serves, or the ceiling above them.
+fn giver(agent: &str, place: &str) -> String {
+    if is_ceiling(place) { format!("`{place}`") } else { user(agent) }
+}
+
+fn giving(place: &str) -> &'static str {
+    if is_ceiling(place) { "allow" } else { "grant it" }
+}
+
+fn is_ceiling(place: &str) -> bool {
+    place.ends_with(".use") || place.ends_with(".delegable.grant")
 }
 
 /// Whom a plugin serves: an agent, or a model, whose name is its place in the config.

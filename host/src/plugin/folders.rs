@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    path::{Component, Path, PathBuf},
+    path::{Path, PathBuf},
 };
 
 use wasmtime_wasi::{FsPerms, WasiCtx, filesystem::WasiFilesystemCtx};
@@ -17,20 +17,6 @@ pub struct Mount {
     pub path: PathBuf,
     /// Its name for the plugin.
     pub name: String,
-}
-
-/// A path without links and `..`; where nothing lies there, without `..` alone.
-pub fn resolved(path: &Path) -> PathBuf {
-    path.canonicalize().unwrap_or_else(|_| {
-        path.components().fold(PathBuf::new(), |mut resolved, part| {
-            match part {
-                Component::ParentDir => drop(resolved.pop()),
-                Component::CurDir => {}
-                part => resolved.push(part),
-            }
-            resolved
-        })
-    })
 }
 
 /// Folders that a plugin was given, opened.
@@ -86,7 +72,7 @@ fn name_below(mount: &Mount, path: &Path) -> String {
 /// what is opened, whoever may put a link there in between.
 #[cfg(target_os = "linux")]
 fn at_exactly(path: &Path, open: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
-    use std::os::fd::AsRawFd;
+    use std::{os::fd::AsRawFd, path::Component};
 
     use rustix::fs::{CWD, Mode, OFlags, openat};
     const STEP: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);

@@ -97,10 +97,11 @@ impl Settings {
         allowed.chain(refused.map(|(rule, missing)| decision(false, missing.line, rule))).collect()
     }
 
-    /// What a plugin wants and has not got, in words for a person.
+    /// What a plugin wants and is not granted, in words for a person. What a ceiling withholds is withheld on purpose, and
+    /// is among the [decisions](Self::decisions).
     pub fn lacking(&self, manifest: &Manifest) -> Vec<String> {
-        let id = &manifest.id;
-        let lacking = self.refused(manifest).into_iter().map(|(place, Missing { capability, line })| {
+        let (id, place) = (&manifest.id, &self.place);
+        let lacking = self.grant.missing(&manifest.wants).into_iter().map(|Missing { capability, line }| {
             let without = match capability == "powers" && !offers_tools(manifest, &self.granted(manifest)) {
                 true => " (without `provide-tools` its tools are not offered)",
                 false => "",

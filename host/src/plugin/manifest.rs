@@ -124,6 +124,9 @@ impl Manifest {
         if !is_id(&file.id) {
             return Err(format!("id: `{}` is not an id: 1 to 64 of a-z, 0-9 and -", file.id.escape_debug()));
         }
+        if file.id == "host" {
+            return Err("id: `host` is how the host's own tools are told: choose another".into());
+        }
         let is_name = |name: &str| !name.is_empty() && !name.contains(['/', '\\', '\0']) && name != "." && name != "..";
         if !is_name(&file.component) {
             return Err(format!(
@@ -236,6 +239,7 @@ mod tests {
             (with("wants = { files = \"all\" }"), "unknown variant `all`"),
             (with("[effect]\nphases = [\"before-model\"]"), "only for a plugin of kind `effect`"),
             ("id = \"A b\"\ncomponent = \"a.wasm\"\nkinds = [\"tool\"]".into(), "`A b` is not an id"),
+            ("id = \"host\"\ncomponent = \"a.wasm\"\nkinds = [\"tool\"]".into(), "`host` is how the host's own tools"),
             ("id = \"a\"\ncomponent = \"../a.wasm\"\nkinds = [\"tool\"]".into(), "not the name of a file"),
             ("id = \"a\"\ncomponent = \"a.wasm\"\nkinds = [\"toll\"]".into(), "no kind `toll`"),
             ("id = \"a\"\ncomponent = \"a.wasm\"\nkinds = []".into(), "at least one kind"),

@@ -21,13 +21,15 @@ mod loader;
 mod manifest;
 mod runtime;
 
+/// What paths of grants are made of before they are compared.
+pub use crate::files::resolved;
 pub use adapter::{PluginEffect, PluginMiddleware, PluginModel, PluginTool};
 pub use anatomy::{Anatomy, Kind, Misshapen};
 pub(crate) use catalog::read_bounded;
 pub use catalog::{PluginCatalog, PluginPackage};
 pub use certificate::{Certificate, Host, Import, ImportState};
 pub use error::PluginError;
-pub use folders::{Mount, resolved};
+pub use folders::Mount;
 pub use loader::{Plugin, Settings};
 pub use manifest::Manifest;
 pub use runtime::{Limits, PluginEngine, engine_config};

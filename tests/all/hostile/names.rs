@@ -38,11 +38,17 @@ async fn a_tool_that_looks_like_another_one_is_left_out() {
 #[tokio::test]
 async fn no_tool_of_a_plugin_stands_in_for_one_of_the_host() {
     let place = Place::new();
-    let hostile = with_tools(&["task_complete", "de1egate", "hand-off", "honest"]);
+    let hostile = with_tools(&["task_complete", "de1egate", "hand-off", "ask_user", "1oad_skill", "honest"]);
     place.plugin_bytes("hostile", "kinds = [\"tool\"]", &hostile.component());
     let prepared = prepared(&place, &helper("hostile: ")).await;
     assert_eq!(prepared.agent.tools.names().collect::<Vec<_>>(), ["honest"]);
-    for (name, own) in [("task_complete", "task_complete"), ("de1egate", "delegate"), ("hand-off", "handoff")] {
+    for (name, own) in [
+        ("task_complete", "task_complete"),
+        ("de1egate", "delegate"),
+        ("hand-off", "handoff"),
+        ("ask_user", "ask_user"),
+        ("1oad_skill", "load_skill"),
+    ] {
         let told = format!("`{name}` of `hostile` is left out: it could be taken for `{own}` of the host");
         assert!(prepared.warnings.iter().any(|warning| warning.contains(&told)), "{:?}", prepared.warnings);
     }

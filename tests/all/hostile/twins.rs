@@ -12,10 +12,7 @@ use shelly_host::{
 };
 
 use super::{all, call, call_as, engine, settings};
-use crate::{
-    script::{self, Mind, act, text, tool},
-    support::Place,
-};
+use crate::script::{self, Mind, act, text, tool};
 
 /// A plugin of the tests or of ours for one agent, with these settings of its own.
 async fn of(component: &str, agent: &str, params: Value) -> Arc<Plugin> {
