@@ -1,4 +1,6 @@
-//! Builds every guest, and tells the tests where each of them is.
+//! Builds every guest, and tells the tests where each of them is; makes modules by chance.
+
+mod smith;
 
 use std::{env, error::Error, fs, path::PathBuf};
 
@@ -22,5 +24,6 @@ fn run() -> Result<(), Box<dyn Error>> {
     print!("{}", rerun_lines(&builder, &folders, &built));
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("this is run by cargo")?);
     fs::write(out.join("guests.rs"), generate(&builder, &folders, &built)?)?;
+    fs::write(out.join("smith.rs"), smith::generate()?)?;
     Ok(())
 }

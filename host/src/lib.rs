@@ -91,4 +91,7 @@ pub mod session;
 pub mod app;
 pub mod config;
 
+#[doc(hidden)]
+pub mod fuzz;
+
 pub mod cli;

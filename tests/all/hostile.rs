@@ -3,6 +3,7 @@
 
 mod cache;
 mod call;
+mod chance;
 mod files;
 mod grants;
 pub mod guest;

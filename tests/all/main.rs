@@ -2,6 +2,8 @@
 
 include!(concat!(env!("OUT_DIR"), "/guests.rs"));
 
+#[path = "../fuzz/claims.rs"]
+mod claims;
 mod script;
 mod support;
 mod vendors;
@@ -17,6 +19,7 @@ mod interleavings;
 mod kv;
 mod minds;
 mod output;
+mod properties;
 mod security;
 mod sessions;
 mod tidy;

@@ -109,7 +109,7 @@ impl Manifest {
         Self { id, version, description, component, kinds, wants, phases: Vec::new() }
     }
 
-    fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let file: File = toml::from_str(text).map_err(|error| {
             let error = error.to_string();
             // They stood there once.

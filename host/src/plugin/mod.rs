@@ -13,7 +13,7 @@ mod anatomy;
 mod bindings;
 mod catalog;
 mod certificate;
-mod convert;
+pub(crate) mod convert;
 mod error;
 mod folders;
 mod imports;

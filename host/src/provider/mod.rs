@@ -2,7 +2,8 @@
 
 mod discovery;
 mod openai;
-mod sse;
+pub(crate) mod sse;
 
 pub use discovery::{Found, discover, key_variables};
+pub(crate) use openai::reply;
 pub use openai::{MaxTokensField, OpenAi, OpenAiConfig, list_models};

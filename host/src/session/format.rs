@@ -201,6 +201,13 @@ pub(super) fn append_line(lines: &mut Vec<u8>, envelope: fmt::Arguments<'_>, mem
     lines.push(b'\n');
 }
 
+/// The line of these members.
+pub(crate) fn line_of(members: &str) -> Vec<u8> {
+    let mut line = Vec::new();
+    append_line(&mut line, format_args!("{members}"), b"");
+    line
+}
+
 /// The text of a line, without its end, if it is what was written.
 pub(super) fn checked(line: &[u8]) -> Result<&str, &'static str> {
     let text = str::from_utf8(line).map_err(|_| "it is not UTF-8 text")?;

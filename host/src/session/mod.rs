@@ -61,6 +61,7 @@ mod transcript;
 mod writer;
 
 pub use error::SessionError;
+pub(crate) use format::line_of;
 pub use format::{Digest, Fork, Header, Part, PartKind, VERSION};
 pub use list::{Status, Summary, Usage};
 pub use memory::{DiskFault, MemoryDisk};

@@ -10,6 +10,7 @@ pub struct Guest {
     imports: String,
     functions: Vec<Function>,
     extra: String,
+    realloc: String,
     image: Image,
     pages: u32,
 }
@@ -91,7 +92,8 @@ impl Guest {
             Function { kind, name, parameters, body: String::new(), answer }
         });
         let functions = functions.collect();
-        Self { kinds, imports: String::new(), functions, extra: String::new(), image, pages: 64 }
+        let (imports, extra, realloc) = (String::new(), String::new(), String::new());
+        Self { kinds, imports, functions, extra, realloc, image, pages: 64 }
     }
 
     /// A plugin with the tool `t`.
@@ -127,6 +129,17 @@ impl Guest {
         self
     }
 
+    /// Runs this where memory is asked for, before it is given.
+    pub fn on_realloc(mut self, body: &str) -> Self {
+        self.realloc.push_str(body);
+        self
+    }
+
+    /// Bytes of the values in its memory, from [`BASE`] on.
+    pub fn image_bytes(&self) -> u32 {
+        self.image.bytes.len() as u32
+    }
+
     /// Answers this in the function.
     pub fn answer(mut self, name: &str, answer: impl FnOnce(&mut Image) -> u32) -> Self {
         self.function(name).answer = answer(&mut self.image);
@@ -157,13 +170,31 @@ impl Guest {
 
     /// The component.
     pub fn component(&self) -> Vec<u8> {
-        let module = wat::parse_str(self.module()).unwrap_or_else(|error| panic!("{error}"));
+        self.component_of(&self.module()).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// The component with the functions of this at the end of another module, which is text. It has a memory and whatever
+    /// else there is; what it exports is not exported.
+    pub fn component_around(&self, module: &str) -> Result<Vec<u8>, String> {
+        let (module, _) = module.rsplit_once(')').ok_or("it is no text of a module")?;
+        let fields = module.lines().filter(|line| !line.trim_start().starts_with("(export "));
+        let fields = fields.collect::<Vec<_>>().join("\n");
+        self.component_of(&format!("{fields}\n(export \"memory\" (memory 0))\n{})", self.fields()))
+    }
+
+    fn component_of(&self, module: &str) -> Result<Vec<u8>, String> {
+        let module = wat::parse_str(module).map_err(|error| error.to_string())?;
         let kinds: Vec<_> = self.kinds.iter().map(|kind| kind.parse().unwrap()).collect();
-        component_of(&module, &kinds).unwrap_or_else(|error| panic!("{error}"))
+        component_of(&module, &kinds)
     }
 
     fn module(&self) -> String {
-        let Self { imports, extra, pages, .. } = self;
+        let Self { imports, pages, .. } = self;
+        format!("(module {imports} (memory (export \"memory\") {pages}) {})", self.fields())
+    }
+
+    /// All but the imports and the memory.
+    fn fields(&self) -> String {
         let data: String = self.image.bytes.iter().fold(String::new(), |mut data, byte| {
             write!(data, "\\{byte:02x}").unwrap();
             data
@@ -180,17 +211,17 @@ impl Guest {
             )
             .unwrap();
         }
+        let (extra, realloc) = (&self.extra, &self.realloc);
         let end = (BASE + self.image.bytes.len() as u32).next_multiple_of(8);
         format!(
-            "(module {imports}
-               (memory (export \"memory\") {pages})
-               (global $free (mut i32) (i32.const {end}))
-               (data (i32.const {BASE}) \"{data}\")
-               (func (export \"cabi_realloc\") (param i32 i32 i32 i32) (result i32)
-                 (global.set $free (i32.and (i32.add (global.get $free) (i32.const 7)) (i32.const -8)))
-                 (global.get $free)
-                 (global.set $free (i32.add (global.get $free) (local.get 3))))
-               {extra} {functions})"
+            "(global $free (mut i32) (i32.const {end}))
+             (data (i32.const {BASE}) \"{data}\")
+             (func (export \"cabi_realloc\") (param i32 i32 i32 i32) (result i32)
+               {realloc}
+               (global.set $free (i32.and (i32.add (global.get $free) (i32.const 7)) (i32.const -8)))
+               (global.get $free)
+               (global.set $free (i32.add (global.get $free) (local.get 3))))
+             {extra} {functions}"
         )
     }
 }
@@ -208,7 +239,8 @@ pub struct Image {
     bytes: Vec<u8>,
 }
 
-const BASE: u32 = 1024;
+/// Where the values lie.
+pub const BASE: u32 = 1024;
 
 /// A tool as a guest describes it.
 pub struct Spec {

@@ -1,6 +1,6 @@
 //! Sessions: what is written down of runs, and that they go on from it.
 
-mod chance;
+pub mod chance;
 #[cfg(unix)]
 mod crash;
 mod edges;

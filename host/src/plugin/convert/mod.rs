@@ -10,7 +10,7 @@ pub use from_guest::*;
 pub use to_guest::*;
 pub use weight::Weigh;
 
-use crate::error::Fault;
+use crate::{chat::ToolSpec, error::Fault, plugin::bindings::types as wit};
 
 pub use super::bindings::types::Error as WitError;
 
@@ -24,6 +24,18 @@ pub fn bounded(mut text: String, bytes: usize) -> String {
         text.push_str(MARK);
     }
     text
+}
+
+/// A tool that says no more of itself than this, checked as one that a guest describes.
+pub fn described(name: &str, description: &str, schema: &str) -> Result<ToolSpec, String> {
+    tool_spec(wit::ToolSpec {
+        name: name.into(),
+        description: description.into(),
+        input_schema: schema.into(),
+        output_schema: None,
+        hints: wit::ToolHints::empty(),
+        meta: vec![],
+    })
 }
 
 fn too_large(what: &str, bytes: usize, most: usize) -> Fault {

@@ -1,6 +1,6 @@
 //! The Chat Completions API of OpenAI, and of everyone who speaks it: Grok, Ollama, llama.cpp, vLLM, LM Studio, ….
 
-mod reply;
+pub(crate) mod reply;
 mod request;
 #[cfg(test)]
 mod tests;

@@ -37,11 +37,17 @@ pub struct Source<'a> {
 /// A [`Fault`]: [`Fault::Unavailable`] if the reply is cut off, garbled or silent for too long, [`Fault::TooLarge`] if
 /// it or one event of it is, and whatever an error inside it means.
 pub async fn read(mut stream: ByteStream, source: &Source<'_>, sink: &DeltaSink) -> Result<Completion, Fault> {
-    let mut start: Vec<u8> = Vec::new();
+    let (mut start, mut blank): (Vec<u8>, usize) = (Vec::new(), 0);
     // The content type is not asked: some servers send either kind under the other's name.
     let first = loop {
-        if let Some(first) = start.iter().find(|byte| !byte.is_ascii_whitespace()) {
-            break *first;
+        if let Some(at) = start.iter().position(|byte| !byte.is_ascii_whitespace()) {
+            // What stands before it is left out, into however many pieces it was cut.
+            start.drain(..at);
+            break start[0];
+        }
+        blank += start.len();
+        if blank > limits::REPLY_BYTES {
+            return Err(too_large());
         }
         match stream.next().await {
             Some(chunk) => start = chunk?,
