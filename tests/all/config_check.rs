@@ -98,6 +98,26 @@ fn the_first_mistake_is_told_as_a_run_tells_it() {
 }
 
 #[test]
+fn ceilings_that_hold_nothing_are_told() {
+    let place = Place::new();
+    place.file("docs/a.txt", "a");
+    place.file(
+        "c.yaml",
+        "agents:\n  - name: a\n    use: {files: [{path: docs}, {path: nowhere}]}\n    delegable: {grant: {files: [{path: docs/a.txt}]}}\n  \
+         - {name: b, options: {max_delegation_depth: 1}, delegable: {agents: [a]}}\n",
+    );
+    let ran = place.run(&["config", "check", "--config", "c.yaml"]);
+    for says in [
+        "agents.a.use.files: there is no folder nowhere",
+        "agents.a.delegable.grant.files: there is no folder docs/a.txt",
+        "agents.a.delegable: it starts nobody: see options.max_delegation_depth",
+    ] {
+        assert!(ran.stderr.contains(says), "{says}: {}", ran.shown());
+    }
+    assert!(!ran.stderr.contains("agents.b") && !ran.stderr.contains("folder docs\n"), "{}", ran.shown());
+}
+
+#[test]
 fn every_template_can_be_used_as_it_is() {
     let place = Place::new();
     for template in ["assistant", "dev-team"] {

@@ -2,6 +2,7 @@ use std::collections::HashSet;
 
 use super::{App, Shared, extend, models::model_name, no_price};
 use crate::{
+    capability::Budget,
     config::{self, AgentConfig, Config, Effective, Known, KnownAgent, ProviderConfig, ProviderKind},
     error::{ErrorKind, Report},
     plugin::Certificate,
@@ -82,6 +83,25 @@ impl App {
         Ok(Certificate::issue(self.engine().await?, package, &settings).await)
     }
 
+    /// What an agent's ceilings name that is not there, or has no effect.
+    fn ceilings_in_vain(&self, agent: &AgentConfig) -> Vec<String> {
+        let name = &agent.name;
+        let delegable = &agent.delegable;
+        let ceilings = [("use", agent.ceiling.as_ref()), ("delegable.grant", delegable.grant.as_ref())];
+        let folders = ceilings.into_iter().filter_map(|(key, grant)| Some((key, grant?)));
+        let folders = folders.flat_map(|(key, grant)| grant.files.iter().map(move |folder| (key, &folder.path)));
+        let missing = folders.filter(|(_, path)| !self.config.root.join(path).is_dir());
+        let mut warnings: Vec<_> = missing
+            .map(|(key, path)| format!("agents.{name}.{key}.files: there is no folder {}", path.display()))
+            .collect();
+        let is_set = delegable.grant.is_some() || delegable.agents.is_some() || delegable.budget != Budget::default();
+        let starts_others = agent.options.max_delegation_depth > 0 || agent.options.max_handoffs > 0;
+        if is_set && !starts_others {
+            warnings.push(format!("agents.{name}.delegable: it starts nobody: see options.max_delegation_depth"));
+        }
+        warnings
+    }
+
     fn check_agent(
         &self,
         agent: &AgentConfig,
@@ -102,6 +122,7 @@ impl App {
         if agent.options.max_delegation_depth > 0 && config.agents.len() == 1 {
             warnings.push(format!("{}: there is no other agent to delegate to", at("options.max_delegation_depth")));
         }
+        warnings.extend(self.ceilings_in_vain(agent));
         let mut known = KnownAgent::default();
         let mut tools = ToolBox::new();
         for toolbox in &agent.toolboxes {

@@ -137,7 +137,8 @@ impl App {
                 let made = self.make(other, model, &models, &shared, &mut notices).await.and_then(|made| {
                     // What it spends counts for the budget that it is given a share of.
                     let info = made.0.agent.completer.info();
-                    match config.budget.usd.is_some() && info.price.is_none() {
+                    let bounded = config.budget.usd.or(config.delegable.budget.usd);
+                    match bounded.is_some() && info.price.is_none() {
                         true => Err(no_price(&config, &info.model)),
                         false => Ok(made.0),
                     }
@@ -315,7 +316,10 @@ fn extend(tools: &mut ToolBox, more: ToolBox, place: &str, warnings: &mut Vec<St
 
 fn no_price(config: &AgentConfig, model: &str) -> Report {
     Report::new(ErrorKind::Usage, format!("no price of the model {} is known", model.escape_debug()))
-        .cause(format!("agents.{}.budget.usd bounds what it may cost", config.name))
+        .cause(match config.budget.usd {
+            Some(_) => format!("agents.{}.budget.usd bounds what it may cost", config.name),
+            None => format!("agents.{}.delegable.budget.usd bounds what it may cost", config.name),
+        })
         .hint("name its price: providers: [{…, price: {input: 0.25, output: 2}}], in dollars per million tokens")
 }
 
