@@ -148,7 +148,7 @@ pub enum Event {
         cpu: Duration,
         /// Largest linear memory during the call, in bytes.
         memory: usize,
-        /// Calls of functions that it imports.
+        /// Calls of functions that it imports; each entry of a folder that it lists counts as one.
         host_calls: u64,
         /// Bytes of texts and lists that it was handed; what it read of files is not in it.
         bytes_in: usize,

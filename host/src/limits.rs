@@ -132,8 +132,12 @@ pub const HOSTCALL_BYTES: usize = 32 << 20;
 /// Files that one plugin of one agent is opening at once; one more is refused. What never opens holds a thread of the host,
 /// which has 512 for such things.
 pub const OPENING_FILES: u32 = 16;
-/// Entries of a folder that a guest lists: they are read at once into the host's memory, some 100 bytes each.
-pub const FOLDER_ENTRIES: usize = 100_000;
+/// Entries of a folder that a guest lists, `.` and `..` among them: they are read at once into the host's memory, some 100
+/// bytes each and a name. Each counts as a call of an imported function.
+pub const FOLDER_ENTRIES: usize = 20_000;
+/// Entries of all folders whose listings one instance holds at once; one more listing is refused. Who walks through folders
+/// holds one a level.
+pub const LISTED_ENTRIES: usize = 2 * FOLDER_ENTRIES;
 /// Handles (open files, streams) that one instance may hold.
 pub const PLUGIN_HANDLES: usize = 256;
 
@@ -320,6 +324,8 @@ pub const INLINE_SKILLS_BYTES: usize = 128 << 10;
 pub const CONTEXT_CHARS: usize = 32_000;
 /// Bytes that are read of one file of a project's context where the config says nothing else; the rest is cut.
 pub const CONTEXT_FILE_BYTES: u64 = 512 << 10;
+/// The most bytes of such a file that a config can have read: each is held in memory before it is cut to [`CONTEXT_CHARS`].
+pub const CONTEXT_FILE_CEILING: u64 = 16 << 20;
 /// Files of one folder that are read into a project's context: the first by name.
 pub const CONTEXT_FILES: usize = 64;
 /// Bytes of a permissions file.
@@ -491,6 +497,16 @@ pub const KV_LOCK_TIME: Duration = Duration::from_secs(5);
 pub const KV_LOCK_PAUSE: Duration = Duration::from_millis(1);
 /// Bytes of the name of an agent or a plugin in the name of a file; longer ones are told apart by their SHA-256.
 pub const KV_FILE_NAME_BYTES: usize = 100;
+/// Bytes of the file of a store; a larger one was not written by this program, and is not read. Twice what may be in use,
+/// [`KV_RECORD_BYTES`] for each key among it, what may be out of date, and one more record.
+pub const KV_FILE_BYTES: u64 = 2 * (KV_STORE_BYTES + (KV_STORE_KEYS * KV_RECORD_BYTES) as u64)
+    + KV_WASTE_BYTES
+    + (KV_RECORD_BYTES + KV_KEY_BYTES + KV_VALUE_BYTES) as u64;
+/// Bytes of a record in a file beside its key and value.
+pub const KV_RECORD_BYTES: usize = 22;
+/// Warnings that are told of one store that cannot be used, each of another reason. Whoever changes the file again and again
+/// could make it say something new for ever.
+pub const KV_WARNINGS: u32 = 8;
 // ---- what a person trusts
 
 /// Bytes of the file that keeps what a person trusts; where it is full, the oldest answers go.
@@ -544,3 +560,10 @@ pub const CONFORMANCE_GROWTH_BYTES: u64 = 128 << 20;
 pub const CONFORMANCE_SETTLING: Duration = Duration::from_secs(5);
 /// How long a thread that the runtime has lent is kept after its work, and the pause between two looks at the process.
 pub const CONFORMANCE_PAUSE: Duration = Duration::from_millis(100);
+
+// ---- agents that start each other
+
+/// Agents that are kept of each one in the config, one for each ceiling that it was made under; beyond it all are forgotten
+/// and made anew. A handful is usual, but there can be as many as chains of agents that start each other, and each holds
+/// plugins of its own.
+pub const OUTFITS_KEPT: usize = 64;

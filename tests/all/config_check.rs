@@ -97,6 +97,34 @@ fn the_first_mistake_is_told_as_a_run_tells_it() {
     assert_snapshot!("help_config_check", place.run(&["config", "check", "--help"]).stdout);
 }
 
+/// A pipe would keep everybody waiting for somebody who writes, and a link would have any file read.
+#[cfg(unix)]
+#[test]
+fn prices_are_read_from_a_file_of_the_project_alone() {
+    let place = Place::new();
+    place.file(".shelly/config.yaml", "providers: [{name: o, kind: openai, model: m}]\nagents: [{name: a}]\n");
+    let elsewhere = place.file("elsewhere.yaml", "{}");
+    let prices = place.path().join(".shelly/local/pricing.yaml");
+    std::fs::create_dir(place.path().join(".shelly/local")).unwrap();
+    let refused = |says: &str| {
+        for command in [&["config", "check"][..], &["run", "hi"]] {
+            let ran = place.run(command);
+            assert_eq!(ran.code, 2, "{}", ran.shown());
+            for says in ["cannot read ", ".shelly/local/pricing.yaml", says, "then list prices are used"] {
+                assert!(ran.stderr.contains(says), "{says}\n{}", ran.shown());
+            }
+        }
+        std::fs::remove_file(&prices).unwrap();
+    };
+    assert!(std::process::Command::new("mkfifo").arg(&prices).status().unwrap().success());
+    refused("it is not a file");
+    std::os::unix::fs::symlink(elsewhere, &prices).unwrap();
+    refused("it is a link that leads out of ");
+    std::fs::write(&prices, " ".repeat(shelly_host::limits::PRICE_LIST_BYTES + 1)).unwrap();
+    refused("it has more than 1048576 bytes");
+    assert_eq!(place.run(&["config", "check"]).code, 0);
+}
+
 #[test]
 fn ceilings_that_hold_nothing_are_told() {
     let place = Place::new();

@@ -80,6 +80,7 @@ const MAY_NAME: [(&str, &[&str]); 27] = [
             "builtin",
             "capability",
             "config",
+            "files",
             "kv",
             "model",
             "net",

@@ -112,7 +112,7 @@ fn starts(starts: usize) -> Result<(), Box<dyn Error>> {
     for round in 0..=starts {
         let started = Instant::now();
         let mut run = Command::new(env!("CARGO_BIN_EXE_shelly-host-under-test"))
-            .args(["run", "--plugins", PLUGIN_ROOT, "--output", "events", "How many words are in a.txt?"])
+            .args(["run", "--trust", "--plugins", PLUGIN_ROOT, "--output", "events", "How many words are in a.txt?"])
             .current_dir(folder.path())
             .env("SHELLY_CACHE_DIR", folder.path().join("cache"))
             .stdout(Stdio::piped())

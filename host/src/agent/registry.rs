@@ -73,13 +73,13 @@ impl Cost {
 ///
 /// ```
 /// use std::sync::Arc;
-/// use shelly_host::{agent::{Agent, Entry, Registry}, model::ScriptedCompleter};
+/// use shelly_host::{agent::{Agent, Entry, Registry}, capability::Ceiling, model::ScriptedCompleter};
 ///
 /// let registry = Registry::new();
 /// registry.register(Entry::new("writer", "Writes summaries"), || {
 ///     Agent::new("writer", "Write clearly.", Arc::new(ScriptedCompleter::new([])))
 /// });
-/// assert_eq!(registry.list()[0].name.as_ref(), "writer");
+/// assert_eq!(registry.list(&Ceiling::default())[0].name.as_ref(), "writer");
 /// ```
 #[derive(Clone, Default)]
 pub struct Registry {

@@ -14,6 +14,7 @@ use crate::{
     capability::{Bound, Ceiling, Grant},
     config::{AgentConfig, Config, PluginUse},
     error::{ErrorKind, Report},
+    limits,
     model::Completer,
     plugin::{self, Kind, Mount, Plugin, PluginEffect, PluginError, PluginMiddleware, PluginTool},
     skill::Skill,
@@ -31,8 +32,8 @@ pub(super) struct Outfit {
     pub skills: Vec<Skill>,
     pub root: PathBuf,
     pub desk: Desk,
-    /// Those that were made, by what they were made under. There are as many as there are chains of agents that start
-    /// each other to different effect: a handful.
+    /// Those that were made, by what they were made under, up to [`limits::OUTFITS_KEPT`]. There are as many as there are
+    /// chains of agents that start each other to different effect: a handful.
     made: Mutex<HashMap<Vec<Arc<str>>, Agent>>,
 }
 
@@ -101,7 +102,12 @@ impl Outfit {
             }
         }
         let agent = self.equipped(plugins.into_iter(), notices, &mut Vec::new()).map_err(refused)?;
-        self.made.lock().unwrap_or_else(PoisonError::into_inner).insert(places, agent.clone());
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if made.len() >= limits::OUTFITS_KEPT {
+            made.clear();
+        }
+        made.insert(places, agent.clone());
+        drop(made);
         Ok(agent)
     }
 

@@ -1,15 +1,13 @@
 //! The project's folder: skills, context, prices, where notes and reflections are.
 
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{fs, io, path::PathBuf, sync::Arc};
 
 use crate::{
     config::{self, AgentConfig, Config},
-    error::{ErrorKind, Report, why_unreadable},
+    error::{ErrorKind, Report},
+    files::{self, ReadError},
     kv::Stores,
+    limits,
     model::PriceTable,
     project::{ContextOptions, Layout, ProjectContext, Staleness, staleness},
     skill::{self, Skill},
@@ -87,17 +85,17 @@ impl Project {
     pub fn prices(&self) -> Result<PriceTable, Report> {
         let mut prices = PriceTable::list_prices();
         let path = self.layout.pricing();
-        match read(&path) {
+        match files::read(&path, &self.layout.dir(), limits::PRICE_LIST_BYTES as u64) {
             Ok(text) => prices.extend(&text).map_err(|error| {
                 Report::new(ErrorKind::Usage, format!("the prices in {} cannot be used", path.display()))
                     .cause(error)
                     .hint("correct it, or remove it: then list prices are used")
             })?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(ReadError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => {
                 return Err(Report::new(ErrorKind::Usage, format!("cannot read {}", path.display()))
-                    .cause(why_unreadable(&error))
-                    .hint("change who may read it, or remove it: then list prices are used"));
+                    .cause(error.to_string())
+                    .hint("put a file there that you may read, or remove it: then list prices are used"));
             }
         }
         Ok(prices)
@@ -121,12 +119,4 @@ impl Project {
     pub fn reflections(&self) -> Option<Reflections> {
         self.is_there.then(|| Reflections::new(self.layout.reflections()))
     }
-}
-
-/// Reads a file; what is beyond the bound of a price list makes it unreadable as one.
-fn read(path: &Path) -> io::Result<String> {
-    use io::Read;
-    let mut text = String::new();
-    fs::File::open(path)?.take(crate::limits::PRICE_LIST_BYTES as u64 + 1).read_to_string(&mut text)?;
-    Ok(text)
 }

@@ -64,6 +64,9 @@ impl Config {
                 return wrong(format!("agents.{}.options.max_iterations: it is at most {most}", agent.name));
             }
         }
+        if self.context.max_external_file_size > limits::CONTEXT_FILE_CEILING {
+            return wrong(format!("context.max_external_file_size: it is at most {}", limits::CONTEXT_FILE_CEILING));
+        }
         if let Some(name) = &self.entry_agent {
             self.agent(Some(name)).map_err(|report| report.cause("entry_agent names it"))?;
         }

@@ -210,7 +210,7 @@ impl AgentOptions {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ContextConfig {
-    /// Bytes of one file of rules that other programs use (CLAUDE.md and the like); 0: the default.
+    /// Bytes of one file of rules that other programs use (CLAUDE.md and the like), at most 16 MiB; 0: the default.
     #[serde(default)]
     pub max_external_file_size: u64,
 }

@@ -80,6 +80,7 @@ fn mistakes_name_place_and_mend() {
         (helper("    plugins: {x: {files: [{path: ., mode: reed}]}}\n"), "`mode` cannot be `reed`", "`read`"),
         (helper("    plugins: {x: {powers: [stopp]}}\n"), "`powers` cannot be `stopp`", "did you mean `stop`?"),
         (helper("    options: {max_iterations: 999999}\n"), "it is at most 10000", ""),
+        ("context: {max_external_file_size: 16777217}".into(), "max_external_file_size: it is at most 16777216", ""),
         ("providers: [{name: a, kind: plugin}]".into(), "needs the id of its plugin", ""),
         ("providers: [{name: a, kind: openai}]".into(), "name the model in `model`", ""),
         ("providers: [{kind: openai}]".into(), "the key `name` is missing", ""),

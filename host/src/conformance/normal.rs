@@ -27,7 +27,7 @@ use crate::{
     tool::{self, Tool, ToolCx},
 };
 
-/// The name of what is measured by [`Normal::calls_at_once`]: fewer are missing.
+/// The name of what is measured by calling as many at once as can be: fewer are missing.
 pub const PLACES: &str = "calls at once";
 /// The name of the host's own tool that agents have beside those of an attack.
 pub const LOOKUP: &str = "lookup";

@@ -97,6 +97,11 @@ impl Open {
         work: impl FnOnce(&mut LogFile, &mut dyn FnMut() -> io::Result<()>) -> Result<R, KvError>,
     ) -> Result<R, KvError> {
         let now = generation(&self.lock).map_err(disk("read", &self.path))?;
+        let next = now.checked_add(1).ok_or_else(|| KvError::Damaged {
+            path: self.path.with_extension("lock"),
+            at: 0,
+            reason: "the number in it is the last that there is",
+        })?;
         let (number, log) = match self.log.take() {
             Some((number, mut log)) if number == now => {
                 log.catch_up()?;
@@ -105,8 +110,8 @@ impl Open {
             _ => self.log.insert((now, LogFile::open(&self.path)?)),
         };
         let mut written_anew = || {
-            *number += 1;
-            set_generation(&self.lock, *number)
+            *number = next;
+            set_generation(&self.lock, next)
         };
         work(log, &mut written_anew)
     }

@@ -79,13 +79,21 @@ impl LogFile {
         if len < self.end {
             return Err(self.damaged("a part of it was cut off while it was in use"));
         }
+        if len > limits::KV_FILE_BYTES {
+            return Err(self.damaged("the file is larger than any that a store has"));
+        }
         let path = self.path.clone();
         let disk = disk("read", &path);
         (&self.file).seek(SeekFrom::Start(self.end)).map_err(&disk)?;
         let mut reader = BufReader::with_capacity(READ_BYTES, self.file.try_clone().map_err(&disk)?);
         loop {
             match log::next(&mut reader, len - self.end).map_err(&disk)? {
-                Next::Record(record) => self.apply(record),
+                Next::Record(record) => {
+                    self.apply(record);
+                    if self.index.len() > limits::KV_STORE_KEYS {
+                        return Err(self.damaged("there are more keys than a store has"));
+                    }
+                }
                 Next::End => return Ok(()),
                 Next::Torn => {
                     return self.file.set_len(self.end).and_then(|()| self.file.sync_data()).map_err(disk);
@@ -149,14 +157,17 @@ impl LogFile {
 
     /// Writes, and returns once it would survive a loss of power; no value removes.
     pub fn write(&mut self, key: &str, value: Option<&[u8]>) -> Result<(), KvError> {
-        let bytes = log::encode(self.last + 1, key, value);
+        let Some(revision) = self.last.checked_add(1) else {
+            return Err(self.damaged("its newest revision is the last that there is"));
+        };
+        let bytes = log::encode(revision, key, value);
         let written = self.add(&bytes);
         if let Err(error) = written {
             // So that nobody takes it for written; if that fails too, the checksum or the next reader decides.
             let _ = self.file.set_len(self.end);
             return Err(disk("write", &self.path)(error));
         }
-        let (revision, key, len) = (self.last + 1, key.to_owned(), bytes.len() as u64);
+        let (key, len) = (key.to_owned(), bytes.len() as u64);
         self.apply(Record { revision, key, value: value.map(<[u8]>::to_vec), len });
         Ok(())
     }

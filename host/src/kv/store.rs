@@ -52,8 +52,8 @@ pub struct Store(Arc<Shared>);
 
 struct Shared {
     kind: Kind,
-    /// What somebody was told last of why it cannot be used.
-    told: Mutex<Option<KvError>>,
+    /// What somebody was told of why it cannot be used: how often, and what last.
+    told: Mutex<(u32, Option<KvError>)>,
 }
 
 enum Kind {
@@ -121,10 +121,17 @@ impl Store {
         self.on(move |backend| backend.keys(&prefix, after.as_deref())).await
     }
 
-    /// Whether this is not what it was last time. For whoever tells of what is in the way, once and not for each call.
+    /// Whether this is not what it was last time. For whoever tells of what is in the way, once and not for each call; after
+    /// [`limits::KV_WARNINGS`] times nothing is news any more.
     pub fn is_news(&self, error: &KvError) -> bool {
         let mut told = self.0.told.lock().unwrap_or_else(PoisonError::into_inner);
-        told.replace(error.clone()).as_ref() != Some(error)
+        let (times, last) = &mut *told;
+        if *times >= limits::KV_WARNINGS || last.as_ref() == Some(error) {
+            return false;
+        }
+        *times += 1;
+        *last = Some(error.clone());
+        true
     }
 
     async fn on<R: Send + 'static>(

@@ -272,6 +272,78 @@ fn what_is_damaged_is_told_with_its_place_and_left_alone() {
 }
 
 #[test]
+fn numbers_that_cannot_be_counted_on_are_damage() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = file(folder.path());
+    let mut store = disk(folder.path());
+    store.write("k", ANY, Some(b"v")).unwrap();
+    let last = [&MAGIC[..], &log::encode(u64::MAX, "k", Some(b"v"))].concat();
+    fs::write(&path, &last).unwrap();
+    let mut store = disk(folder.path());
+    assert_eq!(revision(&mut store, "k"), Some(u64::MAX), "it can be read");
+    for value in [Some(&b"w"[..]), None] {
+        let error = store.write("k", ANY, value).unwrap_err();
+        let KvError::Damaged { path: told, reason, .. } = &error else { panic!("{error}") };
+        assert_eq!((told, *reason), (&path, "its newest revision is the last that there is"));
+    }
+    assert_eq!(fs::read(&path).unwrap(), last);
+    let lock = path.with_extension("lock");
+    fs::write(&lock, u64::MAX.to_le_bytes()).unwrap();
+    let error = store.get("k").unwrap_err();
+    assert!(matches!(&error, KvError::Damaged { path, at: 0, .. } if *path == lock), "{error}");
+    fs::write(&lock, (u64::MAX - 1).to_le_bytes()).unwrap();
+    assert!(store.get("k").unwrap().is_some(), "mended");
+}
+
+#[test]
+fn a_file_that_no_store_has_is_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = file(folder.path());
+    let mut store = disk(folder.path());
+    store.write("k", ANY, Some(b"v")).unwrap();
+    let refused = |store: &mut Disk, says: &str| {
+        let error = store.get("k").unwrap_err();
+        let KvError::Damaged { path: told, reason, .. } = &error else { panic!("{error}") };
+        assert_eq!((told, *reason), (&path, says));
+    };
+    // Without taking so much of the disk.
+    let set_len = |len| fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(len).unwrap();
+    set_len(limits::KV_FILE_BYTES + 1);
+    for store in [&mut store, &mut disk(folder.path())] {
+        refused(store, "the file is larger than any that a store has");
+    }
+    set_len(limits::KV_FILE_BYTES);
+    refused(&mut disk(folder.path()), "the head of a record is not what was written");
+    // As full as it can be, and one more.
+    let record = |at: usize| log::encode(at as u64, &at.to_string(), Some(b""));
+    let mut bytes = MAGIC.to_vec();
+    bytes.extend((0..limits::KV_STORE_KEYS).flat_map(record));
+    fs::write(&path, &bytes).unwrap();
+    assert!(disk(folder.path()).get("65535").unwrap().is_some());
+    bytes.extend(record(limits::KV_STORE_KEYS));
+    fs::write(&path, &bytes).unwrap();
+    refused(&mut disk(folder.path()), "there are more keys than a store has");
+}
+
+#[test]
+fn a_record_takes_what_the_bound_of_a_file_says() {
+    assert_eq!(log::encode(1, "", Some(b"")).len(), limits::KV_RECORD_BYTES);
+}
+
+#[test]
+fn warnings_of_a_store_come_to_an_end() {
+    let store = Stores::default().in_memory();
+    let error = |at: u32| KvError::Damaged { path: "p.kv".into(), at: at.into(), reason: "it is" };
+    for at in 0..limits::KV_WARNINGS {
+        assert_eq!([(); 2].map(|()| store.is_news(&error(at))), [true, false], "{at}");
+    }
+    for at in 0..2 * limits::KV_WARNINGS {
+        assert!(!store.is_news(&error(at)), "{at}");
+    }
+    assert!(Stores::default().in_memory().is_news(&error(0)), "each store has its own");
+}
+
+#[test]
 fn a_file_is_written_anew_before_it_holds_too_much_that_is_out_of_date() {
     let folder = tempfile::tempdir().unwrap();
     let path = file(folder.path());

@@ -5,16 +5,18 @@ use std::{
     os::unix::fs::symlink,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use shelly_host::{
     capability::{Access, Grant},
+    event::{Event, EventSink},
     limits,
-    plugin::{Plugin, PluginPackage, resolved},
+    plugin::{Limits, Plugin, PluginPackage, resolved},
 };
 
 use super::{
-    ATTACK, attack, call, engine,
+    ATTACK, House, all, attack, call, call_watched, engine,
     guest::{self, Guest, SCRATCH, times},
     hasty_engine, load_from, pack, settings, told,
 };
@@ -375,7 +377,7 @@ fn threads_lost_to_pipes_are_few() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let place = Place::new();
     let before = threads();
-    runtime.block_on(async {
+    let other_end = runtime.block_on(async {
         let packed = pack(&["tool"], "wants = { files = \"read\" }", &opening(200).component());
         let plugin = packed.load(hasty_engine()).await.unwrap();
         let files = packed.place.path().join("files");
@@ -409,22 +411,95 @@ fn threads_lost_to_pipes_are_few() {
         place.file("there.txt", "there");
         let read = call(&other, "read", &path("there.txt")).await;
         assert_eq!((read.is_error, read.text().as_str()), (false, "there"));
-        // What is stuck opens at last, so that the runtime can end.
-        let _other_end = fs::OpenOptions::new().read(true).write(true).open(files.join("pipe")).unwrap();
+        // What is stuck opens at last, and so does what comes to it later.
+        fs::OpenOptions::new().read(true).write(true).open(files.join("pipe")).unwrap()
     });
+    drop(runtime);
+    drop(other_end);
 }
 
-#[cfg(unix)]
+/// A guest that lists its folder so often, each time followed by this, and says `refused` as soon as it fails, or `ok`.
+fn listing(times_: u32, then: &str) -> Guest {
+    let mut guest = Guest::tool().import(guest::FILES);
+    let refused = guest.image().reply("refused");
+    let list = format!(
+        "(call $list (local.get $x) (i32.const {SCRATCH}))
+         (if (i32.load8_u (i32.const {SCRATCH})) (then (return (i32.const {refused}))))
+         {then}"
+    );
+    guest.attack(&format!("{} {}", folder(), times(times_, &list)))
+}
+
+fn drop_listing() -> String {
+    format!("(call $drop-listing (i32.load (i32.const {})))", SCRATCH + 4)
+}
+
+/// What a call comes to, and how many calls of imported functions it counts as.
+async fn counted(plugin: &Arc<Plugin>) -> (String, u64) {
+    let (sink, stream) = EventSink::channel();
+    let (result, events) = tokio::join!(call_watched(plugin, "t", ATTACK, sink), all(stream));
+    let calls = events.iter().find_map(|event| match event {
+        Event::PluginCall { host_calls, .. } => Some(*host_calls),
+        _ => None,
+    });
+    (result.text(), calls.unwrap())
+}
+
 #[tokio::test]
-async fn a_folder_without_end_is_not_listed() {
-    let place = Place::new();
-    let plugin = probe(place.path()).await;
-    let first = place.file("first", "");
-    for at in 0..limits::FOLDER_ENTRIES {
-        fs::hard_link(&first, place.path().join(format!("{at}")))
-            .or_else(|_| fs::write(place.path().join(format!("{at}")), ""))
-            .unwrap();
+async fn a_guest_holds_a_few_listings() {
+    // `.` and `..` are entries too.
+    const ENTRIES: usize = limits::FOLDER_ENTRIES / 2;
+    let most = (limits::LISTED_ENTRIES / ENTRIES) as u32;
+    for (guest, says) in
+        [(listing(most, ""), "ok"), (listing(most + 1, ""), "refused"), (listing(most + 2, &drop_listing()), "ok")]
+    {
+        let packed = pack(&["tool"], "wants = { files = \"read\" }", &guest.component());
+        let plugin = packed.load(engine()).await.unwrap();
+        let first = packed.place.file("files/first", "");
+        for at in 3..ENTRIES {
+            let path = packed.place.path().join(format!("files/{at}"));
+            fs::hard_link(&first, &path).or_else(|_| fs::write(&path, "")).unwrap();
+        }
+        // What one call holds is not there in the next.
+        for _ in 0..2 {
+            assert_eq!(call(&plugin, "t", ATTACK).await.text(), says);
+        }
+        assert_eq!(call(&plugin, "t", "{}").await.text(), "ok");
     }
-    let listed = call(&plugin, "list", &path(".")).await;
-    assert!(listed.is_error, "{} bytes", listed.text().len());
+}
+
+#[tokio::test]
+async fn a_folder_without_end_is_not_listed_and_each_entry_counts() {
+    let packed = pack(&["tool"], "wants = { files = \"read\" }", &listing(1, &drop_listing()).component());
+    let plugin = packed.load(engine()).await.unwrap();
+    let (said, empty) = counted(&plugin).await;
+    assert_eq!(said, "ok");
+    let first = packed.place.file("files/first", "");
+    // `.`, `..` and the first are there.
+    let most = limits::FOLDER_ENTRIES;
+    for at in 3..most {
+        let path = packed.place.path().join(format!("files/{at}"));
+        fs::hard_link(&first, &path).or_else(|_| fs::write(&path, "")).unwrap();
+    }
+    assert_eq!(counted(&plugin).await, ("ok".into(), empty + most as u64 - 2));
+    packed.place.file("files/last", "");
+    // It is not there to be dropped.
+    assert_eq!(counted(&plugin).await, ("refused".into(), empty + most as u64 - 2));
+}
+
+/// Who lists in a loop is slowed down, however few calls of functions that is.
+#[tokio::test]
+async fn listing_again_and_again_is_slowed_down() {
+    let packed = pack(&["tool"], "wants = { files = \"read\" }", &listing(100, &drop_listing()).component());
+    let limits = Limits { host_calls_per_second: 1_000, tool_time: Duration::from_secs(1), ..engine().limits };
+    let house = House { engine: Arc::clone(&engine().engine), limits };
+    let plugin = packed.load(&house).await.unwrap();
+    // Some two hundred calls, and as many times `.` or `..`, are allowed at once.
+    assert_eq!(call(&plugin, "t", ATTACK).await.text(), "ok");
+    for at in 0..1_000 {
+        packed.place.file(&format!("files/{at}"), "");
+    }
+    let result = call(&plugin, "t", ATTACK).await;
+    let says = "slowed down to 1000 calls of imported functions a second";
+    assert!(result.is_error && result.text().contains(says), "{}", result.text());
 }

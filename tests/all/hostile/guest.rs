@@ -66,7 +66,9 @@ pub const FILES: &str = r#"
     (import "wasi:filesystem/types@0.2.0" "[method]descriptor.symlink-at"
       (func $symlink (param i32 i32 i32 i32 i32 i32)))
     (import "wasi:filesystem/types@0.2.0" "[method]descriptor.set-size"
-      (func $set-size (param i32 i64 i32)))"#;
+      (func $set-size (param i32 i64 i32)))
+    (import "wasi:filesystem/types@0.2.0" "[method]descriptor.read-directory" (func $list (param i32 i32)))
+    (import "wasi:filesystem/types@0.2.0" "[resource-drop]directory-entry-stream" (func $drop-listing (param i32)))"#;
 
 /// Where nothing lies: functions may use it for what they are handed back.
 pub const SCRATCH: u32 = 16;

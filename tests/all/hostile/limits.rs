@@ -296,16 +296,12 @@ async fn calls_over_the_concurrency_of_a_plugin_wait_and_not_for_ever() {
 
 #[tokio::test]
 async fn a_config_bounds_the_concurrency_of_a_plugin() {
-    // Two calls at once, each a tenth of a second long: one after the other, or not.
-    let busy = Guest::tool().attack(LOOP);
-    for (concurrency, at_least) in [(1, 200), (2, 100)] {
-        let tools = with_tool(&format!("{{time: 100ms, concurrency: {concurrency}}}"), &busy).await.unwrap();
-        let started = Instant::now();
-        let (first, second) = tokio::join!(dispatch(&tools, ATTACK), dispatch(&tools, ATTACK));
-        assert!(first.0.is_error && second.0.is_error);
-        let took = started.elapsed().as_millis();
-        assert!(took >= at_least && (concurrency == 1 || took < 190), "{concurrency}: {took} ms");
-    }
+    // Two calls at once, each a tenth of a second long: one after the other.
+    let tools = with_tool("{time: 100ms, concurrency: 1}", &Guest::tool().attack(LOOP)).await.unwrap();
+    let started = Instant::now();
+    let (first, second) = tokio::join!(dispatch(&tools, ATTACK), dispatch(&tools, ATTACK));
+    assert!(first.0.is_error && second.0.is_error);
+    assert!(started.elapsed() >= Duration::from_millis(200), "{:?}", started.elapsed());
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 //! could do with it beyond that: hold the host's threads on files that never open, and have it list folders without end.
 
 use std::{
+    collections::HashMap,
     path::{Component, Path},
     sync::{
         Arc,
@@ -23,16 +24,22 @@ use wasmtime_wasi::{
 };
 use wasmtime_wasi_io::streams::{DynInputStream, DynOutputStream};
 
-use crate::limits;
+use crate::{limits, plugin::runtime::Meter};
 
 /// Opens of one plugin that have not come to an end. One whose call was dropped in the middle stays among them: it still
 /// holds a thread, for all that is known.
 pub type Opening = Arc<AtomicU32>;
 
+/// Listings that one instance holds, by their handles, and how many entries each has.
+pub type Listings = HashMap<u32, usize>;
+
 /// The file system as one guest reaches it.
 pub struct Files<'a> {
     pub view: WasiFilesystemCtxView<'a>,
     pub opening: &'a Opening,
+    /// Listings of folders that the guest holds.
+    pub listings: &'a mut Listings,
+    pub meter: &'a Meter,
 }
 
 /// For the linker.
@@ -61,7 +68,9 @@ impl HostDirectoryEntryStream for Files<'_> {
     }
 
     fn drop(&mut self, stream: Resource<DirectoryEntryStream>) -> wasmtime::Result<()> {
-        HostDirectoryEntryStream::drop(&mut self.view, stream)
+        self.listings.remove(&stream.rep());
+        HostDirectoryEntryStream::drop(&mut self.view, stream)?;
+        Ok(())
     }
 }
 
@@ -103,16 +112,26 @@ impl HostDescriptor for Files<'_> {
         opened
     }
 
-    /// Lists a folder that has not too many entries: all of them are read at once, into the host's memory.
+    /// Lists a folder that has not too many entries: all of them are read at once, into the host's memory, and stay there
+    /// until the guest drops the listing. So it holds a few at most, and each entry counts as a call of an imported function.
     async fn read_directory(&mut self, fd: Fd) -> FsResult<Resource<DirectoryEntryStream>> {
+        let mut listed = 0;
         if let Descriptor::Dir(folder) = self.view.table.get(&fd)? {
             let folder = Arc::clone(&folder.dir);
-            let counted = tokio::task::spawn_blocking(move || is_too_full(&folder)).await;
-            if counted.map_err(|panicked| FsError::trap(wasmtime::Error::from(panicked)))?? {
+            let counted = tokio::task::spawn_blocking(move || entries_of(&folder)).await;
+            let entries = counted.map_err(|panicked| FsError::trap(wasmtime::Error::from(panicked)))??;
+            self.meter.count_host_calls(entries as u64);
+            if entries > limits::FOLDER_ENTRIES {
                 return Err(ErrorCode::Overflow.into());
             }
+            if entries + self.listings.values().sum::<usize>() > limits::LISTED_ENTRIES {
+                return Err(ErrorCode::Busy.into());
+            }
+            listed = entries;
         }
-        HostDescriptor::read_directory(&mut self.view, fd).await
+        let listing = HostDescriptor::read_directory(&mut self.view, fd).await?;
+        self.listings.insert(listing.rep(), listed);
+        Ok(listing)
     }
 
     /// Makes a link that stays below its own folder. No guest could follow another one out, but everybody else would.
@@ -172,13 +191,18 @@ fn is_opened(kind: DescriptorType) -> bool {
     matches!(kind, DescriptorType::RegularFile | DescriptorType::Directory | DescriptorType::SymbolicLink)
 }
 
+/// How many entries a folder has; beyond [`limits::FOLDER_ENTRIES`] they are not counted on.
 #[cfg(unix)]
-fn is_too_full(folder: &std::fs::File) -> std::io::Result<bool> {
-    let entries = rustix::fs::Dir::read_from(folder)?;
-    Ok(entries.take(limits::FOLDER_ENTRIES + 1).count() > limits::FOLDER_ENTRIES)
+fn entries_of(folder: &std::fs::File) -> std::io::Result<usize> {
+    use rustix::fs::{Dir, Mode, OFlags, openat};
+    // What a guest was given is open as a place alone (`O_PATH`); nothing can be read from that.
+    let folder = openat(folder, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    let mut entries = Dir::read_from(folder)?.take(limits::FOLDER_ENTRIES + 1);
+    entries.try_fold(0, |count, entry| entry.map(|_| count + 1)).map_err(Into::into)
 }
 
+/// The same where a folder that is open cannot be looked through.
 #[cfg(not(unix))]
-fn is_too_full(_: &std::fs::File) -> std::io::Result<bool> {
-    Ok(false)
+fn entries_of(_: &std::fs::File) -> std::io::Result<usize> {
+    Ok(0)
 }

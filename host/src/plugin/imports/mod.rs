@@ -21,7 +21,7 @@ use super::{
 };
 use crate::capability::{Grant, Wants};
 
-pub use files::{Files, Opening};
+pub use files::{Files, Listings, Opening};
 
 /// The kinds that belong to a conversation which they can read.
 pub const CHAT_KINDS: &[Kind] = &[Kind::Effect, Kind::Tool];

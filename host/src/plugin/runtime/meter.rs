@@ -37,9 +37,9 @@ pub enum Cut {
 }
 
 impl Meter {
-    /// One more call of an imported function.
-    pub fn count_host_call(&self) {
-        self.host_calls.fetch_add(1, Relaxed);
+    /// So many more calls of imported functions, or what takes as much.
+    pub fn count_host_calls(&self, calls: u64) {
+        self.host_calls.fetch_add(calls, Relaxed);
     }
 
     /// The guest was made to give way in the middle of its work.
@@ -47,7 +47,7 @@ impl Meter {
         self.gave_way.store(true, Relaxed);
     }
 
-    /// Calls of imported functions.
+    /// Calls of imported functions, and what was counted as such.
     pub fn host_calls(&self) -> u64 {
         self.host_calls.load(Relaxed)
     }

@@ -12,7 +12,7 @@ use crate::{
     model::DeltaSink,
     plugin::{
         folders::Folders,
-        imports::{Files, KvBinding},
+        imports::{Files, KvBinding, Listings},
     },
 };
 
@@ -30,6 +30,8 @@ pub struct PluginState {
     pub table: ResourceTable,
     /// The folders that it was granted.
     pub files: Folders,
+    /// Listings of folders that it holds.
+    pub listings: Listings,
     /// The key-value store that it was granted.
     pub kv: Option<Arc<KvBinding>>,
     /// What it may take.
@@ -71,6 +73,7 @@ impl PluginState {
             limiter: Limiter::new(Arc::clone(&limits)),
             table,
             files,
+            listings: Listings::new(),
             kv: None,
             limits,
             meter: Arc::default(),
@@ -91,7 +94,7 @@ impl PluginState {
     /// The state of a call that is calling an imported function: every function gets it from here, so that each call is
     /// counted.
     pub fn called(&mut self) -> &mut Self {
-        self.meter.count_host_call();
+        self.meter.count_host_calls(1);
         self
     }
 
@@ -154,8 +157,8 @@ pub struct ChatView {
 impl PluginState {
     /// The file system as the guest reaches it.
     pub fn opened_files(&mut self) -> Files<'_> {
-        let Self { files: Folders { context, opening }, table, .. } = self;
-        Files { opening, view: WasiFilesystemCtxView { ctx: context, table } }
+        let Self { files: Folders { context, opening }, listings, meter, table, .. } = self;
+        Files { opening, listings, meter, view: WasiFilesystemCtxView { ctx: context, table } }
     }
 }
 
