@@ -364,3 +364,18 @@ fn a_certificate_is_printed() {
         assert!(wrong.code == 2 && wrong.stdout.contains(says) || wrong.stderr.contains(says), "{}", wrong.shown());
     }
 }
+
+/// Who has not given something is told by who decided it, not by how places are called.
+#[test]
+fn a_plugin_called_like_a_ceiling_is_no_ceiling() {
+    let place = place();
+    let needs_clock = Guest::tool().import(CLOCK).with("(table funcref (elem $now))").component();
+    place.plugin_bytes("use", "kinds = [\"tool\"]\nwants = {clock = true}", &needs_clock);
+    place.file("c.yaml", "agents: [{name: a, plugins: {use: }}]");
+    let certify = || place.run(&["plugin", "certify", "use", "--config", "c.yaml", "--plugins", "plugins"]);
+    let ran = certify();
+    assert!(ran.code == 3 && ran.stdout.contains("which agent `a` does not grant it"), "{}", ran.shown());
+    place.file("c.yaml", "agents: [{name: a, use: {}, plugins: {use: {clock: true}}}]");
+    let ran = certify();
+    assert!(ran.code == 3 && ran.stdout.contains("which `agents.a.use` does not allow"), "{}", ran.shown());
+}

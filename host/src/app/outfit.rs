@@ -107,7 +107,6 @@ impl Outfit {
             made.clear();
         }
         made.insert(places, agent.clone());
-        drop(made);
         Ok(agent)
     }
 
@@ -124,7 +123,7 @@ impl Outfit {
             self.equip(&mut agent, &plugin, confirm, warnings)?;
         }
         agent.grants = Arc::new(Grants::new(decisions, notices));
-        // Every agent can ask if somebody is there; a tool of that name from its plugins comes first.
+        // Every agent can ask if somebody is there; the toolbox `ask` is the same tool.
         if let Some(ask) = &self.ask {
             let _ = agent.tools.register(Arc::clone(ask));
         }
@@ -139,7 +138,7 @@ impl Outfit {
         confirm: bool,
         warnings: &mut Vec<String>,
     ) -> Result<(), Report> {
-        let (mut tools, digest) = (ToolBox::new(), format!("sha256:{}", plugin.package().digest));
+        let (mut tools, digest) = (ToolBox::new(), plugin.package().named_digest());
         for tool in PluginTool::all(plugin).filter(|_| plugin.offers_tools()) {
             let tool: Arc<dyn Tool> = match confirm {
                 true => Arc::new(ConfirmedTool::new(tool, self.desk.clone(), &*agent.name, digest.as_str())),

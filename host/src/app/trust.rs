@@ -110,7 +110,7 @@ impl App {
     /// SHA-256 of a plugin as it is now.
     pub(super) fn digest(&self, id: &str) -> Option<String> {
         let package = self.catalog.get(id)?.ok()?;
-        Some(format!("sha256:{}", package.digest))
+        Some(package.named_digest())
     }
 
     /// The tools that a line `ORIGIN/NAME` stands for today, one for each agent that has the plugin. None: a name without

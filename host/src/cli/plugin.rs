@@ -174,7 +174,7 @@ fn inspect(path: &Path, output: Format) -> Result<u8, Report> {
     }
     lines.push(format!("kinds        {kinds}"));
     lines.push(format!("size         {} ({} bytes)", size(package.size), package.size));
-    lines.push(format!("digest       sha256:{}", package.digest));
+    lines.push(format!("digest       {}", package.named_digest()));
     lines.push(format!("imports      {}", list(package.anatomy.imports.iter().map(|import| name(import)).collect())));
     let wants = Grant::default().missing(&manifest.wants).into_iter().map(|missing| missing.line).collect();
     lines.push(format!("wants        {}", list(wants)));
@@ -230,7 +230,7 @@ fn summary(package: &PluginPackage) -> serde_json::Value {
         "wants": manifest.wants,
         "phases": manifest.phases,
         "size": package.size,
-        "digest": format!("sha256:{}", package.digest),
+        "digest": package.named_digest(),
         "folder": package.folder,
     })
 }

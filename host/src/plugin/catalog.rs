@@ -106,6 +106,11 @@ impl PluginPackage {
         Ok(Self { manifest, anatomy, folder: folder.into(), size: bytes.len() as u64, digest: Digest::of(&bytes) })
     }
 
+    /// Its digest as it is written down and compared: `sha256:` and the digits.
+    pub fn named_digest(&self) -> String {
+        format!("sha256:{}", self.digest)
+    }
+
     /// The component's bytes, if they are still those that were checked.
     pub(super) fn bytes(&self) -> Result<Vec<u8>, PluginError> {
         let path = self.folder.join(&self.manifest.component);

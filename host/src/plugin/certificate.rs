@@ -98,7 +98,7 @@ impl Certificate {
         };
         Self {
             plugin: manifest.id.clone(),
-            digest: format!("sha256:{}", package.digest),
+            digest: package.named_digest(),
             kinds: manifest.kinds.clone(),
             agent: settings.agent.clone(),
             runs: error.is_none(),

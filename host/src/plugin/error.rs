@@ -44,8 +44,8 @@ pub enum PluginError {
     #[error("two plugins have the id `{id}`")]
     SameId { id: String, first: PathBuf, second: PathBuf },
     /// The agent does not give what it needs.
-    #[error("plugin `{id}` needs `{}`, which {} does not {}", missing.capability, giver(agent, place), giving(place))]
-    NotGranted { id: String, agent: String, place: String, import: String, missing: Box<Missing> },
+    #[error("plugin `{id}` needs `{}`, which {} does not {}", missing.capability, giver(agent, place, *withheld), giving(*withheld))]
+    NotGranted { id: String, agent: String, place: String, withheld: bool, import: String, missing: Box<Missing> },
     /// A folder that the agent grants is not there.
     #[error("{} grants plugin `{id}` the folder {}, which cannot be opened", user(agent), path.display())]
     NoFolder { id: String, agent: String, path: PathBuf, message: String },
@@ -153,16 +153,12 @@ fn one_of(kinds: &[Kind]) -> String {
 }
 
 /// Who would have to give it: whoever the plugin serves, or the ceiling above them.
-fn giver(agent: &str, place: &str) -> String {
-    if is_ceiling(place) { format!("`{place}`") } else { user(agent) }
+fn giver(agent: &str, place: &str, withheld: bool) -> String {
+    if withheld { format!("`{place}`") } else { user(agent) }
 }
 
-fn giving(place: &str) -> &'static str {
-    if is_ceiling(place) { "allow" } else { "grant it" }
-}
-
-fn is_ceiling(place: &str) -> bool {
-    place.ends_with(".use") || place.ends_with(".delegable.grant")
+fn giving(withheld: bool) -> &'static str {
+    if withheld { "allow" } else { "grant it" }
 }
 
 /// Whom a plugin serves: an agent, or a model, whose name is its place in the config.

@@ -362,9 +362,10 @@ fn check_grant(package: &PluginPackage, settings: &Settings) -> Result<(), Plugi
         let mut refused = settings.refused(manifest).into_iter();
         let missing = refused.find(|(_, missing)| Some(missing.capability.as_str()) == need.capability());
         if let Some((place, missing)) = missing {
+            let withheld = *place != *settings.place;
             let (id, agent, place) = (manifest.id.clone(), settings.agent.clone(), place.to_string());
             let (import, missing) = (import.clone(), Box::new(missing));
-            return Err(PluginError::NotGranted { id, agent, place, import, missing });
+            return Err(PluginError::NotGranted { id, agent, place, withheld, import, missing });
         }
     }
     Ok(())
