@@ -12,6 +12,7 @@ mod bad_input;
 mod ceilings;
 mod config_check;
 mod conformance;
+mod effects;
 mod guests;
 mod hostile;
 mod init;

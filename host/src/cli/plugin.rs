@@ -229,6 +229,8 @@ fn summary(package: &PluginPackage) -> serde_json::Value {
         "imports": package.anatomy.imports,
         "wants": manifest.wants,
         "phases": manifest.phases,
+        "shortens": manifest.shortens,
+        "on_failure": manifest.on_failure,
         "size": package.size,
         "digest": package.named_digest(),
         "folder": package.folder,

@@ -55,6 +55,11 @@ impl Kind {
         }
     }
 
+    /// Whether it is called around the agent's own work, so that a run can go on without it.
+    pub fn is_step(self) -> bool {
+        matches!(self, Self::Effect | Self::RunMiddleware | Self::ModelMiddleware | Self::ToolMiddleware)
+    }
+
     /// Whether this version of the host runs it.
     pub fn is_supported(self) -> bool {
         matches!(self, Self::Tool | Self::Effect | Self::RunMiddleware | Self::Provider)

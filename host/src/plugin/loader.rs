@@ -45,7 +45,7 @@ pub struct Settings {
     pub params: Box<RawValue>,
     /// What its calls may take.
     pub limits: Limits,
-    /// Whether a run goes on if its effect fails; none: it ends.
+    /// What its failure as an effect or middleware means for a run; none: what its manifest says.
     pub on_failure: Option<OnFailure>,
     /// Where its key-value store is, if it is granted one.
     pub stores: Stores,
@@ -118,8 +118,10 @@ impl Settings {
         let mut in_vain: Vec<_> = unwanted
             .map(|unwanted| format!("{place} grants `{unwanted}`, which the plugin does not ask for"))
             .collect();
-        if self.on_failure.is_some() && !manifest.kinds.contains(&Kind::Effect) {
-            in_vain.push(format!("{place} sets `on_failure`, which is for effects, and the plugin is none"));
+        if self.on_failure.is_some() && !manifest.kinds.iter().any(|kind| kind.is_step()) {
+            in_vain.push(format!(
+                "{place} sets `on_failure`, which is for effects and middleware, and the plugin is none"
+            ));
         }
         in_vain
     }
@@ -231,7 +233,7 @@ impl Plugin {
         Ok(Self {
             id: package.manifest.id.as_str().into(),
             package: Arc::clone(package),
-            on_failure: settings.on_failure.unwrap_or_default(),
+            on_failure: settings.on_failure.unwrap_or(package.manifest.on_failure),
             engine: Arc::clone(engine),
             kinds: KindIndices::find(&pre, &package.manifest.kinds).map_err(not_runnable)?,
             component: Arc::clone(component),

@@ -11,7 +11,7 @@ use super::{
     imports::{self, Need},
 };
 use crate::{
-    agent::Phase,
+    agent::{OnFailure, Phase},
     capability::{Access, Power, Powers, Wants},
     limits,
 };
@@ -36,6 +36,10 @@ pub struct Manifest {
     pub wants: Wants,
     /// When its effect wants to be called.
     pub phases: Vec<Phase>,
+    /// Whether its effect shortens the conversation: such effects come before all others of an agent.
+    pub shortens: bool,
+    /// What its failure as an effect or middleware means for a run where the config does not say.
+    pub on_failure: OnFailure,
 }
 
 #[derive(Deserialize)]
@@ -51,6 +55,7 @@ struct File {
     #[serde(default)]
     wants: FileWants,
     effect: Option<FileEffect>,
+    on_failure: Option<OnFailure>,
 }
 
 #[derive(Default, Deserialize)]
@@ -73,6 +78,8 @@ struct FileWants {
 #[serde(deny_unknown_fields)]
 struct FileEffect {
     phases: Vec<Phase>,
+    #[serde(default)]
+    shortens: bool,
 }
 
 impl Manifest {
@@ -106,7 +113,17 @@ impl Manifest {
             powers: if offers_tools_as_effect(&anatomy.kinds) { [Power::ProvideTools].into() } else { Powers::new() },
         };
         let (version, description, kinds) = (String::new(), String::new(), anatomy.kinds.clone());
-        Self { id, version, description, component, kinds, wants, phases: Vec::new() }
+        Self {
+            id,
+            version,
+            description,
+            component,
+            kinds,
+            wants,
+            phases: Vec::new(),
+            shortens: false,
+            on_failure: OnFailure::default(),
+        }
     }
 
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
@@ -146,13 +163,16 @@ impl Manifest {
             return Err("kinds: name at least one kind that the component exports".into());
         }
         let is_effect = kinds.contains(&Kind::Effect);
-        let phases = match file.effect {
+        let FileEffect { phases, shortens } = match file.effect {
             Some(_) if !is_effect => return Err("[effect] is only for a plugin of kind `effect`".into()),
             Some(effect) if effect.phases.is_empty() => return Err("effect.phases: name at least one phase".into()),
-            Some(effect) => effect.phases,
+            Some(effect) => effect,
             None if is_effect => return Err("an effect needs [effect] with its phases".into()),
-            None => Vec::new(),
+            None => FileEffect { phases: Vec::new(), shortens: false },
         };
+        if file.on_failure.is_some() && !kinds.iter().any(|kind| kind.is_step()) {
+            return Err("on_failure: only the failure of an effect or middleware can be passed over".into());
+        }
         check_chat(&file.wants, &kinds)?;
         let FileWants { files, clock, random, chat, kv, powers } = file.wants;
         Ok(Self {
@@ -163,6 +183,8 @@ impl Manifest {
             kinds,
             wants: Wants { files, clock, random, chat, kv, powers },
             phases,
+            shortens,
+            on_failure: file.on_failure.unwrap_or_default(),
         })
     }
 }

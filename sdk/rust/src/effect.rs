@@ -25,6 +25,24 @@ impl Step {
     }
 }
 
+impl Moment {
+    /// Whether the conversation fills this share of what the model can take, by the estimate of the next request or by what
+    /// the model counted last. Never where the window is not known.
+    pub fn fills(&self, share: f64) -> bool {
+        let counted = self.last_usage.map_or(0, |usage| {
+            usage.input_tokens.saturating_add(usage.cache_read_tokens).saturating_add(usage.cache_write_tokens)
+        });
+        let at = self.tokens_at(share);
+        at.is_some_and(|at| self.request_tokens.max(counted) >= at)
+    }
+
+    /// How many tokens this share of what the model can take is; none where the window is not known or the share is none.
+    pub fn tokens_at(&self, share: f64) -> Option<u64> {
+        let window = self.context_window.filter(|window| *window > 0 && share > 0.0)?;
+        Some((window as f64 * share).ceil() as u64)
+    }
+}
+
 impl Wake {
     /// Not again in this run.
     pub const NEVER: Wake = Wake { iteration: None, request_tokens: None, run_tokens: None, model_ms: None };

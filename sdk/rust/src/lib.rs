@@ -7,6 +7,7 @@ pub mod types;
 
 pub mod effect;
 mod kinds;
+pub mod text;
 pub use kinds::{coordinator, model_middleware, provider, run_middleware, tool_middleware};
 
 mod imports;

@@ -1,0 +1,132 @@
+//! Every first-party effect as the component that it is: tables of cases, one file an effect.
+
+use std::{
+    path::Path,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use serde_json::Value;
+use shelly_host::{
+    agent::{Action, Edit, Effect, Moment, Phase, Step},
+    capability::{Grant, KvScope},
+    chat::{Chat, Content, Message, Part, Role, Snapshot, ToolCall, ToolResult, ToolSpec},
+    error::Fault,
+    event::RunCx,
+    model::{Completion, Usage},
+    plugin::{Plugin, PluginEffect, PluginEngine, PluginPackage, Settings},
+};
+
+/// An effect of ours with these params, granted all that it asks for.
+async fn plugin(component: &str, params: Value) -> Arc<Plugin> {
+    static ENGINE: OnceLock<Arc<PluginEngine>> = OnceLock::new();
+    let engine = ENGINE.get_or_init(|| Arc::new(PluginEngine::new(None).unwrap()));
+    let package = Arc::new(PluginPackage::read(Path::new(component).parent().unwrap()).unwrap());
+    let wants = package.manifest.wants.grant();
+    let kv = if package.manifest.wants.kv { [KvScope::Run].into() } else { Default::default() };
+    let settings = Settings {
+        grant: Grant { kv, ..wants },
+        params: serde_json::value::to_raw_value(&params).unwrap(),
+        ..Settings::new("helper", format!("agents.helper.effects.{}", package.manifest.id))
+    };
+    Arc::new(Plugin::load(engine, &package, &settings).await.unwrap())
+}
+
+/// What an effect is told, and where it is in its run: what the host keeps for it from one call to the next.
+struct Stage {
+    effect: PluginEffect,
+    cx: RunCx,
+    moment: Moment,
+    tools: Arc<[Arc<ToolSpec>]>,
+    state: Vec<u8>,
+}
+
+impl Stage {
+    async fn of(component: &str, params: Value) -> Self {
+        let plugin = plugin(component, params).await;
+        let moment = Moment {
+            phase: Phase::BeforeModel,
+            iteration: 1,
+            request_tokens: 0,
+            context_window: None,
+            last_usage: None,
+            run_usage: Usage::default(),
+            model_time: Duration::ZERO,
+            elapsed: Duration::ZERO,
+            reply: None,
+        };
+        let effect = PluginEffect::new(&plugin).unwrap();
+        Self { effect, cx: RunCx::new("helper").with_run("run"), moment, tools: [].into(), state: Vec::new() }
+    }
+
+    /// Calls it as a run does, and keeps its state. `request_tokens` is estimated if the moment has none.
+    async fn step(&mut self, chat: &Chat) -> Result<Step, Fault> {
+        let chat: Snapshot = chat.snapshot();
+        let mut moment = self.moment.clone();
+        if moment.request_tokens == 0 {
+            moment.request_tokens = chat.tokens();
+        }
+        let step = self.effect.eval(&self.cx, &moment, &chat, &self.tools, self.state.clone()).await?;
+        self.state.clone_from(&step.state);
+        self.moment.reply = None;
+        Ok(step)
+    }
+
+    /// The edits that it answers with; it must not ask.
+    async fn edits(&mut self, chat: &Chat) -> Vec<Edit> {
+        match self.step(chat).await.unwrap().action {
+            Action::Edits(edits) => edits,
+            Action::AskModel(ask) => panic!("it asks: {ask:?}"),
+        }
+    }
+}
+
+/// A conversation: the task, and then what `turns` says: calls with their results, or texts of the model.
+fn chat(task: &str, turns: &[Turn<'_>]) -> Chat {
+    let chat = Chat::new();
+    chat.set_system_prompt("helper", "Be helpful.".into());
+    chat.append(Message::user(task)).unwrap();
+    for (turn, said) in turns.iter().enumerate() {
+        said.add(&chat, turn);
+    }
+    chat
+}
+
+/// One reply of a model, and what came of it.
+enum Turn<'a> {
+    /// It says this.
+    Says(&'a str),
+    /// A person says this.
+    Asked(&'a str),
+    /// It calls tools: name, arguments, result, whether that is an error.
+    Calls(&'a [(&'a str, &'a str, &'a str, bool)]),
+}
+
+impl Turn<'_> {
+    /// The ids of calls are `c`, the turn, `-` and the place of the call in its reply.
+    fn add(&self, chat: &Chat, turn: usize) {
+        match self {
+            Self::Says(text) => chat.append(Message::text(Role::Assistant, "helper", *text)).unwrap(),
+            Self::Asked(text) => chat.append(Message::user(*text)).unwrap(),
+            Self::Calls(calls) => {
+                let id = |at: usize| format!("c{turn}-{at}");
+                let parts = calls.iter().enumerate().map(|(at, (name, arguments, ..))| {
+                    Part::ToolCall(ToolCall {
+                        id: id(at),
+                        name: (*name).into(),
+                        arguments: (*arguments).into(),
+                        meta: Default::default(),
+                    })
+                });
+                let reply = Message { parts: parts.collect(), ..Message::text(Role::Assistant, "helper", "") };
+                let results = calls.iter().enumerate().map(|(at, (_, _, said, is_error))| ToolResult {
+                    call_id: id(at),
+                    content: vec![Content::Text((*said).into())],
+                    is_error: *is_error,
+                });
+                let results = results.collect();
+                chat.reply(reply).answer(results);
+            }
+        }
+    }
+}
