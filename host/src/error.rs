@@ -5,7 +5,7 @@
 
 use std::{fmt, io, time::Duration};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Why a tool, a model or a plugin did not do what it was asked. Mirrors `types.error` of the plugin contract case by
 /// case, so that a failure keeps its meaning across the sandbox.
@@ -65,6 +65,17 @@ impl Fault {
             _ => None,
         }
     }
+}
+
+/// Whether a run goes on without something around the agent's work that failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnFailure {
+    /// It ends; a tool call is denied.
+    #[default]
+    Stop,
+    /// It goes on without what would have been done; the failure is reported.
+    Skip,
 }
 
 /// At most `chars` characters of a text, with a mark where it was cut.

@@ -130,10 +130,12 @@ pub enum Event {
     EffectEdited { agent: Arc<str>, effect: String, edit: &'static str },
     /// A change that an effect asked for was not made.
     EffectRefused { agent: Arc<str>, effect: String, edit: &'static str, reason: String },
-    /// An effect failed and the config lets the run go on.
-    EffectFailed { agent: Arc<str>, effect: String, reason: String },
-    /// A middleware did something other than let the run pass.
+    /// An effect failed. `skipped`: the config lets the run go on without it.
+    EffectFailed { agent: Arc<str>, effect: String, reason: String, skipped: bool },
+    /// A middleware did something other than let a run, a request to a model or a tool call pass.
     MiddlewareActed { agent: Arc<str>, middleware: String, action: &'static str },
+    /// A middleware failed. `skipped`: the config lets the run go on without it.
+    MiddlewareFailed { agent: Arc<str>, middleware: String, reason: String, skipped: bool },
     /// One call of one exported function of a plugin.
     PluginCall {
         agent: Arc<str>,

@@ -1,4 +1,5 @@
 use std::{
+    collections::BTreeMap,
     path::Path,
     sync::{Arc, LazyLock},
     time::Duration,
@@ -10,9 +11,9 @@ use super::{Crew, Effect, Grants, Middleware};
 use crate::{
     capability::{Budget, Ceiling},
     limits,
-    model::Completer,
+    model::{Completer, ModelMiddleware},
     skill::{LoadSkill, Skill},
-    tool::{Tool, ToolBox},
+    tool::{Tool, ToolBox, ToolMiddleware},
 };
 
 /// A model with instructions and tools of its own. Made once, run as often as you like; clones are cheap.
@@ -57,6 +58,12 @@ pub struct Agent {
     pub effects: Vec<Arc<dyn Effect>>,
     /// What stands around its runs, outermost first.
     pub middleware: Vec<Arc<dyn Middleware>>,
+    /// What stands around its requests to a model, outermost first. Those that its effects make go through it as well.
+    pub model_middleware: Vec<Arc<dyn ModelMiddleware>>,
+    /// What stands around its tool calls, outermost first.
+    pub tool_middleware: Arc<[Arc<dyn ToolMiddleware>]>,
+    /// Models beside its own, by their names, for effects and middleware that may send requests to them.
+    pub models: Arc<BTreeMap<String, Arc<dyn Completer>>>,
     /// Procedures that it knows. Those with a description are loaded on demand: see [`Agent::with_skills`].
     pub skills: Arc<[Skill]>,
     /// What is known of the project, for the system prompt.
@@ -132,6 +139,9 @@ impl Agent {
             tools: ToolBox::new(),
             effects: Vec::new(),
             middleware: Vec::new(),
+            model_middleware: Vec::new(),
+            tool_middleware: [].into(),
+            models: Arc::default(),
             skills: Arc::default(),
             context: Arc::default(),
             budget: Budget::default(),
@@ -166,7 +176,21 @@ impl Agent {
 
     /// One more middleware, inside those that it has.
     pub fn with_middleware(mut self, middleware: impl Middleware + 'static) -> Self {
+        self.budget = self.budget.meet(&middleware.budget());
         self.middleware.push(Arc::new(middleware));
+        self
+    }
+
+    /// One more middleware around its requests to a model, inside those that it has.
+    pub fn with_model_middleware(mut self, middleware: impl ModelMiddleware + 'static) -> Self {
+        self.model_middleware.push(Arc::new(middleware));
+        self
+    }
+
+    /// One more middleware around its tool calls, inside those that it has.
+    pub fn with_tool_middleware(mut self, middleware: impl ToolMiddleware + 'static) -> Self {
+        let more: Arc<dyn ToolMiddleware> = Arc::new(middleware);
+        self.tool_middleware = self.tool_middleware.iter().cloned().chain([more]).collect();
         self
     }
 

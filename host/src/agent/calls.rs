@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    RunError,
+    RunError, around,
     completion::in_time,
     delegate::Instance,
     journal::{CallPast, Record},
@@ -14,7 +14,7 @@ use crate::{
     chat::{ToolCall, ToolResult},
     error::Fault,
     limits,
-    tool::{Begin, Control, Dispatched, ToolBox, ToolCx},
+    tool::{Begin, Control, Dispatched, ToolBox, ToolCx, ToolMiddleware},
 };
 use futures_util::{FutureExt, StreamExt, stream};
 
@@ -27,16 +27,22 @@ impl Run<'_> {
         let dispatched = match calls {
             [call] => {
                 let before = before.remove(&call.id);
-                in_time(&self.me.purse, async { vec![dispatch(&self.me, &tools, cx, call, before).await] }).await
+                let around = &self.agent.tool_middleware;
+                in_time(&self.me.purse, async { vec![dispatch(&self.me, around, &tools, cx, call, before).await] })
+                    .await
             }
             calls => {
-                let shared = Arc::new((Arc::clone(&self.me), tools.clone(), cx.clone()));
+                let around = Arc::clone(&self.agent.tool_middleware);
+                let shared = Arc::new((Arc::clone(&self.me), around, tools.clone(), cx.clone()));
                 let tasks = &self.me.tasks;
                 // Spawned only when there is room, so that no more than that many run.
                 let running = stream::iter(calls.to_vec()).map(|call| {
                     let (shared, before) = (Arc::clone(&shared), before.remove(&call.id));
                     async move {
-                        let work = async move { dispatch(&shared.0, &shared.1, &shared.2, &call, before).await };
+                        let work = async move {
+                            let (me, around, tools, cx) = &*shared;
+                            dispatch(me, around, tools, cx, &call, before).await
+                        };
                         tasks.spawn(work).await.ok()
                     }
                 });
@@ -83,6 +89,7 @@ impl From<Control> for Ending {
 /// One call, if the budget allows it. `before` is what is known of it from before the run was interrupted.
 async fn dispatch(
     me: &Arc<Instance>,
+    around: &[Arc<dyn ToolMiddleware>],
     tools: &ToolBox,
     cx: &ToolCx,
     call: &ToolCall,
@@ -91,23 +98,31 @@ async fn dispatch(
     if let Some((result, control)) = before.as_mut().and_then(|before| before.ended.take()) {
         return Dispatched { result, control };
     }
-    let counts = tools.counts(&call.name);
-    let taken = if counts { me.purse.take_call() } else { Ok(()) };
-    let counted = counts && taken.is_ok();
-    // Whatever is left of the budget, it may have been made.
+    // Whatever is left of the budget, and whatever would be decided about it now, it may have been made.
     let interrupted = before.and_then(|before| before.why_not_again(tools.can_repeat(&call.name)));
-    let dispatched = match interrupted.or_else(|| taken.err().map(Fault::from)) {
-        Some(why_not) => tools.refuse(cx, call, &why_not).await,
-        None => {
-            let recorded = me.log.is_some().then(|| Box::new(ToolCx { begin: begin(me, call), ..cx.clone() }));
-            tools.dispatch(recorded.as_deref().unwrap_or(cx), call).await
+    let (dispatched, counted) = match interrupted {
+        Some(why_not) => {
+            let counted = tools.counts(&call.name) && me.purse.take_call().is_ok();
+            (tools.refuse(cx, call, &why_not).await, counted)
         }
+        None if around.is_empty() => make(me, tools, cx, call).await,
+        None => Box::pin(around::call(me, around, tools, cx, call)).await,
     };
     me.write(|| {
         let (result, control) = (dispatched.result.clone(), dispatched.control.clone());
         Record::CallEnded { result, control, counted }
     });
     dispatched
+}
+
+/// Makes a call, if the budget allows it; and whether it counts for that.
+pub(super) async fn make(me: &Arc<Instance>, tools: &ToolBox, cx: &ToolCx, call: &ToolCall) -> (Dispatched, bool) {
+    let counts = tools.counts(&call.name);
+    if counts && let Err(exhausted) = me.purse.take_call() {
+        return (tools.refuse(cx, call, &Fault::from(exhausted)).await, false);
+    }
+    let recorded = me.log.is_some().then(|| Box::new(ToolCx { begin: begin(me, call), ..cx.clone() }));
+    (tools.dispatch(recorded.as_deref().unwrap_or(cx), call).await, counts)
 }
 
 impl CallPast {

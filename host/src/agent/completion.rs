@@ -10,9 +10,9 @@ use async_trait::async_trait;
 use futures_util::{FutureExt, future::Either};
 use tokio::time::Instant;
 
-use super::{RunError, delegate::Instance, journal::Record, runner::Run};
+use super::{Agent, RunError, chain, delegate::Instance, journal::Record, runner::Run};
 use crate::{
-    capability::{Price, Purse, Usd},
+    capability::{Models, Price, Purse, Usd},
     chat::Part,
     error::Fault,
     event::{Event, RunCx},
@@ -48,22 +48,20 @@ impl Told {
 impl Run<'_> {
     pub(super) async fn complete(&mut self, tools: &ToolBox, iteration: u32) -> Result<Replied, RunError> {
         let (agent, cx) = (self.agent, &self.me.cx);
-        let info = agent.completer.info();
-        let mut request = CompletionRequest::new(self.chat.snapshot(), tools.specs());
-        let tokens = request.tokens();
-        request.max_output_tokens = self.me.purse.clamp(None, tokens, info.price.as_ref()).map_err(RunError::Budget)?;
+        let request = CompletionRequest::new(self.chat.snapshot(), tools.specs());
         let watched = cx.events.is_watched();
         if watched {
+            let tokens = request.tokens();
             cx.events.emit(Event::ModelStarted { agent: cx.agent.clone(), iteration, tokens }).await;
         }
         // What a middleware may still replace must not be seen before it did.
-        let shown = watched && agent.middleware.is_empty();
+        let shown = watched && !agent.may_replace_answers() && !agent.may_replace_replies();
         let started = Instant::now();
-        let asked = ask(&self.me, &*agent.completer, &request, shown, &mut self.usage);
+        let asked = ask(&self.me, agent, Asked { model: None, request, shown }, &mut self.usage);
         let outcome = in_time(&self.me.purse, asked).await;
         let took = started.elapsed();
         self.model_time += took;
-        let (completion, cost) = outcome?.map_err(RunError::Model)?;
+        let (completion, cost) = outcome??;
         self.last_usage = Some(completion.usage);
         Ok(Replied { completion, cost, took })
     }
@@ -87,23 +85,79 @@ impl Run<'_> {
     }
 }
 
-/// Asks a model, and pays for it whatever becomes of it: the reply, and what it cost. What was used is added to `usage`.
+/// A question to a model.
+pub(super) struct Asked {
+    /// A model's name in the config; none: the agent's own.
+    pub model: Option<String>,
+    pub request: CompletionRequest,
+    /// Whether pieces of the reply may be seen as they come.
+    pub shown: bool,
+}
+
+/// Asks a model through all that stands around requests, and pays for whatever was asked: the reply, and what it cost. What
+/// was used is added to `usage`.
 pub(super) async fn ask(
     me: &Instance,
-    completer: &dyn Completer,
-    request: &CompletionRequest,
-    shown: bool,
+    agent: &Agent,
+    asked: Asked,
     usage: &mut Usage,
-) -> Result<(Completion, Usd), Fault> {
+) -> Result<(Completion, Usd), RunError> {
+    match agent.model_middleware.is_empty() {
+        true => send(me, agent, asked, usage).await,
+        false => chain::ask(me, agent, asked, usage).await,
+    }
+}
+
+/// Sends one request, as far as the budget goes, and pays for it whatever becomes of it.
+pub(super) async fn send(
+    me: &Instance,
+    agent: &Agent,
+    asked: Asked,
+    usage: &mut Usage,
+) -> Result<(Completion, Usd), RunError> {
+    let Asked { model, mut request, shown } = asked;
+    let completer = agent.model(model.as_deref())?;
+    let price = completer.info().price;
+    request.max_output_tokens =
+        me.purse.clamp(request.max_output_tokens, request.tokens(), price.as_ref()).map_err(RunError::Budget)?;
     let watcher = Arc::new(Watcher { cx: me.cx.clone(), shown, usage: Mutex::default() });
-    let mut bill = Bill { me, price: completer.info().price, usage, watcher: Arc::clone(&watcher), is_wasted: true };
+    let mut bill = Bill { me, price, usage, watcher: Arc::clone(&watcher), is_wasted: true };
     let sink = DeltaSink::new(watcher.clone());
-    let completion = completer.complete(&me.cx, request, &sink).await?;
+    let completion = completer.complete(&me.cx, &request, &sink).await.map_err(RunError::Model)?;
     // What the reply says counts, whatever was told before.
     watcher.used(completion.usage);
     bill.is_wasted = false;
     let cost = bill.cost();
     Ok((completion, cost))
+}
+
+impl Agent {
+    /// The model of this name; none: its own.
+    fn model(&self, name: Option<&str>) -> Result<&dyn Completer, RunError> {
+        match name.filter(|name| *name != self.completer.info().name) {
+            None => Ok(&*self.completer),
+            Some(name) => self.models.get(name).map(|model| &**model).ok_or_else(|| {
+                let message = format!("the agent has no model `{}`", name.escape_debug());
+                RunError::Model(Fault::NotFound { message })
+            }),
+        }
+    }
+
+    /// Whether one who may send requests to these may send one to this.
+    pub(super) fn check_model(&self, name: &str, granted: &Models) -> Result<(), Fault> {
+        let own = &self.completer.info().name;
+        if name == own || granted.contains(name) && self.models.contains_key(name) {
+            return Ok(());
+        }
+        let name = name.escape_debug();
+        let message = format!("the model `{name}` was not granted; `{own}` is the agent's own");
+        Err(Fault::Denied { message })
+    }
+
+    /// Whether something around its requests may put other words in place of a reply.
+    fn may_replace_replies(&self) -> bool {
+        self.model_middleware.iter().any(|middleware| middleware.may_replace())
+    }
 }
 
 /// Paid when it goes away: a reply that was cut off has cost what was told of it until then.

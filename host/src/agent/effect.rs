@@ -1,20 +1,25 @@
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use std::{
+    collections::VecDeque,
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    RunError, completion,
+    Agent, RunError,
+    completion::{self, Asked},
     delegate::Instance,
     journal::{EffectMemory, Record},
 };
 use crate::{
-    capability::{Power, Powers, Usd},
+    capability::{Models, Power, Powers, Usd},
     chat::{Chat, Content, EditError, Message, Replacement, Role, Snapshot, ToolSpec},
-    error::Fault,
+    error::{Fault, OnFailure},
     event::{Event, RunCx},
     limits,
-    model::{Completer, Completion, CompletionRequest, Usage},
+    model::{Completion, CompletionRequest, Usage},
 };
 
 /// Looks at the agent's chat once per turn of its loop and answers with changes to it: a pure step, whose state the
@@ -29,6 +34,11 @@ pub trait Effect: Send + Sync {
 
     /// What it is trusted with.
     fn powers(&self) -> &Powers;
+
+    /// The models of the config that it may ask, beside the agent's own.
+    fn models(&self) -> &Models {
+        &NO_MODELS
+    }
 
     /// Whether the run goes on if it fails.
     fn on_failure(&self) -> OnFailure {
@@ -49,6 +59,8 @@ pub trait Effect: Send + Sync {
         state: Vec<u8>,
     ) -> Result<Step, Fault>;
 }
+
+static NO_MODELS: LazyLock<Models> = LazyLock::new(Models::default);
 
 /// An effect that is a closure: it sees the conversation and answers with edits, which need the powers that it is given.
 ///
@@ -109,17 +121,6 @@ pub enum Phase {
     /// The reply is in the chat; its calls have not run yet. One that [says nothing](Message::says_nothing) does not come
     /// there.
     AfterModel,
-}
-
-/// Whether a run goes on without an effect that failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum OnFailure {
-    /// It ends.
-    #[default]
-    Stop,
-    /// It goes on without what the effect would have done; the failure is reported.
-    Skip,
 }
 
 /// What an effect is told unasked.
@@ -263,7 +264,7 @@ pub(super) struct Effects<'a> {
 pub(super) struct EffectsOf<'a> {
     pub me: &'a Instance,
     pub chat: &'a Chat,
-    pub completer: &'a dyn Completer,
+    pub of: &'a Agent,
     pub tools: &'a Arc<[Arc<ToolSpec>]>,
 }
 
@@ -331,9 +332,16 @@ impl<'a> Effects<'a> {
             }
             let told = &mut self.told;
             match running.step(agent, moment, usage, (at, told)).await {
-                Ok(edits) => running.apply(agent, moment, edits).await?,
+                Ok(edits) if edits.is_empty() && running.hidden.is_empty() => {}
+                Ok(edits) => {
+                    running.apply(agent, moment, edits).await?;
+                    // The next one sees the conversation as this one has left it.
+                    moment.request_tokens =
+                        CompletionRequest::new(agent.chat.snapshot(), Arc::clone(agent.tools)).tokens();
+                }
                 Err(fault) => running.failed(&agent.me.cx, fault).await?,
             }
+            moment.run_usage = *usage;
         }
         Ok(())
     }
@@ -386,15 +394,14 @@ impl Running<'_> {
         if !self.effect.powers().contains(&Power::AskModel) {
             return Err(Fault::Denied { message: "the power `ask-model` was not granted".into() });
         }
-        let own = &agent.completer.info().name;
-        if let Some(model) = ask.model.filter(|model| model != own) {
-            return Err(Fault::Denied { message: format!("model `{model}` is not for this effect; `{own}` is") });
+        let Ask { model, request } = ask;
+        if let Some(model) = &model {
+            agent.of.check_model(model, self.effect.models())?;
         }
-        let (mut request, price) = (ask.request, agent.completer.info().price.as_ref());
         // A conversation as it is seen after a reply has calls without results.
         request.messages.check().map_err(|error| Fault::invalid(format!("it cannot be asked: {error}")))?;
-        request.max_output_tokens = agent.me.purse.clamp(request.max_output_tokens, request.tokens(), price)?;
-        completion::ask(agent.me, agent.completer, &request, false, usage).await
+        let asked = Asked { model, request, shown: false };
+        completion::ask(agent.me, agent.of, asked, usage).await.map_err(|error| error.as_fault())
     }
 
     /// Makes the changes, in order; one that is not allowed or not valid is reported, the others are made.
@@ -455,14 +462,12 @@ impl Running<'_> {
     }
 
     async fn failed(&mut self, cx: &RunCx, fault: Fault) -> Result<(), RunError> {
-        let effect = self.effect.name().to_owned();
-        match self.effect.on_failure() {
-            OnFailure::Stop => Err(RunError::Effect { name: effect, fault }),
-            OnFailure::Skip => {
-                let event = Event::EffectFailed { agent: cx.agent.clone(), effect, reason: fault.to_string() };
-                cx.events.emit(event).await;
-                Ok(())
-            }
+        let (agent, effect) = (cx.agent.clone(), self.effect.name().to_owned());
+        let skipped = self.effect.on_failure() == OnFailure::Skip;
+        cx.events.emit(Event::EffectFailed { agent, effect, reason: fault.to_string(), skipped }).await;
+        match skipped {
+            true => Ok(()),
+            false => Err(RunError::Effect { name: self.effect.name().into(), fault }),
         }
     }
 }

@@ -2,7 +2,15 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use crate::{chat::Message, error::Fault, event::RunCx, model::Usage};
+use super::RunError;
+use crate::{
+    capability::Budget,
+    chat::Message,
+    error::{Fault, OnFailure},
+    event::{Event, RunCx},
+    limits,
+    model::Usage,
+};
 
 /// Stands around a whole run of an agent: a pair of pure steps, with bytes handed from the first to the second.
 #[async_trait]
@@ -15,18 +23,40 @@ pub trait Middleware: Send + Sync {
         None
     }
 
+    /// What the run may spend at most, beside its agent's own budget.
+    fn budget(&self) -> Budget {
+        Budget::default()
+    }
+
+    /// Whether a panic of what it stands around is told to it, and to those around it, as a failure. Elsewhere it ends the
+    /// run.
+    fn recovers(&self) -> bool {
+        false
+    }
+
+    /// Whether it may put another message in place of the answer. While one may, nobody is shown what is said before it
+    /// has passed.
+    fn may_replace(&self) -> bool {
+        true
+    }
+
+    /// Whether a run goes on if it fails.
+    fn on_failure(&self) -> OnFailure {
+        OnFailure::Stop
+    }
+
     /// Before a run. `input` is what is new: the task, not the chat.
     ///
     /// # Errors
     ///
-    /// A [`Fault`] if it could not do its work; the run fails then.
+    /// A [`Fault`] if it could not do its work; [`Middleware::on_failure`] says what that means for the run.
     async fn before(&self, cx: &RunCx, input: &[Message]) -> Result<BeforeDecision, Fault>;
 
     /// After a run, and after each further attempt.
     ///
     /// # Errors
     ///
-    /// A [`Fault`] if it could not do its work; the run fails then.
+    /// As [`Middleware::before`].
     async fn after(&self, cx: &RunCx, outcome: &Outcome, state: Vec<u8>) -> Result<AfterDecision, Fault>;
 }
 
@@ -68,4 +98,38 @@ pub enum AfterDecision {
     /// Again, on the chat as it is now, after `delay` and with `feedback` as a user message; without one the agent is told
     /// to go on.
     Retry { feedback: Option<String>, delay: Duration, state: Vec<u8> },
+}
+
+/// Tells that a middleware did something other than let pass.
+pub(super) async fn acted(cx: &RunCx, middleware: &str, action: &'static str) {
+    let event = Event::MiddlewareActed { agent: cx.agent.clone(), middleware: middleware.into(), action };
+    cx.events.emit(event).await;
+}
+
+/// Tells that a middleware failed, and whether the run goes on without it.
+pub(super) async fn failed(cx: &RunCx, middleware: &str, then: OnFailure, fault: &Fault) {
+    let (agent, middleware, skipped) = (cx.agent.clone(), middleware.into(), then == OnFailure::Skip);
+    let mut reason = fault.to_string();
+    reason.truncate(reason.floor_char_boundary(limits::ERROR_BYTES));
+    cx.events.emit(Event::MiddlewareFailed { agent, middleware, reason, skipped }).await;
+}
+
+/// The same where the run ends with it.
+pub(super) async fn stop_if_failed<T>(
+    cx: &RunCx,
+    name: &str,
+    then: OnFailure,
+    outcome: Result<T, Fault>,
+    instead: impl FnOnce() -> T,
+) -> Result<T, RunError> {
+    match outcome {
+        Ok(done) => Ok(done),
+        Err(fault) => {
+            failed(cx, name, then, &fault).await;
+            match then {
+                OnFailure::Skip => Ok(instead()),
+                OnFailure::Stop => Err(RunError::Middleware { name: name.into(), fault }),
+            }
+        }
+    }
 }

@@ -4,7 +4,9 @@
 
 #[expect(clippy::module_inception, reason = "the type that the room is named after")]
 mod agent;
+mod around;
 mod calls;
+mod chain;
 mod completion;
 mod crew;
 mod delegate;
@@ -22,10 +24,11 @@ mod resume;
 mod runner;
 mod tasks;
 
+pub use crate::error::OnFailure;
 pub use agent::{Agent, DEFAULT_PREFIX, Interaction, Options};
 pub use crew::{Crew, SendError};
 pub use delegate::RUN_TOOLS;
-pub use effect::{Action, Ask, Edit, Effect, EffectFn, Moment, OnFailure, Phase, Step, Wake};
+pub use effect::{Action, Ask, Edit, Effect, EffectFn, Moment, Phase, Step, Wake};
 pub use error::RunError;
 pub use grants::Grants;
 pub use guard::{InputGuardrail, Logger, OutputGuardrail, Timeout};

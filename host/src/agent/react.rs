@@ -220,7 +220,7 @@ impl Run<'_> {
             reply: None,
         };
         let tools = self.tools.specs();
-        let on = EffectsOf { me: &self.me, chat: self.chat, completer: &*self.agent.completer, tools: &tools };
+        let on = EffectsOf { me: &self.me, chat: self.chat, of: self.agent, tools: &tools };
         in_time(&self.me.purse, self.effects.eval(on, &mut moment, &mut self.usage)).await?
     }
 

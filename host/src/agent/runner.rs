@@ -16,7 +16,7 @@ use super::{
     delegate::{self, Assignment, Instance},
     effect::{Effects, bounded_state},
     journal::{CallPast, ErrandId, Journal, Log, Passed, Record, RunPast},
-    middleware::{AfterDecision, BeforeDecision, Outcome},
+    middleware::{AfterDecision, BeforeDecision, Outcome, acted, stop_if_failed},
     place::Place,
     prompt,
     react::At,
@@ -278,21 +278,20 @@ impl<'a> Run<'a> {
         };
         Box::pin(async move {
             let cx = self.me.cx.clone();
-            let name = middleware.name();
-            let failed = |fault| RunError::Middleware { name: name.into(), fault };
+            let (name, then) = (middleware.name(), middleware.on_failure());
             let rejected = |fault| RunError::Rejected { by: name.into(), fault };
-            let acted = async |action| {
-                let event = Event::MiddlewareActed { agent: cx.agent.clone(), middleware: name.into(), action };
-                cx.events.emit(event).await;
-            };
+            let acted = async |action| acted(&cx, name, action).await;
             let was_here = self.passed.pop_front().filter(|passed| passed.middleware == name);
             let mut input = input;
             let mut usage_before = was_here.as_ref().map(|passed| passed.usage);
             let (mut state, mut attempt) = match was_here {
                 Some(passed) => (passed.state, passed.attempt),
                 None => {
-                    let (replaced, state) = match middleware.before(&cx, &input).await.map_err(failed)? {
-                        BeforeDecision::Proceed { input, state } => (input, bounded_state(state).map_err(failed)?),
+                    let decision = middleware.before(&cx, &input).await.and_then(BeforeDecision::bounded);
+                    // One that failed is passed over as if it had let the run pass.
+                    let pass = || BeforeDecision::Proceed { input: None, state: Vec::new() };
+                    let (replaced, state) = match stop_if_failed(&cx, name, then, decision, pass).await? {
+                        BeforeDecision::Proceed { input, state } => (input, state),
                         BeforeDecision::Answer(message) => {
                             acted("answer").await;
                             return Ok(message);
@@ -317,6 +316,7 @@ impl<'a> Run<'a> {
             loop {
                 let (before, started) = (usage_before.take().unwrap_or(self.usage), Instant::now());
                 let inner = self.through_middleware(level + 1, input);
+                let inner = if middleware.recovers() { recovered(inner) } else { inner };
                 let reply = match limit {
                     None => inner.await,
                     Some(limit) => tokio::time::timeout(limit, inner).await.unwrap_or_else(|_| {
@@ -330,7 +330,8 @@ impl<'a> Run<'a> {
                 }
                 let told = reply.as_ref().map_err(RunError::as_fault).cloned();
                 let outcome = Outcome { reply: told, usage: self.usage - before, duration: started.elapsed(), attempt };
-                match middleware.after(&cx, &outcome, state).await.map_err(failed)? {
+                let decision = middleware.after(&cx, &outcome, state).await.and_then(AfterDecision::bounded);
+                match stop_if_failed(&cx, name, then, decision, || AfterDecision::Accept).await? {
                     AfterDecision::Accept => return reply,
                     AfterDecision::Replace(message) => {
                         acted("replace").await;
@@ -341,7 +342,7 @@ impl<'a> Run<'a> {
                         return Err(rejected(fault));
                     }
                     AfterDecision::Retry { feedback, delay, state: kept } => {
-                        state = bounded_state(kept).map_err(failed)?;
+                        state = kept;
                         if attempt == limits::MIDDLEWARE_RETRIES {
                             let message = format!("it asked for more than {attempt} further attempts");
                             return Err(rejected(Fault::Exhausted { message }));
@@ -408,7 +409,7 @@ impl<'a> Run<'a> {
         new.reverse();
         self.told = now.last().map(|entry| entry.id).max(self.told);
         let added = |entry: &Entry| {
-            let message = self.agent.middleware.is_empty().then(|| Arc::clone(&entry.message));
+            let message = (!self.agent.may_replace_answers()).then(|| Arc::clone(&entry.message));
             Event::MessageAdded { agent: self.me.cx.agent.clone(), role: entry.message.role, message }
         };
         new.into_iter().map(added).collect()
@@ -449,6 +450,37 @@ impl Drop for Run<'_> {
         if self.begun {
             let last = self.new_messages().into_iter().chain(self.end(Some(&RunError::Cancelled)));
             last.for_each(|event| self.me.cx.events.emit_now(event));
+        }
+    }
+}
+
+/// The same, with a panic as a failure.
+fn recovered<'a>(inner: BoxFuture<'a, Result<Message, RunError>>) -> BoxFuture<'a, Result<Message, RunError>> {
+    let contained = AssertUnwindSafe(inner).catch_unwind();
+    Box::pin(contained.map(|reply| reply.unwrap_or_else(|panic| Err(RunError::Crashed(said(&*panic))))))
+}
+
+impl Agent {
+    /// Whether something around its runs may put another message in place of the answer.
+    pub(super) fn may_replace_answers(&self) -> bool {
+        self.middleware.iter().any(|middleware| middleware.may_replace())
+    }
+}
+
+impl BeforeDecision {
+    fn bounded(self) -> Result<Self, Fault> {
+        match self {
+            Self::Proceed { input, state } => Ok(Self::Proceed { input, state: bounded_state(state)? }),
+            other => Ok(other),
+        }
+    }
+}
+
+impl AfterDecision {
+    fn bounded(self) -> Result<Self, Fault> {
+        match self {
+            Self::Retry { feedback, delay, state } => Ok(Self::Retry { feedback, delay, state: bounded_state(state)? }),
+            other => Ok(other),
         }
     }
 }

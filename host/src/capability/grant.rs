@@ -2,7 +2,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::{Access, Files, KvScope, KvScopes, Power, Powers};
+use super::{Access, Files, KvScope, KvScopes, Models, Power, Powers};
 
 /// What a plugin's manifest asks for.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize)]
@@ -17,6 +17,8 @@ pub struct Wants {
     pub chat: bool,
     /// A key-value store.
     pub kv: bool,
+    /// Models beside the agent's own.
+    pub models: bool,
     /// What it sees of the conversation, and what its effect does to it.
     pub powers: Powers,
 }
@@ -24,10 +26,11 @@ pub struct Wants {
 impl Wants {
     /// The grant that would give all of it, wherever its files are.
     pub fn grant(&self) -> Grant {
-        let Self { files, clock, random, chat, kv, ref powers } = *self;
+        let Self { files, clock, random, chat, kv, models, ref powers } = *self;
         let files = files.map(Files::everywhere).unwrap_or_default();
         let kv = if kv { KvScope::ALL.into() } else { KvScopes::new() };
-        Grant { files, clock, random, chat, kv, powers: powers.clone() }
+        let models = if models { Models::all() } else { Models::default() };
+        Grant { files, clock, random, chat, kv, models, powers: powers.clone() }
     }
 }
 
@@ -45,6 +48,8 @@ pub struct Grant {
     pub chat: bool,
     /// Key-value stores: of those that it may have, a plugin has the first.
     pub kv: KvScopes,
+    /// Models that it may send requests to, beside the agent's own.
+    pub models: Models,
     /// What it may see of the conversation, and what its effect may do to it.
     pub powers: Powers,
 }
@@ -58,26 +63,28 @@ impl Grant {
 
     /// What both allow.
     pub fn meet(&self, other: &Self) -> Self {
-        let Self { files, clock, random, chat, kv, powers } = self;
+        let Self { files, clock, random, chat, kv, models, powers } = self;
         Self {
             files: files.meet(&other.files),
             clock: *clock && other.clock,
             random: *random && other.random,
             chat: *chat && other.chat,
             kv: kv & &other.kv,
+            models: models.meet(&other.models),
             powers: powers & &other.powers,
         }
     }
 
     /// What one of them allows.
     pub fn join(&self, other: &Self) -> Self {
-        let Self { files, clock, random, chat, kv, powers } = self;
+        let Self { files, clock, random, chat, kv, models, powers } = self;
         Self {
             files: files.join(&other.files),
             clock: *clock || other.clock,
             random: *random || other.random,
             chat: *chat || other.chat,
             kv: kv | &other.kv,
+            models: models.join(&other.models),
             powers: powers | &other.powers,
         }
     }
@@ -94,13 +101,15 @@ impl Grant {
         let files = files.map(|wanted| Missing::folder("FOLDER", wanted));
         // Nor which store: any is one.
         let kv = if self.kv.is_empty() && wants.kv { [KvScope::Run].into() } else { KvScopes::new() };
-        let others = Self { files: Files::default(), kv, ..wants.grant() };
+        // Nor which models: any is one.
+        let models = if self.models.is_empty() && wants.models { Models::all() } else { Models::default() };
+        let others = Self { files: Files::default(), kv, models, ..wants.grant() };
         files.into_iter().chain(self.lacking(&others)).collect()
     }
 
     /// What `other` allows and this does not: the capability and the line of config that would give it.
     pub fn lacking(&self, other: &Self) -> Vec<Missing> {
-        let Self { files, clock, random, chat, kv, powers } = other;
+        let Self { files, clock, random, chat, kv, models, powers } = other;
         let lacks = |(path, access): &(&Path, Access)| self.files.access(path) < Some(*access);
         let folder = |(path, access): (&Path, Access)| Missing::folder(&path.to_string_lossy(), access);
         let mut missing: Vec<_> = files.iter().filter(lacks).map(folder).collect();
@@ -115,6 +124,10 @@ impl Grant {
         if !kv.is_empty() {
             let kv = if kv.len() == 1 { kv.concat() } else { format!("[{}]", kv.join(", ")) };
             missing.push(Missing { capability: "kv".into(), line: format!("kv: {kv}") });
+        }
+        let models = self.models.lacking(models);
+        if !models.is_empty() {
+            missing.push(Missing { capability: "models".into(), line: format!("models: [{}]", models.join(", ")) });
         }
         let powers: Vec<_> = (powers - &self.powers).iter().map(Power::to_string).collect();
         if !powers.is_empty() {
@@ -132,6 +145,7 @@ impl Grant {
             ("random", self.random, wants.random),
             ("chat", self.chat, wants.chat),
             ("kv", !self.kv.is_empty(), wants.kv),
+            ("models", !self.models.is_empty(), wants.models),
         ] {
             if given && !wanted {
                 unwanted.push(name.into());
@@ -214,10 +228,10 @@ pub(super) mod tests {
     #[test]
     fn what_is_given_and_not_wanted_is_named() {
         let powers = [Power::Note, Power::Stop].into();
-        let kv = [KvScope::Run].into();
-        let given = Grant { files: data(Access::Read), clock: true, random: true, chat: true, kv, powers };
+        let (kv, models) = ([KvScope::Run].into(), ["other".into()].into_iter().collect());
+        let given = Grant { files: data(Access::Read), clock: true, random: true, chat: true, kv, models, powers };
         let wants = Wants { clock: true, powers: [Power::Note].into(), ..Wants::default() };
-        assert_eq!(given.unwanted(&wants), ["files", "random", "chat", "kv", "powers: [stop]"]);
+        assert_eq!(given.unwanted(&wants), ["files", "random", "chat", "kv", "models", "powers: [stop]"]);
         assert_eq!(given.meet(&wants.grant()).unwanted(&wants), [""; 0]);
     }
 
@@ -238,6 +252,17 @@ pub(super) mod tests {
         assert_eq!(missing, [Missing { capability: "kv".into(), line: "kv: run".into() }]);
     }
 
+    #[test]
+    fn a_model_is_one_that_is_named() {
+        let wants = Wants { models: true, ..Wants::default() };
+        let given = Grant { models: ["cheap".into()].into_iter().collect(), ..Grant::default() };
+        assert_eq!(given.meet(&wants.grant()), given);
+        assert!(given.missing(&wants).is_empty() && given.models.contains("cheap") && !given.models.contains("dear"));
+        let lines = |missing: Vec<Missing>| missing.into_iter().map(|missing| missing.line).collect::<Vec<_>>();
+        assert_eq!(lines(Grant::default().missing(&wants)), ["models: [MODEL]"]);
+        assert_eq!(lines(Grant::default().lacking(&given)), ["models: [cheap]"]);
+    }
+
     /// Grants that often share something.
     pub fn grants() -> impl Strategy<Value = Grant> {
         let access = prop_oneof![Just(Access::Read), Just(Access::Write)];
@@ -250,8 +275,12 @@ pub(super) mod tests {
             0..3,
         );
         let kv = prop::collection::btree_set(prop::sample::select(KvScope::ALL.to_vec()), 0..3);
-        (files, any::<bool>(), any::<bool>(), any::<bool>(), kv, powers)
-            .prop_map(|(files, clock, random, chat, kv, powers)| Grant { files, clock, random, chat, kv, powers })
+        let models = prop::collection::btree_set(prop_oneof![Just("a".to_owned()), Just("b".to_owned())], 0..3)
+            .prop_map(|names| names.into_iter().collect());
+        let models = prop_oneof![8 => models, 1 => Just(Models::all())];
+        (files, any::<bool>(), any::<bool>(), any::<bool>(), kv, models, powers).prop_map(
+            |(files, clock, random, chat, kv, models, powers)| Grant { files, clock, random, chat, kv, models, powers },
+        )
     }
 
     proptest! {

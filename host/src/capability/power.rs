@@ -2,7 +2,8 @@ use std::{collections::BTreeSet, fmt};
 
 use serde::{Deserialize, Serialize};
 
-/// A change or a look that a plugin may be trusted with. Looks are for whatever reads the chat, changes for effects.
+/// A change or a look that a plugin may be trusted with. Looks are for whatever reads a conversation, changes for effects,
+/// some of them for what stands around requests to a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Power {
@@ -16,7 +17,7 @@ pub enum Power {
     Note,
     /// Change what a tool said.
     EditResults,
-    /// Replace or remove messages.
+    /// Replace or remove messages; around a request to a model, put its own words in place of the request or the reply.
     Rewrite,
     /// Touch the system message.
     SystemPrompt,
@@ -28,12 +29,24 @@ pub enum Power {
     AskModel,
     /// End the run.
     Stop,
+    /// Around a request to a model: answer in its place.
+    Answer,
 }
 
 impl Power {
     /// Whether it is a look at the conversation, and no change of it.
     pub fn is_look(self) -> bool {
         matches!(self, Self::SeeMessages | Self::SeeArguments | Self::SeeResults)
+    }
+
+    /// Whether an effect can use it.
+    pub fn is_for_effects(self) -> bool {
+        self != Self::Answer
+    }
+
+    /// Whether what stands around requests to a model can use it.
+    pub fn is_for_requests(self) -> bool {
+        self.is_look() || matches!(self, Self::Rewrite | Self::Answer)
     }
 }
 
@@ -51,6 +64,7 @@ impl fmt::Display for Power {
             Self::ProvideTools => "provide-tools",
             Self::AskModel => "ask-model",
             Self::Stop => "stop",
+            Self::Answer => "answer",
         })
     }
 }

@@ -245,9 +245,11 @@ impl Progress {
                 let (agent, effect, reason) = (name(agent), name(effect), one_line(reason, 200));
                 format!("{DIM}{agent}{PLAIN}   {effect} {YELLOW}was refused{PLAIN} {edit}: {reason}")
             }
-            Event::EffectFailed { agent, effect, reason } => {
-                let (agent, effect, reason) = (name(agent), name(effect), one_line(reason, 200));
-                format!("{DIM}{agent}{PLAIN}   {effect} {YELLOW}failed{PLAIN}, the run goes on: {reason}")
+            Event::EffectFailed { agent, effect: failed, reason, skipped }
+            | Event::MiddlewareFailed { agent, middleware: failed, reason, skipped } => {
+                let (agent, failed, reason) = (name(agent), name(failed), one_line(reason, 200));
+                let goes_on = if *skipped { ", it is gone on without it" } else { "" };
+                format!("{DIM}{agent}{PLAIN}   {failed} {YELLOW}failed{PLAIN}{goes_on}: {reason}")
             }
             Event::MiddlewareActed { agent, middleware, action } => {
                 format!("{DIM}{}{PLAIN}   {}: {action}", name(agent), name(middleware))

@@ -249,7 +249,9 @@ fn budget_setting(budget: &Budget) -> Setting {
 }
 
 fn grant_setting(grant: Option<&GrantConfig>, without: &'static str, config: &Config) -> Setting {
-    let Some(GrantConfig { files, clock, random, chat, kv, powers }) = grant else { return is(&()).noted(without) };
+    let Some(GrantConfig { files, clock, random, chat, kv, models, powers }) = grant else {
+        return is(&()).noted(without);
+    };
     let folder =
         |FolderUse { path, mode }: &FolderUse| map([("path", is(&config.root.join(path))), ("mode", is(mode))]);
     map([
@@ -258,6 +260,7 @@ fn grant_setting(grant: Option<&GrantConfig>, without: &'static str, config: &Co
         ("random", set(random)),
         ("chat", set(chat)),
         ("kv", is(kv)),
+        ("models", is(models)),
         ("powers", is(powers)),
     ])
 }
@@ -304,7 +307,8 @@ fn options_setting(options: &AgentOptions) -> Setting {
 }
 
 fn plugin_setting(uses: &PluginUse, kinds: &[&'static str], config: &Config) -> Setting {
-    let PluginUse { files, clock, random, chat, kv, powers, confirm, params, on_failure, limits: bounds } = uses;
+    let PluginUse { files, clock, random, chat, kv, models, powers, confirm, params, on_failure, limits: bounds } =
+        uses;
     let file = |FileUse { path, name, mode }: &FileUse| {
         let seen_as = name.as_deref().map_or_else(|| is(path).noted("as `path` is written"), is);
         map([("path", is(&config.root.join(path))), ("as", seen_as), ("mode", is(mode))])
@@ -316,6 +320,7 @@ fn plugin_setting(uses: &PluginUse, kinds: &[&'static str], config: &Config) -> 
         ("random", set(random)),
         ("chat", set(chat)),
         ("kv", kv_setting(*kv)),
+        ("models", is(models)),
         ("powers", is(powers)),
         ("confirm", set(confirm)),
         ("params", is(&masked_params(params))),

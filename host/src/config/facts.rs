@@ -117,6 +117,7 @@ fn plugin_facts(who: &str, uses: &PluginUse, root: &Path, facts: &mut Facts) {
         random,
         chat,
         kv,
+        models,
         powers,
         confirm,
         // Data for it.
@@ -141,6 +142,9 @@ fn plugin_facts(who: &str, uses: &PluginUse, root: &Path, facts: &mut Facts) {
     powerful(who, *clock, *random, *kv, facts);
     if *chat {
         facts.add(format!("{who} may read the conversation"));
+    }
+    for model in models {
+        facts.add(format!("{who} may send the conversation to the model {}", quoted(model)));
     }
     for power in powers {
         facts.add(format!("{who} has the power `{power}`"));

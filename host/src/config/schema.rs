@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 use super::LimitsConfig;
 use crate::{
     agent::{Cost, Interaction, OnFailure},
-    capability::{Access, Budget, Grant, KvScope, KvScopes, Powers, Price},
+    capability::{Access, Budget, Grant, KvScope, KvScopes, Models, Powers, Price},
     limits,
     provider::MaxTokensField,
 };
@@ -139,6 +139,9 @@ pub struct GrantConfig {
     /// Key-value stores: one, or a list.
     #[serde(default, deserialize_with = "scopes")]
     pub kv: KvScopes,
+    /// Models by their names, to which they may send requests beside the agent's own.
+    #[serde(default)]
+    pub models: Vec<String>,
     /// What they may see of the conversation, and what effects may do to it.
     #[serde(default)]
     pub powers: Powers,
@@ -338,6 +341,9 @@ pub struct PluginUse {
     pub chat: bool,
     /// Its key-value store; none: it has none.
     pub kv: Option<KvScope>,
+    /// Models by their names, to which it may send requests beside the agent's own.
+    #[serde(default)]
+    pub models: Vec<String>,
     /// What it may see of the conversation, and what its effect may do to it.
     #[serde(default)]
     pub powers: Powers,
@@ -381,6 +387,7 @@ impl PluginUse {
             random: self.random,
             chat: self.chat,
             kv: self.kv.into_iter().collect(),
+            models: models(&self.models),
             powers: self.powers.clone(),
         }
     }
@@ -402,9 +409,14 @@ impl GrantConfig {
             random: self.random,
             chat: self.chat,
             kv: self.kv.clone(),
+            models: models(&self.models),
             powers: self.powers.clone(),
         }
     }
+}
+
+fn models(names: &[String]) -> Models {
+    names.iter().cloned().collect()
 }
 
 /// A plugin's own settings as it is handed them.

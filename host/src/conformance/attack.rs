@@ -136,7 +136,7 @@ fn arguments() -> String {
 
 impl From<Asked> for Wants {
     fn from(Asked { files, clock, random, chat, kv, powers }: Asked) -> Self {
-        Self { files, clock, random, chat, kv, powers }
+        Self { files, clock, random, chat, kv, models: false, powers }
     }
 }
 
@@ -199,7 +199,7 @@ impl Attack {
 
     /// The manifest of the plugin that it is.
     pub(super) fn manifest(&self) -> String {
-        let Wants { files, clock, random, chat, kv, powers } = &self.wants;
+        let Wants { files, clock, random, chat, kv, models: _, powers } = &self.wants;
         let files = match files {
             Some(Access::Read) => "files = \"read\"\n",
             Some(Access::Write) => "files = \"write\"\n",

@@ -1,6 +1,7 @@
 //! What a model is to the agent: something that completes a conversation, and what it uses and costs.
 
 mod completer;
+mod middleware;
 mod pricing;
 mod scripted;
 mod sink;
@@ -8,6 +9,7 @@ mod tracked;
 mod usage;
 
 pub use completer::{Completer, Completion, CompletionRequest, ModelInfo, ToolChoice, shorter};
+pub use middleware::{AfterRequest, BeforeRequest, ModelMiddleware, Sending};
 pub use pricing::{Price, PriceListError, PriceTable};
 pub use scripted::ScriptedCompleter;
 pub use sink::{DeltaSink, DeltaTarget};

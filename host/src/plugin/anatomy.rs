@@ -62,7 +62,7 @@ impl Kind {
 
     /// Whether this version of the host runs it.
     pub fn is_supported(self) -> bool {
-        matches!(self, Self::Tool | Self::Effect | Self::RunMiddleware | Self::Provider)
+        self != Self::Coordinator
     }
 }
 

@@ -170,6 +170,8 @@ pub(super) struct KindIndices {
     pub tool: Option<exports::tool::GuestIndices>,
     pub effect: Option<exports::effect::GuestIndices>,
     pub run_middleware: Option<exports::run_middleware::GuestIndices>,
+    pub model_middleware: Option<exports::model_middleware::GuestIndices>,
+    pub tool_middleware: Option<exports::tool_middleware::GuestIndices>,
     pub provider: Option<exports::provider::GuestIndices>,
 }
 
@@ -181,6 +183,12 @@ impl KindIndices {
             effect: has(Kind::Effect).then(|| exports::effect::GuestIndices::new(pre)).transpose()?,
             run_middleware: has(Kind::RunMiddleware)
                 .then(|| exports::run_middleware::GuestIndices::new(pre))
+                .transpose()?,
+            model_middleware: has(Kind::ModelMiddleware)
+                .then(|| exports::model_middleware::GuestIndices::new(pre))
+                .transpose()?,
+            tool_middleware: has(Kind::ToolMiddleware)
+                .then(|| exports::tool_middleware::GuestIndices::new(pre))
                 .transpose()?,
             provider: has(Kind::Provider).then(|| exports::provider::GuestIndices::new(pre)).transpose()?,
         })
@@ -194,6 +202,8 @@ impl KindIndices {
     ) -> wasmtime::Result<Option<exports::tool::Guest>> {
         self.effect.as_ref().map(|kind| kind.load(&mut *store, instance)).transpose()?;
         self.run_middleware.as_ref().map(|kind| kind.load(&mut *store, instance)).transpose()?;
+        self.model_middleware.as_ref().map(|kind| kind.load(&mut *store, instance)).transpose()?;
+        self.tool_middleware.as_ref().map(|kind| kind.load(&mut *store, instance)).transpose()?;
         self.provider.as_ref().map(|kind| kind.load(&mut *store, instance)).transpose()?;
         self.tool.as_ref().map(|kind| kind.load(&mut *store, instance)).transpose()
     }

@@ -71,6 +71,8 @@ struct FileWants {
     #[serde(default)]
     kv: bool,
     #[serde(default)]
+    models: bool,
+    #[serde(default)]
     powers: Powers,
 }
 
@@ -110,6 +112,7 @@ impl Manifest {
             random: needs(Need::Random),
             chat: needs(Need::Chat) && !anatomy.kinds.contains(&Kind::Effect),
             kv: needs(Need::Kv),
+            models: false,
             powers: if offers_tools_as_effect(&anatomy.kinds) { [Power::ProvideTools].into() } else { Powers::new() },
         };
         let (version, description, kinds) = (String::new(), String::new(), anatomy.kinds.clone());
@@ -174,14 +177,14 @@ impl Manifest {
             return Err("on_failure: only the failure of an effect or middleware can be passed over".into());
         }
         check_chat(&file.wants, &kinds)?;
-        let FileWants { files, clock, random, chat, kv, powers } = file.wants;
+        let FileWants { files, clock, random, chat, kv, models, powers } = file.wants;
         Ok(Self {
             id: file.id,
             version: file.version,
             description: file.description,
             component: file.component,
             kinds,
-            wants: Wants { files, clock, random, chat, kv, powers },
+            wants: Wants { files, clock, random, chat, kv, models, powers },
             phases,
             shortens,
             on_failure: file.on_failure.unwrap_or_default(),
@@ -191,21 +194,30 @@ impl Manifest {
 
 /// Whoever sees the conversation has one, and says what it sees of it and what it does to it.
 fn check_chat(wants: &FileWants, kinds: &[Kind]) -> Result<(), String> {
-    let is_effect = kinds.contains(&Kind::Effect);
+    let (is_effect, is_around_requests) = (kinds.contains(&Kind::Effect), kinds.contains(&Kind::ModelMiddleware));
     if wants.chat && !imports::reads_chat(kinds) {
         return Err("chat: only a plugin of kind `effect` or `tool` reads the chat".into());
     }
-    if !wants.powers.is_empty() && !imports::reads_chat(kinds) {
-        return Err("powers: only a plugin of kind `effect` or `tool` has powers".into());
+    if !wants.powers.is_empty() && !imports::reads_chat(kinds) && !is_around_requests {
+        return Err("powers: only a plugin of kind `effect`, `model-middleware` or `tool` has powers".into());
     }
-    if let Some(change) = wants.powers.iter().find(|power| !power.is_look())
-        && !is_effect
-    {
+    let has_use = |power: &Power| {
+        power.is_look() || is_effect && power.is_for_effects() || is_around_requests && power.is_for_requests()
+    };
+    if let Some(change) = wants.powers.iter().find(|power| !has_use(power)) {
+        let who = match (change.is_for_effects(), change.is_for_requests()) {
+            (true, true) => "effects and model middlewares",
+            (true, false) => "effects",
+            (false, _) => "model middlewares",
+        };
         return Err(format!(
-            "powers: `{change}` is for effects; a tool can have see-messages, see-arguments and see-results"
+            "powers: `{change}` is for {who}; every plugin with powers can have see-messages, see-arguments and see-results"
         ));
     }
-    if !wants.powers.is_empty() && !is_effect && !wants.chat {
+    if wants.models && !is_effect && !is_around_requests {
+        return Err("models: only a plugin of kind `effect` or `model-middleware` sends requests to models".into());
+    }
+    if !wants.powers.is_empty() && !is_effect && !is_around_requests && !wants.chat {
         return Err("powers: they say what a tool sees of the chat: ask for `chat = true` too".into());
     }
     if offers_tools_as_effect(kinds) && !wants.powers.contains(&Power::ProvideTools) {
@@ -279,6 +291,14 @@ mod tests {
                 "chat: only a plugin of kind `effect` or `tool`",
             ),
             (kinds(r#"["provider"]"#, "wants = { powers = [\"stop\"] }"), "powers: only a plugin of kind"),
+            (kinds(r#"["tool-middleware"]"#, "wants = { powers = [\"answer\"] }"), "powers: only a plugin of kind"),
+            (kinds(r#"["model-middleware"]"#, "wants = { powers = [\"stop\"] }"), "powers: `stop` is for effects"),
+            (
+                kinds(r#"["effect"]"#, "effect = { phases = [\"before-model\"] }\nwants = { powers = [\"answer\"] }"),
+                "powers: `answer` is for model middlewares",
+            ),
+            (with("wants = { models = true }"), "models: only a plugin of kind `effect` or `model-middleware`"),
+            (with("on_failure = \"skip\""), "on_failure: only the failure of an effect or middleware"),
             (with("wants = { chat = true, powers = [\"see-results\", \"stop\"] }"), "powers: `stop` is for effects"),
             (with("wants = { powers = [\"see-results\"] }"), "ask for `chat = true` too"),
             ("id = \"a\"\nkinds = [\"tool\"]".into(), "missing field `component`"),

@@ -23,7 +23,9 @@ mod runtime;
 
 /// What paths of grants are made of before they are compared.
 pub use crate::files::resolved;
-pub use adapter::{PluginEffect, PluginMiddleware, PluginModel, PluginTool};
+pub use adapter::{
+    PluginEffect, PluginMiddleware, PluginModel, PluginModelMiddleware, PluginTool, PluginToolMiddleware,
+};
 pub use anatomy::{Anatomy, Kind, Misshapen};
 pub(crate) use catalog::read_bounded;
 pub use catalog::{PluginCatalog, PluginPackage};

@@ -3,6 +3,7 @@
 mod call;
 mod function;
 mod lookalike;
+mod middleware;
 mod output;
 mod toolbox;
 
@@ -14,6 +15,7 @@ pub(crate) use call::outside_of_calls;
 pub use call::{Begin, CurrentCall, current_call};
 pub use function::{FnTool, function, spec};
 pub use lookalike::looks_like;
+pub use middleware::{CallDecision, CallVerdict, Target, ToolMiddleware};
 pub use output::{Completed, CompletionStatus, Control, HandOver, ToolOutput};
 pub use toolbox::{Dispatched, ToolBox, ToolClash};
 

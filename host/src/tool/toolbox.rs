@@ -9,7 +9,7 @@ use std::{
 use futures_util::FutureExt;
 use indexmap::IndexSet;
 
-use super::{Control, CurrentCall, Tool, ToolCx, ToolOutput, looks_like};
+use super::{Control, CurrentCall, Target, Tool, ToolCx, ToolOutput, looks_like};
 use crate::{
     chat::{Content, Media, Opaque, ToolCall, ToolResult, ToolSpec},
     error::{Fault, cut},
@@ -231,6 +231,26 @@ impl ToolBox {
         self.finish(cx, call, Err(why.clone()), Instant::now()).await
     }
 
+    /// Answers a call with this in place of what running it would give, and tells of it.
+    pub async fn answer(&self, cx: &ToolCx, call: &ToolCall, content: Vec<Content>) -> Dispatched {
+        self.finish(cx, call, Ok(ToolOutput::Reply(content)), Instant::now()).await
+    }
+
+    /// A result of a call as a model is shown it: bounded.
+    pub fn result(&self, call: &ToolCall, content: Vec<Content>, is_error: bool) -> ToolResult {
+        let content = cut_content(content, self.result_chars(&call.name));
+        ToolResult { call_id: call.id.clone(), content, is_error }
+    }
+
+    /// Which tool this is, for those who stand around its calls; none if there is none.
+    pub fn target(&self, name: &str) -> Option<Target> {
+        self.get(name).map(|tool| Target { origin: tool.origin().into(), hints: tool.spec().hints })
+    }
+
+    fn result_chars(&self, name: &str) -> usize {
+        self.get(name).map_or(limits::TOOL_RESULT_CHARS, |tool| tool.result_chars())
+    }
+
     async fn finish(
         &self,
         cx: &ToolCx,
@@ -239,8 +259,7 @@ impl ToolBox {
         started: Instant,
     ) -> Dispatched {
         let (agent, events) = (&cx.run.agent, &cx.run.events);
-        let chars = self.get(&call.name).map_or(limits::TOOL_RESULT_CHARS, |tool| tool.result_chars());
-        let (result, control) = shown(call, outcome, chars);
+        let (result, control) = shown(call, outcome, self.result_chars(&call.name));
         if events.is_watched() {
             let bytes = result.content.iter().map(|content| content.bytes(Media::bytes)).sum();
             let (agent, call, tool) = (Arc::clone(agent), call.id.clone(), cut(&call.name, 100));

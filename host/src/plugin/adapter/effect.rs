@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use super::run_context;
 use crate::{
     agent::{Action, Ask, Edit, Effect, Moment, OnFailure, Phase, Step, Wake},
-    capability::Powers,
+    capability::{Models, Powers},
     chat::{Replacement, Snapshot, ToolSpec},
     error::Fault,
     event::RunCx,
@@ -42,6 +42,10 @@ impl Effect for PluginEffect {
 
     fn powers(&self) -> &Powers {
         &self.plugin.grant.powers
+    }
+
+    fn models(&self) -> &Models {
+        &self.plugin.grant.models
     }
 
     fn on_failure(&self) -> OnFailure {

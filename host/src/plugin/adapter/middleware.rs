@@ -6,7 +6,7 @@ use super::run_context;
 use crate::{
     agent::{AfterDecision, BeforeDecision, Middleware, Outcome},
     chat::Message,
-    error::Fault,
+    error::{Fault, OnFailure},
     event::RunCx,
     limits,
     plugin::{
@@ -37,6 +37,10 @@ impl PluginMiddleware {
 impl Middleware for PluginMiddleware {
     fn name(&self) -> &str {
         &self.plugin.id
+    }
+
+    fn on_failure(&self) -> OnFailure {
+        self.plugin.on_failure
     }
 
     async fn before(&self, cx: &RunCx, input: &[Message]) -> Result<BeforeDecision, Fault> {

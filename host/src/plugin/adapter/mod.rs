@@ -2,13 +2,17 @@
 
 mod effect;
 mod middleware;
+mod model_middleware;
 mod provider;
 mod tool;
+mod tool_middleware;
 
 pub use effect::PluginEffect;
 pub use middleware::PluginMiddleware;
+pub use model_middleware::PluginModelMiddleware;
 pub use provider::PluginModel;
 pub use tool::PluginTool;
+pub use tool_middleware::PluginToolMiddleware;
 
 use super::bindings::types;
 use crate::event::RunCx;

@@ -5,7 +5,10 @@ use std::time::Duration;
 use super::{WitError, attachment_id};
 use crate::{
     capability::{Power, Powers},
-    chat::{Content, Media, Message, Opaque, Part, Role, Source, StopReason, Thinking, ToolCall, ToolSpec, Usage},
+    chat::{
+        Content, Media, Message, Opaque, Part, Role, Snapshot, Source, StopReason, Thinking, ToolCall, ToolHints,
+        ToolSpec, Usage,
+    },
     error::Fault,
     model::{Completion, CompletionRequest, ToolChoice},
     plugin::bindings::types as wit,
@@ -111,25 +114,46 @@ pub fn message_seen(message: &Message, powers: &Powers) -> wit::Message {
     wit::Message { sender: message.sender.clone(), role: role_to_wit(message.role), parts, meta: message.meta.clone() }
 }
 
-fn tool_spec_to_wit(spec: &ToolSpec) -> wit::ToolSpec {
+pub fn hints_to_wit(hints: &ToolHints) -> wit::ToolHints {
     let when = |on, flag| if on { flag } else { wit::ToolHints::empty() };
-    let hints = when(spec.hints.read_only, wit::ToolHints::READ_ONLY)
-        | when(spec.hints.non_destructive, wit::ToolHints::NON_DESTRUCTIVE)
-        | when(spec.hints.idempotent, wit::ToolHints::IDEMPOTENT)
-        | when(spec.hints.closed_world, wit::ToolHints::CLOSED_WORLD);
+    when(hints.read_only, wit::ToolHints::READ_ONLY)
+        | when(hints.non_destructive, wit::ToolHints::NON_DESTRUCTIVE)
+        | when(hints.idempotent, wit::ToolHints::IDEMPOTENT)
+        | when(hints.closed_world, wit::ToolHints::CLOSED_WORLD)
+}
+
+pub fn content_list_to_wit(content: &[Content]) -> Vec<wit::Content> {
+    content.iter().map(content_to_wit).collect()
+}
+
+fn tool_spec_to_wit(spec: &ToolSpec) -> wit::ToolSpec {
     wit::ToolSpec {
         name: spec.name.clone(),
         description: spec.description.clone(),
         input_schema: spec.input_schema.get().into(),
         output_schema: None,
-        hints,
+        hints: hints_to_wit(&spec.hints),
         meta: vec![],
     }
 }
 
 pub fn request_to_wit(request: &CompletionRequest) -> wit::Request {
+    request_with(request, message_to_wit)
+}
+
+/// A request as far as these powers let it be seen.
+pub fn request_seen(request: &CompletionRequest, powers: &Powers) -> wit::Request {
+    request_with(request, |message| message_seen(message, powers))
+}
+
+/// The request of a call that is about none.
+pub fn no_request() -> wit::Request {
+    request_to_wit(&CompletionRequest::new(Snapshot::default(), [].into()))
+}
+
+fn request_with(request: &CompletionRequest, message: impl Fn(&Message) -> wit::Message) -> wit::Request {
     wit::Request {
-        messages: request.messages.iter().map(|entry| message_to_wit(&entry.message)).collect(),
+        messages: request.messages.iter().map(|entry| message(&entry.message)).collect(),
         tools: request.tools.iter().map(|spec| tool_spec_to_wit(spec)).collect(),
         tool_choice: match &request.tool_choice {
             ToolChoice::Auto => wit::ToolChoice::Auto,

@@ -2,7 +2,7 @@
 
 use super::{WitError, content_bytes, message_bytes, part_bytes, tool_spec_bytes};
 use crate::plugin::bindings::{
-    exports::{effect, run_middleware as middleware},
+    exports::{effect, model_middleware, run_middleware as middleware, tool_middleware},
     types as wit,
 };
 
@@ -162,5 +162,62 @@ impl Weigh for middleware::AfterDecision {
 
     fn state_bytes(&self) -> usize {
         if let Self::Retry(again) = self { again.state.len() } else { 0 }
+    }
+}
+
+impl Weigh for model_middleware::Sending {
+    fn bytes(&self) -> usize {
+        self.model.len() + self.digest.len()
+    }
+}
+
+impl Weigh for model_middleware::BeforeDecision {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Proceed(pass) => pass.state.len() + text(&pass.model) + pass.request.as_ref().map_or(0, Weigh::bytes),
+            Self::Answer(completion) => completion.bytes(),
+            Self::Reject(error) => error.bytes(),
+        }
+    }
+
+    fn state_bytes(&self) -> usize {
+        if let Self::Proceed(pass) = self { pass.state.len() } else { 0 }
+    }
+}
+
+impl Weigh for model_middleware::AfterDecision {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Accept => 0,
+            Self::Replace(completion) => completion.bytes(),
+            Self::Reject(error) => error.bytes(),
+            Self::Retry(again) => again.state.len() + text(&again.model),
+        }
+    }
+
+    fn state_bytes(&self) -> usize {
+        if let Self::Retry(again) = self { again.state.len() } else { 0 }
+    }
+}
+
+impl Weigh for tool_middleware::Decision {
+    fn bytes(&self) -> usize {
+        let verdict = match &self.verdict {
+            tool_middleware::Verdict::Allow => 0,
+            tool_middleware::Verdict::Ask(question) => question.text.len() + question.topic.len(),
+            tool_middleware::Verdict::Answer(content) => all(content),
+            tool_middleware::Verdict::Deny(why) => why.len(),
+        };
+        self.state.len() + text(&self.arguments) + verdict
+    }
+
+    fn state_bytes(&self) -> usize {
+        self.state.len()
+    }
+}
+
+impl<T: Weigh> Weigh for Option<T> {
+    fn bytes(&self) -> usize {
+        self.as_ref().map_or(0, Weigh::bytes)
     }
 }

@@ -6,6 +6,7 @@ mod config;
 mod files;
 mod kv;
 mod log;
+mod outgoing;
 mod progress;
 mod random;
 mod sink;
@@ -57,6 +58,7 @@ pub fn need_of_import(import: &str) -> Option<Need> {
             "log" | "config" => Need::Nothing,
             "progress" => Need::Kind(Kind::Tool),
             "sink" => Need::Kind(Kind::Provider),
+            "outgoing" => Need::Kind(Kind::ModelMiddleware),
             "chat" => Need::Chat,
             "clock" => Need::Clock,
             "random" => Need::Random,
@@ -143,6 +145,9 @@ pub fn link(linker: &mut Linker<PluginState>, grant: &Grant, kinds: &[Kind]) -> 
     }
     if kinds.contains(&Kind::Provider) {
         imports::sink::add_to_linker::<_, Own>(linker, PluginState::called)?;
+    }
+    if kinds.contains(&Kind::ModelMiddleware) {
+        imports::outgoing::add_to_linker::<_, Own>(linker, PluginState::called)?;
     }
     if grant.chat || kinds.contains(&Kind::Effect) {
         imports::chat::add_to_linker::<_, Own>(linker, PluginState::called)?;

@@ -9,7 +9,7 @@ use crate::{
     chat::{Snapshot, ToolSpec},
     event::{Event, Given, RunCx},
     limits,
-    model::DeltaSink,
+    model::{CompletionRequest, DeltaSink},
     plugin::{
         folders::Folders,
         imports::{Files, KvBinding, Listings},
@@ -54,6 +54,8 @@ pub struct PluginState {
     pub sink: DeltaSink,
     /// The conversation that the call belongs to; empty where it belongs to none.
     pub chat: ChatView,
+    /// The request that a call of a model middleware is about, and what of it may be seen.
+    pub outgoing: Option<(CompletionRequest, Powers)>,
     /// Since when the monotonic clock runs.
     pub started: Instant,
     /// What clocks and chance have given it, if somebody is told of that.
@@ -85,6 +87,7 @@ impl PluginState {
             progress: None,
             sink: DeltaSink::none(),
             chat: ChatView::default(),
+            outgoing: None,
             started: Instant::now(),
             given: Given::default(),
             is_heard: None,

@@ -1,0 +1,75 @@
+use std::collections::BTreeSet;
+
+use serde::{Serialize, Serializer};
+
+/// Models by their names in the config: those that a plugin may send requests to, beside the agent's own. A lattice.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Models(Option<BTreeSet<String>>);
+
+impl Default for Models {
+    /// None.
+    fn default() -> Self {
+        Self(Some(BTreeSet::new()))
+    }
+}
+
+impl Models {
+    /// Every model there is.
+    pub fn all() -> Self {
+        Self(None)
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.as_ref().is_some_and(BTreeSet::is_empty)
+    }
+
+    /// Whether this one is among them.
+    pub fn contains(&self, name: &str) -> bool {
+        self.0.as_ref().is_none_or(|names| names.contains(name))
+    }
+
+    /// Their names, sorted; none of all models.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().flatten().map(String::as_str)
+    }
+
+    /// What both allow.
+    pub fn meet(&self, other: &Self) -> Self {
+        match (&self.0, &other.0) {
+            (Some(one), Some(two)) => Self(Some(one & two)),
+            (one, two) => Self(one.clone().or_else(|| two.clone())),
+        }
+    }
+
+    /// What one of them allows.
+    pub fn join(&self, other: &Self) -> Self {
+        Self(self.0.as_ref().zip(other.0.as_ref()).map(|(one, two)| one | two))
+    }
+
+    /// What `other` allows and this does not.
+    pub(super) fn lacking<'a>(&'a self, other: &'a Self) -> Vec<&'a str> {
+        match (&self.0, &other.0) {
+            (None, _) => Vec::new(),
+            // It has no names.
+            (Some(_), None) => vec!["MODEL"],
+            (Some(here), Some(wanted)) => wanted.difference(here).map(String::as_str).collect(),
+        }
+    }
+}
+
+impl FromIterator<String> for Models {
+    fn from_iter<I: IntoIterator<Item = String>>(names: I) -> Self {
+        Self(Some(names.into_iter().collect()))
+    }
+}
+
+/// A list of names, as in the config; `*` is all.
+impl Serialize for Models {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match &self.0 {
+            Some(names) => to.collect_seq(names),
+            None => to.collect_seq(["*"]),
+        }
+    }
+}

@@ -1,0 +1,165 @@
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+
+use super::run_context;
+use crate::{
+    capability::{Models, Power},
+    chat::ToolSpec,
+    error::{Fault, OnFailure},
+    event::RunCx,
+    model::{AfterRequest, BeforeRequest, Completion, CompletionRequest, ModelMiddleware, Sending},
+    plugin::{
+        bindings::{exports::model_middleware as wit, types},
+        convert::{self, Attached, Weigh},
+        loader::Plugin,
+        runtime::{CallSetup, Lane, PluginState},
+    },
+};
+
+/// The middleware of a plugin around an agent's requests to a model.
+pub struct PluginModelMiddleware {
+    plugin: Arc<Plugin>,
+}
+
+impl PluginModelMiddleware {
+    /// The middleware of a plugin; none if it has none.
+    pub fn new(plugin: &Arc<Plugin>) -> Option<Self> {
+        plugin.kinds.model_middleware.is_some().then(|| Self { plugin: Arc::clone(plugin) })
+    }
+
+    fn kind(&self) -> Result<&wit::GuestIndices, Fault> {
+        self.plugin.kinds.model_middleware.as_ref().ok_or_else(|| Fault::other("the plugin has no model middleware"))
+    }
+
+    fn setup(&self, function: &'static str, input: usize) -> CallSetup {
+        CallSetup { function, time: self.plugin.limits.step_time, lane: Lane::Step, input }
+    }
+
+    /// Lets the call read the request, as far as the plugin's powers go.
+    fn lend(&self, request: &CompletionRequest) -> impl FnOnce(&mut PluginState) + use<> {
+        let lent = (request.clone(), self.plugin.grant.powers.clone());
+        move |store| store.outgoing = Some(lent)
+    }
+
+    fn needs(&self, powers: &[Power]) -> Result<(), Fault> {
+        match powers.iter().find(|power| !self.plugin.grant.powers.contains(power)) {
+            Some(power) => Err(Fault::Denied { message: format!("the power `{power}` was not granted") }),
+            None => Ok(()),
+        }
+    }
+
+    /// A request that it wants sent in place of the one that it was told of.
+    fn replaced(&self, request: types::Request, asked: &CompletionRequest) -> Result<CompletionRequest, Fault> {
+        // What it may not see is blank to it, and it would write the blanks back.
+        self.needs(&[Power::Rewrite, Power::SeeMessages, Power::SeeArguments, Power::SeeResults])?;
+        let tools = kept(&request.tools, asked)?;
+        let request = types::Request { tools: Vec::new(), ..request };
+        Ok(CompletionRequest { tools, ..convert::request(request, &Attached::in_chat(&asked.messages))? })
+    }
+
+    fn completion(&self, completion: types::Completion, seen: &Attached<'_>) -> Result<Completion, Fault> {
+        convert::completion(completion, seen)
+    }
+}
+
+/// The tools that are still offered: a middleware can take some away, and make up none.
+fn kept(names: &[types::ToolSpec], asked: &CompletionRequest) -> Result<Arc<[Arc<ToolSpec>]>, Fault> {
+    let there: HashMap<_, _> = asked.tools.iter().map(|tool| (tool.name.as_str(), tool)).collect();
+    let find = |spec: &types::ToolSpec| {
+        there.get(spec.name.as_str()).map(|tool| Arc::clone(tool)).ok_or_else(|| {
+            let name = convert::bounded(spec.name.clone(), 100);
+            Fault::invalid(format!(
+                "the request that it made offers `{}`, which the agent has not",
+                name.escape_debug()
+            ))
+        })
+    };
+    names.iter().map(find).collect()
+}
+
+#[async_trait]
+impl ModelMiddleware for PluginModelMiddleware {
+    fn name(&self) -> &str {
+        &self.plugin.id
+    }
+
+    fn models(&self) -> &Models {
+        &self.plugin.grant.models
+    }
+
+    fn may_replace(&self) -> bool {
+        self.plugin.grant.powers.contains(&Power::Rewrite)
+    }
+
+    fn on_failure(&self) -> OnFailure {
+        self.plugin.on_failure
+    }
+
+    async fn before(&self, cx: &RunCx, sending: &Sending<'_>) -> Result<BeforeRequest, Fault> {
+        let kind = self.kind()?;
+        let (context, told) = (run_context(cx), sending_to_wit(sending));
+        let decision = self.plugin.call(
+            cx,
+            self.setup("model-middleware.before", told.bytes()),
+            self.lend(sending.request),
+            async |store, instance| kind.load(&mut *store, instance)?.call_before(store, &context, &told).await,
+        );
+        Ok(match decision.await? {
+            wit::BeforeDecision::Proceed(wit::Pass { model, request, state }) => {
+                let request = request.map(|request| self.replaced(request, sending.request)).transpose()?;
+                BeforeRequest::Proceed { model, request, state }
+            }
+            wit::BeforeDecision::Answer(completion) => {
+                self.needs(&[Power::Answer])?;
+                let seen = Attached::in_chat(&sending.request.messages);
+                BeforeRequest::Answer(self.completion(completion, &seen)?)
+            }
+            wit::BeforeDecision::Reject(error) => BeforeRequest::Reject(convert::fault(error)),
+        })
+    }
+
+    async fn after(
+        &self,
+        cx: &RunCx,
+        sending: &Sending<'_>,
+        reply: Result<&Completion, &Fault>,
+        state: Vec<u8>,
+    ) -> Result<AfterRequest, Fault> {
+        let kind = self.kind()?;
+        let (context, told) = (run_context(cx), sending_to_wit(sending));
+        let answered = reply.map(convert::completion_to_wit).map_err(convert::fault_to_wit);
+        let input = told.bytes() + answered.as_ref().map_or_else(Weigh::bytes, Weigh::bytes) + state.len();
+        let decision = self.plugin.call(
+            cx,
+            self.setup("model-middleware.after", input),
+            self.lend(sending.request),
+            async |store, instance| {
+                let guest = kind.load(&mut *store, instance)?;
+                guest.call_after(store, &context, &told, answered.as_ref(), &state).await
+            },
+        );
+        Ok(match decision.await? {
+            wit::AfterDecision::Accept => AfterRequest::Accept,
+            wit::AfterDecision::Replace(completion) => {
+                self.needs(&[Power::Rewrite])?;
+                let parts = reply.iter().flat_map(|completion| &completion.parts);
+                let seen = sending.request.messages.iter().flat_map(|entry| &entry.message.parts).chain(parts);
+                AfterRequest::Replace(self.completion(completion, &Attached::in_parts(seen))?)
+            }
+            wit::AfterDecision::Reject(error) => AfterRequest::Reject(convert::fault(error)),
+            wit::AfterDecision::Retry(wit::Again { model, delay_ms, state }) => {
+                AfterRequest::Retry { model, delay: Duration::from_millis(delay_ms), state }
+            }
+        })
+    }
+}
+
+fn sending_to_wit(sending: &Sending<'_>) -> wit::Sending {
+    wit::Sending {
+        model: sending.model.into(),
+        digest: sending.digest().into(),
+        tokens: sending.request.tokens(),
+        attempt: sending.attempt,
+    }
+}

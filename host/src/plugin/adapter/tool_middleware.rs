@@ -1,0 +1,105 @@
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::{Map, Value};
+
+use super::run_context;
+use crate::{
+    chat::{Content, Part, ToolCall, ToolResult},
+    error::{Fault, OnFailure},
+    event::RunCx,
+    limits,
+    plugin::{
+        bindings::exports::tool_middleware as wit,
+        convert::{self, Attached, Weigh},
+        loader::Plugin,
+        runtime::{CallSetup, Lane},
+    },
+    tool::{CallDecision, CallVerdict, Target, ToolMiddleware},
+};
+
+/// The middleware of a plugin around an agent's tool calls.
+pub struct PluginToolMiddleware {
+    plugin: Arc<Plugin>,
+}
+
+impl PluginToolMiddleware {
+    /// The middleware of a plugin; none if it has none.
+    pub fn new(plugin: &Arc<Plugin>) -> Option<Self> {
+        plugin.kinds.tool_middleware.is_some().then(|| Self { plugin: Arc::clone(plugin) })
+    }
+
+    fn kind(&self) -> Result<&wit::GuestIndices, Fault> {
+        self.plugin.kinds.tool_middleware.as_ref().ok_or_else(|| Fault::other("the plugin has no tool middleware"))
+    }
+
+    fn setup(&self, function: &'static str, input: usize) -> CallSetup {
+        CallSetup { function, time: self.plugin.limits.step_time, lane: Lane::Step, input }
+    }
+}
+
+#[async_trait]
+impl ToolMiddleware for PluginToolMiddleware {
+    fn name(&self) -> &str {
+        &self.plugin.id
+    }
+
+    fn on_failure(&self) -> OnFailure {
+        self.plugin.on_failure
+    }
+
+    async fn before(&self, cx: &RunCx, call: &ToolCall, target: &Target) -> Result<CallDecision, Fault> {
+        let kind = self.kind()?;
+        let (context, told) = (run_context(cx), convert::tool_call_to_wit(call));
+        let target = wit::Target { origin: target.origin.clone(), hints: convert::hints_to_wit(&target.hints) };
+        let decision = self.plugin.call(
+            cx,
+            self.setup("tool-middleware.before", told.bytes() + target.origin.len()),
+            |_| {},
+            async |store, instance| {
+                kind.load(&mut *store, instance)?.call_before(store, &context, &told, &target).await
+            },
+        );
+        let wit::Decision { verdict, arguments, state } = decision.await?;
+        let verdict = match verdict {
+            wit::Verdict::Allow => CallVerdict::Allow,
+            wit::Verdict::Ask(wit::Question { text, topic }) => CallVerdict::Ask {
+                text: convert::bounded(text, limits::QUESTION_BYTES),
+                topic: convert::bounded(topic, limits::QUESTION_LABEL_BYTES),
+            },
+            wit::Verdict::Answer(content) => CallVerdict::Answer(convert::content(content, &Attached::none())?),
+            wit::Verdict::Deny(why) => CallVerdict::Deny(convert::bounded(why, limits::ERROR_BYTES)),
+        };
+        if let Some(arguments) = &arguments {
+            serde_json::from_str::<Map<String, Value>>(arguments)
+                .map_err(|error| Fault::other(format!("the arguments that it made are not a JSON object: {error}")))?;
+        }
+        Ok(CallDecision { verdict, arguments, state })
+    }
+
+    async fn after(
+        &self,
+        cx: &RunCx,
+        call: &ToolCall,
+        outcome: Result<&[Content], &Fault>,
+        state: Vec<u8>,
+    ) -> Result<Option<Vec<Content>>, Fault> {
+        let kind = self.kind()?;
+        let (context, told) = (run_context(cx), convert::tool_call_to_wit(call));
+        let came = outcome.map(convert::content_list_to_wit).map_err(convert::fault_to_wit);
+        let input = told.bytes() + came.as_ref().map_or_else(Weigh::bytes, Weigh::bytes) + state.len();
+        let content = self.plugin.call(
+            cx,
+            self.setup("tool-middleware.after", input),
+            |_| {},
+            async |store, instance| {
+                let guest = kind.load(&mut *store, instance)?;
+                guest.call_after(store, &context, &told, came.as_ref().map(|all| &all[..]), &state).await
+            },
+        );
+        let Some(content) = content.await? else { return Ok(None) };
+        let content_there = outcome.unwrap_or_default().to_vec();
+        let there = Part::ToolResult(ToolResult { call_id: String::new(), content: content_there, is_error: false });
+        convert::content(content, &Attached::in_parts([&there])).map(Some)
+    }
+}
