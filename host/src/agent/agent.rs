@@ -176,7 +176,6 @@ impl Agent {
 
     /// One more middleware, inside those that it has.
     pub fn with_middleware(mut self, middleware: impl Middleware + 'static) -> Self {
-        self.budget = self.budget.meet(&middleware.budget());
         self.middleware.push(Arc::new(middleware));
         self
     }

@@ -122,6 +122,37 @@ impl Middleware for Timeout {
         Some(self.0)
     }
 
+    fn may_replace(&self) -> bool {
+        false
+    }
+
+    async fn before(&self, _: &RunCx, _: &[Message]) -> Result<BeforeDecision, Fault> {
+        Ok(BeforeDecision::Proceed { input: None, state: Vec::new() })
+    }
+
+    async fn after(&self, _: &RunCx, _: &Outcome, _: Vec<u8>) -> Result<AfterDecision, Fault> {
+        Ok(AfterDecision::Accept)
+    }
+}
+
+/// A panic of what it stands around is a failure for those around it, which they can answer. Without one it ends the run,
+/// and nothing else.
+pub struct Recovery;
+
+#[async_trait]
+impl Middleware for Recovery {
+    fn name(&self) -> &str {
+        "recovery"
+    }
+
+    fn recovers(&self) -> bool {
+        true
+    }
+
+    fn may_replace(&self) -> bool {
+        false
+    }
+
     async fn before(&self, _: &RunCx, _: &[Message]) -> Result<BeforeDecision, Fault> {
         Ok(BeforeDecision::Proceed { input: None, state: Vec::new() })
     }
@@ -138,6 +169,10 @@ pub struct Logger;
 impl Middleware for Logger {
     fn name(&self) -> &str {
         "logger"
+    }
+
+    fn may_replace(&self) -> bool {
+        false
     }
 
     async fn before(&self, cx: &RunCx, input: &[Message]) -> Result<BeforeDecision, Fault> {

@@ -4,7 +4,6 @@ use async_trait::async_trait;
 
 use super::RunError;
 use crate::{
-    capability::Budget,
     chat::Message,
     error::{Fault, OnFailure},
     event::{Event, RunCx},
@@ -21,11 +20,6 @@ pub trait Middleware: Send + Sync {
     /// How long what it stands around may take, each attempt by itself; none: as long as it likes.
     fn time_limit(&self) -> Option<Duration> {
         None
-    }
-
-    /// What the run may spend at most, beside its agent's own budget.
-    fn budget(&self) -> Budget {
-        Budget::default()
     }
 
     /// Whether a panic of what it stands around is told to it, and to those around it, as a failure. Elsewhere it ends the

@@ -3,9 +3,9 @@ use std::collections::HashSet;
 use super::{App, Shared, extend, models::model_name, no_price};
 use crate::{
     capability::Budget,
-    config::{self, AgentConfig, Config, Effective, Known, KnownAgent, ProviderConfig, ProviderKind},
+    config::{self, AgentConfig, Config, Effective, Known, KnownAgent, Listed, Order, ProviderConfig, ProviderKind},
     error::{ErrorKind, Report},
-    plugin::Certificate,
+    plugin::{Certificate, Kind},
     tool::ToolBox,
 };
 
@@ -52,18 +52,18 @@ impl App {
     ///
     /// A [`Report`] if there is no such agent, or it has no such plugin.
     pub async fn certify(&self, agent: Option<&str>, id: &str) -> Result<Certificate, Report> {
-        let has_it = |agent: &&AgentConfig| agent.plugins.contains_key(id);
+        let has_it = |agent: &&AgentConfig| agent.all_plugins().any(|(_, has, _)| has == id);
         let agent = match (agent, self.config.agent(agent)?) {
             // Nobody was named: whoever has it.
             (None, entry) if !has_it(&entry) => self.config.agents.iter().find(has_it).unwrap_or(entry),
             (_, named) => named,
         };
-        let place = format!("agents.{}.plugins", agent.name);
-        let uses = agent.plugins.get(id).ok_or_else(|| {
-            config::unknown("plugin", id, agent.plugins.keys().map(String::as_str))
+        let (listed, id, uses) = agent.all_plugins().find(|(_, has, _)| *has == id).ok_or_else(|| {
+            let place = format!("agents.{}.plugins", agent.name);
+            config::unknown("plugin", id, agent.all_plugins().map(|(_, id, _)| id))
                 .cause(format!("it is not in {place}"))
         })?;
-        let (settings, package) = self.plugin_of(agent, id, &uses.clone().unwrap_or_default())?;
+        let (settings, package) = self.plugin_of(agent, (listed, id), uses)?;
         Ok(Certificate::issue(self.engine().await?, package, &settings).await)
     }
 
@@ -102,6 +102,38 @@ impl App {
         warnings
     }
 
+    /// In which order what stands around an agent's work is called.
+    fn order(&self, agent: &AgentConfig) -> Order {
+        let mut order = Order::default();
+        let mut own = agent.middleware.iter().map(|step| (step.kind.clone(), step.own().is_some())).peekable();
+        let mut shorten = Vec::new();
+        for (listed, id, _) in agent.all_plugins() {
+            let Some(Ok(package)) = self.catalog.get(id) else { continue };
+            let (manifest, id) = (&package.manifest, || id.to_owned());
+            let has = |kind| manifest.kinds.contains(&kind);
+            if listed == Listed::Middleware {
+                while let Some((kind, _)) = own.next_if(|(_, is_own)| *is_own) {
+                    order.runs.push(kind);
+                }
+                own.next();
+            }
+            if listed != Listed::Middleware && has(Kind::Effect) {
+                if manifest.shortens { &mut shorten } else { &mut order.effects }.push(id());
+            }
+            if listed != Listed::Effects {
+                let around = [
+                    (Kind::RunMiddleware, &mut order.runs),
+                    (Kind::ModelMiddleware, &mut order.requests),
+                    (Kind::ToolMiddleware, &mut order.calls),
+                ];
+                around.into_iter().filter(|(kind, _)| has(*kind)).for_each(|(_, list)| list.push(id()));
+            }
+        }
+        order.runs.extend(own.filter(|(_, is_own)| *is_own).map(|(kind, _)| kind));
+        order.effects.splice(0..0, shorten);
+        order
+    }
+
     fn check_agent(
         &self,
         agent: &AgentConfig,
@@ -130,12 +162,19 @@ impl App {
             known.toolboxes.push(of_it.names().map(str::to_owned).collect());
             extend(&mut tools, of_it, &at("toolboxes"), warnings);
         }
-        for (id, uses) in &agent.plugins {
-            let (settings, package) = self.plugin_of(agent, id, &uses.clone().unwrap_or_default())?;
+        for (listed, id, uses) in agent.all_plugins() {
+            let (settings, package) = self.plugin_of(agent, (listed, id), uses)?;
             settings.check(package).map_err(|error| error.report())?;
             warnings.extend(settings.lacking(&package.manifest));
             warnings.extend(settings.in_vain(&package.manifest));
             known.kinds.push(package.manifest.kinds.iter().map(|kind| kind.name()).collect());
+        }
+        known.order = self.order(agent);
+        if agent.options.context_threshold.is_some() && agent.effects.iter().flatten().any(|step| !step.is_default) {
+            warnings.push(format!(
+                "{}: it has no effect beside `effects`: set the threshold of `compact` there",
+                at("options.context_threshold")
+            ));
         }
         known.skills = self.project.skills(agent)?.into_iter().map(|skill| skill.name).collect();
         Ok(known)

@@ -11,10 +11,10 @@ mod session;
 mod shared;
 mod trust;
 
-use std::{path::PathBuf, sync::Arc};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use models::Models;
-use outfit::Outfit;
+use outfit::{Outfit, Worn};
 use project::Project;
 use shared::Shared;
 use tokio::sync::OnceCell;
@@ -27,12 +27,12 @@ use crate::{
     agent::{Agent, Crew, Entry, Options, RUN_TOOLS},
     approval::Desk,
     capability::Grant,
-    config::{self, AgentConfig, Config, LimitsConfig, PluginUse},
+    config::{self, AgentConfig, Config, LimitsConfig, Listed, PluginUse, StepUse},
     error::{ErrorKind, Report},
     kv::Stores,
     limits,
-    model::PriceTable,
-    plugin::{Kind, Limits, Plugin, PluginCatalog, PluginEngine, PluginError, PluginPackage, Settings},
+    model::{Completer, PriceTable},
+    plugin::{Kind, Limits, Plugin, PluginCatalog, PluginDirs, PluginEngine, PluginError, PluginPackage, Settings},
     tool::{ToolBox, looks_like},
 };
 
@@ -84,24 +84,33 @@ struct Notices {
 pub const DEFAULT_AGENT: &str = "assistant";
 
 impl App {
-    /// An app of this config, with the plugins of its directories and of `named_dirs`. Compiled code is kept in `cache`;
+    /// An app of this config, with the plugins of its directories, of those that are named, and of the project's
+    /// `.shelly/plugins` and the standard ones those that the config asks for. Compiled code is kept in `cache`;
     /// agents ask at `desk`.
     ///
     /// # Errors
     ///
     /// A [`Report`] if a plugin directory is none, or what lies in the project's folder `.shelly` cannot be used.
     pub fn new(
-        config: Config,
-        named_dirs: &[PathBuf],
+        mut config: Config,
+        plugins: impl Into<PluginDirs>,
         cache: Option<PathBuf>,
         environment: Environment,
         desk: Desk,
     ) -> Result<Self, Report> {
-        let plugin_dirs = config.plugin_directories(named_dirs);
-        let catalog = PluginCatalog::scan(&plugin_dirs)?;
+        let PluginDirs { named: named_dirs, standard, shipped } = plugins.into();
+        let plugin_dirs = config.plugin_directories(&named_dirs);
+        let mut catalog = PluginCatalog::scan(&plugin_dirs)?;
+        let standard = [vec![config.root.join(".shelly/plugins")], standard].concat();
+        catalog.add_by_id(&standard, asked_for(&config).iter().map(String::as_str));
+        catalog.mark_shipped(&shipped);
+        config.settle(|id| {
+            let package = catalog.get(id)?.ok()?;
+            catalog.is_shipped(package).then(|| package.manifest.wants.clone())
+        });
         let project = Project::read(&config)?;
         let prices = project.prices()?;
-        let (named_dirs, engine) = (named_dirs.to_vec(), OnceCell::new());
+        let engine = OnceCell::new();
         Ok(Self { config, catalog, plugin_dirs, named_dirs, project, prices, desk, cache, engine, environment })
     }
 
@@ -184,10 +193,10 @@ impl App {
             let (tools, place) = (shared.tools(&config.name, toolbox)?, format!("agents.{}.toolboxes", config.name));
             extend(&mut outfit.agent.tools, tools, &place, &mut notices.warnings);
         }
-        for (id, uses) in &config.plugins {
-            let uses = uses.clone().unwrap_or_default();
-            match self.load(config, id, &uses, &shared.stores, &mut notices.warnings).await {
-                Ok(plugin) => outfit.plugins.push((plugin, uses.confirm)),
+        outfit.agent.models = self.other_models(config, models, notices).await?;
+        for (listed, id, uses) in config.all_plugins() {
+            match self.load(config, (listed, id), uses, &shared.stores, &mut notices.warnings).await {
+                Ok(plugin) => outfit.plugins.push(Worn { plugin, confirm: uses.confirm, listed }),
                 // Nobody named it: it was taken because it is there.
                 Err(report) if self.config.agents.is_empty() => {
                     notices.warnings.push(format!("plugin `{id}` is left out: {report}"));
@@ -195,6 +204,7 @@ impl App {
                 Err(report) => return Err(report),
             }
         }
+        outfit.middleware = config.middleware.iter().map(StepUse::own).map(|own| own.and_then(Result::ok)).collect();
         outfit.ask = shared.ask();
         outfit.skills = self.project.skills(config)?;
         Ok((outfit, model.source))
@@ -230,15 +240,35 @@ impl App {
         config
     }
 
+    /// The models to which plugins of an agent may send requests, beside its own.
+    async fn other_models(
+        &self,
+        agent: &AgentConfig,
+        models: &Models,
+        notices: &mut Notices,
+    ) -> Result<Arc<BTreeMap<String, Arc<dyn Completer>>>, Report> {
+        let mut others = BTreeMap::new();
+        for name in agent.all_plugins().flat_map(|(_, _, uses)| &uses.models) {
+            if !others.contains_key(name) {
+                let model = self.model(agent, Some(name), models, notices).await?;
+                if agent.budget.usd.is_some() && model.completer.info().price.is_none() {
+                    return Err(no_price(agent, &model.completer.info().model));
+                }
+                others.insert(name.clone(), model.completer);
+            }
+        }
+        Ok(Arc::new(others))
+    }
+
     async fn load(
         &self,
         agent: &AgentConfig,
-        id: &str,
+        named: (Listed, &str),
         uses: &PluginUse,
         stores: &Stores,
         warnings: &mut Vec<String>,
     ) -> Result<Arc<Plugin>, Report> {
-        let (settings, package) = self.plugin_of(agent, id, uses)?;
+        let (settings, package) = self.plugin_of(agent, named, uses)?;
         let settings = Settings { stores: stores.clone(), ..settings };
         let plugin = Plugin::load(self.engine().await?, package, &settings).await.map_err(|error| error.report())?;
         warnings.extend(settings.lacking(&package.manifest));
@@ -250,11 +280,23 @@ impl App {
     fn plugin_of(
         &self,
         agent: &AgentConfig,
-        id: &str,
+        (listed, id): (Listed, &str),
         uses: &PluginUse,
     ) -> Result<(Settings, &Arc<PluginPackage>), Report> {
         let name = &agent.name;
-        let package = self.package(&format!("agents.{name}.plugins"), id)?;
+        let package = self.package(&format!("agents.{name}.{listed}"), id)?;
+        let kinds = &package.manifest.kinds;
+        let fits = match listed {
+            Listed::Plugins => true,
+            Listed::Effects => kinds.contains(&Kind::Effect),
+            Listed::Middleware => kinds.iter().any(|kind| kind.is_middleware()),
+        };
+        if !fits {
+            let what = if listed == Listed::Effects { "effect" } else { "middleware" };
+            let kinds = kinds.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ");
+            return Err(Report::new(ErrorKind::Plugin, format!("plugin `{id}` is no {what}: its kinds are {kinds}"))
+                .cause(format!("agents.{name}.{listed} names it")));
+        }
         let (grant, mounts) = outfit::given(uses, &self.config.root);
         let settings = Settings {
             grant,
@@ -263,7 +305,7 @@ impl App {
             params: config::params(&uses.params),
             limits: plugin_limits(&uses.limits.over(&self.config.limits)),
             on_failure: uses.on_failure,
-            ..Settings::new(name.as_str(), format!("agents.{name}.plugins.{id}"))
+            ..Settings::new(name.as_str(), format!("agents.{name}.{listed}.{id}"))
         };
         Ok((settings, package))
     }
@@ -287,6 +329,18 @@ impl App {
             }
         }
     }
+}
+
+/// The ids of plugins that a config asks for, or that are added where it names no effects.
+fn asked_for(config: &Config) -> Vec<String> {
+    let mut ids: Vec<_> = config.providers.iter().filter_map(|provider| provider.plugin.clone()).collect();
+    for agent in &config.agents {
+        ids.extend(agent.all_plugins().map(|(_, id, _)| id.to_owned()));
+        if agent.effects.is_none() {
+            ids.extend(config::default_effects(agent).into_iter().map(|step| step.kind));
+        }
+    }
+    ids
 }
 
 /// Those of a plugin's tools that cannot be taken for one of the host.

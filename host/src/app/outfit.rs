@@ -8,15 +8,18 @@ use std::{
 
 use super::{extend, of_a_plugin, options};
 use crate::{
-    agent::{Agent, Grants, Refused},
+    agent::{Agent, Effect, Grants, Logger, Middleware, Recovery, Refused, Timeout},
     approval::Desk,
-    builtin::ConfirmedTool,
+    builtin::{AskingMiddleware, ConfirmedTool},
     capability::{Bound, Ceiling, Grant},
-    config::{AgentConfig, Config, PluginUse},
+    config::{AgentConfig, Config, Listed, OwnMiddleware, PluginUse},
     error::{ErrorKind, Report},
     limits,
     model::Completer,
-    plugin::{self, Kind, Mount, Plugin, PluginEffect, PluginError, PluginMiddleware, PluginTool},
+    plugin::{
+        self, Kind, Mount, Plugin, PluginEffect, PluginError, PluginMiddleware, PluginModelMiddleware, PluginTool,
+        PluginToolMiddleware,
+    },
     skill::Skill,
     tool::{Tool, ToolBox},
 };
@@ -25,8 +28,10 @@ use crate::{
 pub(super) struct Outfit {
     /// With the tools of its toolboxes.
     pub agent: Agent,
-    /// Its plugins in order, and whether a person is asked before each call of their tools.
-    pub plugins: Vec<(Arc<Plugin>, bool)>,
+    /// Its plugins in order.
+    pub plugins: Vec<Worn>,
+    /// What its config lists as middleware, in order: one of the host, or, where there is none, the next plugin of that list.
+    pub middleware: Vec<Option<OwnMiddleware>>,
     /// The tool with which it asks a person, if there is one who answers.
     pub ask: Option<Arc<dyn Tool>>,
     pub skills: Vec<Skill>,
@@ -35,6 +40,16 @@ pub(super) struct Outfit {
     /// Those that were made, by what they were made under, up to [`limits::OUTFITS_KEPT`]. There are as many as there are
     /// chains of agents that start each other to different effect: a handful.
     made: Mutex<HashMap<Vec<Arc<str>>, Agent>>,
+}
+
+/// A plugin of an agent.
+#[derive(Clone)]
+pub(super) struct Worn {
+    pub plugin: Arc<Plugin>,
+    /// Whether a person is asked before each call of its tools.
+    pub confirm: bool,
+    /// The list in which it stands.
+    pub listed: Listed,
 }
 
 impl Outfit {
@@ -48,7 +63,8 @@ impl Outfit {
         }
         agent.options = options(config);
         let (root, desk) = (root.to_owned(), desk.clone());
-        Self { agent, plugins: Vec::new(), ask: None, skills: Vec::new(), root, desk, made: Mutex::default() }
+        let (plugins, middleware, skills) = (Vec::new(), Vec::new(), Vec::new());
+        Self { agent, plugins, middleware, ask: None, skills, root, desk, made: Mutex::default() }
     }
 
     /// The agent as its config has it.
@@ -57,8 +73,7 @@ impl Outfit {
     ///
     /// A [`Report`] if the tools of a plugin clash with each other.
     pub fn agent(&self, warnings: &mut Vec<String>) -> Result<Agent, Report> {
-        let plugins = self.plugins.iter().map(|(plugin, confirm)| (Arc::clone(plugin), *confirm));
-        self.equipped(plugins, Vec::new(), warnings)
+        self.equipped(self.plugins.clone(), Vec::new(), warnings)
     }
 
     /// The agent under the ceiling of whoever starts it. A plugin that only has tools is left out if it cannot do with
@@ -78,12 +93,15 @@ impl Outfit {
         };
         let name = &self.agent.name;
         let (mut plugins, mut notices) = (Vec::new(), Vec::new());
-        for (plugin, confirm) in &self.plugins {
+        for worn in &self.plugins {
+            let plugin = &worn.plugin;
             let manifest = &plugin.package().manifest;
             match plugin.under(ceiling) {
                 Ok(narrowed) => {
                     // Without its powers it would look on.
-                    if manifest.kinds != [Kind::Tool] && narrowed.grant().powers != plugin.grant().powers {
+                    let (less, before) = (narrowed.grant(), plugin.grant());
+                    let is_less = (&less.powers, &less.models) != (&before.powers, &before.models);
+                    if manifest.kinds != [Kind::Tool] && is_less {
                         let refused = narrowed.settings().refused(manifest).into_iter();
                         let lines = refused.map(|(place, missing)| format!("`{}` under {place}", missing.line));
                         let lines = lines.collect::<Vec<_>>().join(", ");
@@ -92,7 +110,7 @@ impl Outfit {
                             "`{id}` watches over it and would have less power: grant {lines}"
                         )));
                     }
-                    plugins.push((narrowed, *confirm));
+                    plugins.push(Worn { plugin: narrowed, ..worn.clone() });
                 }
                 Err(error @ PluginError::NotGranted { .. }) if manifest.kinds == [Kind::Tool] => {
                     let Refused(why) = refused(error.report());
@@ -101,7 +119,7 @@ impl Outfit {
                 Err(error) => return Err(refused(error.report())),
             }
         }
-        let agent = self.equipped(plugins.into_iter(), notices, &mut Vec::new()).map_err(refused)?;
+        let agent = self.equipped(plugins, notices, &mut Vec::new()).map_err(refused)?;
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         if made.len() >= limits::OUTFITS_KEPT {
             made.clear();
@@ -110,18 +128,26 @@ impl Outfit {
         Ok(agent)
     }
 
-    fn equipped(
-        &self,
-        plugins: impl Iterator<Item = (Arc<Plugin>, bool)>,
-        notices: Vec<String>,
-        warnings: &mut Vec<String>,
-    ) -> Result<Agent, Report> {
+    fn equipped(&self, plugins: Vec<Worn>, notices: Vec<String>, warnings: &mut Vec<String>) -> Result<Agent, Report> {
         let mut agent = self.agent.clone();
         let mut decisions = Vec::new();
-        for (plugin, confirm) in plugins {
-            decisions.extend(plugin.settings().decisions(&plugin.package().manifest));
-            self.equip(&mut agent, &plugin, confirm, warnings)?;
+        let mut own = self.middleware.iter();
+        for worn in &plugins {
+            let manifest = &worn.plugin.package().manifest;
+            decisions.extend(worn.plugin.settings().decisions(manifest));
+            if worn.listed == Listed::Middleware {
+                // Those of the host that stand before it.
+                own.by_ref().map_while(Option::as_ref).for_each(|own| add_own(&mut agent, own));
+            }
+            self.equip(&mut agent, worn, warnings)?;
         }
+        own.flatten().for_each(|own| add_own(&mut agent, own));
+        let shortens = |effect: &Arc<dyn Effect>| {
+            let of_it = |worn: &&Worn| *worn.plugin.id() == *effect.name();
+            plugins.iter().find(of_it).is_some_and(|worn| worn.plugin.package().manifest.shortens)
+        };
+        // The others see the conversation as these have left it.
+        agent.effects.sort_by_key(|effect| !shortens(effect));
         agent.grants = Arc::new(Grants::new(decisions, notices));
         // Every agent can ask if somebody is there; the toolbox `ask` is the same tool.
         if let Some(ask) = &self.ask {
@@ -134,8 +160,32 @@ impl Outfit {
     fn equip(
         &self,
         agent: &mut Agent,
+        Worn { plugin, confirm, listed }: &Worn,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), Report> {
+        let place = format!("agents.{}.{listed}", agent.name);
+        if *listed != Listed::Middleware {
+            self.equip_tools(agent, plugin, *confirm, &place, warnings)?;
+            agent.effects.extend(PluginEffect::new(plugin).map(|effect| Arc::new(effect) as _));
+        }
+        if *listed != Listed::Effects {
+            agent.middleware.extend(PluginMiddleware::new(plugin).map(|around| Arc::new(around) as _));
+            agent.model_middleware.extend(PluginModelMiddleware::new(plugin).map(|around| Arc::new(around) as _));
+            if let Some(around) = PluginToolMiddleware::new(plugin) {
+                let digest = plugin.package().named_digest();
+                let asking = AskingMiddleware::new(Arc::new(around), self.desk.clone(), &*agent.name, digest);
+                *agent = agent.clone().with_tool_middleware(asking);
+            }
+        }
+        Ok(())
+    }
+
+    fn equip_tools(
+        &self,
+        agent: &mut Agent,
         plugin: &Arc<Plugin>,
         confirm: bool,
+        place: &str,
         warnings: &mut Vec<String>,
     ) -> Result<(), Report> {
         let (mut tools, digest) = (ToolBox::new(), plugin.package().named_digest());
@@ -146,17 +196,24 @@ impl Outfit {
             };
             tools.register(tool).map_err(|clash| Report::new(ErrorKind::Plugin, clash.to_string()))?;
         }
-        let place = format!("agents.{}.plugins", agent.name);
-        let tools = of_a_plugin(&tools, &place, warnings);
-        extend(&mut agent.tools, tools, &place, warnings);
-        if let Some(effect) = PluginEffect::new(plugin) {
-            agent.effects.push(Arc::new(effect));
-        }
-        if let Some(middleware) = PluginMiddleware::new(plugin) {
-            agent.middleware.push(Arc::new(middleware));
-        }
+        let tools = of_a_plugin(&tools, place, warnings);
+        extend(&mut agent.tools, tools, place, warnings);
         Ok(())
     }
+}
+
+/// Puts a middleware of the host around an agent's runs, inside those that it has.
+fn add_own(agent: &mut Agent, own: &OwnMiddleware) {
+    let around: Arc<dyn Middleware> = match own {
+        OwnMiddleware::Timeout(limit) => Arc::new(Timeout(*limit)),
+        OwnMiddleware::Recovery => Arc::new(Recovery),
+        OwnMiddleware::Logger => Arc::new(Logger),
+        OwnMiddleware::Budget(budget) => {
+            agent.budget = agent.budget.meet(budget);
+            return;
+        }
+    };
+    agent.middleware.push(around);
 }
 
 /// What an agent gives a plugin, with paths as they lead somewhere.
@@ -192,6 +249,6 @@ pub(super) fn delegable(agent: &AgentConfig, config: &Config) -> Ceiling {
 
 /// All that an agent's plugins may do together.
 fn used(agent: &AgentConfig, root: &Path) -> Grant {
-    let uses = agent.plugins.values().flatten().map(|uses| given(uses, root).0);
+    let uses = agent.all_plugins().map(|(_, _, uses)| given(uses, root).0);
     own_ceiling(agent, root).narrow(&uses.fold(Grant::default(), |all, one| all.join(&one)))
 }

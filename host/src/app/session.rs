@@ -193,12 +193,12 @@ impl App {
     fn parts(&self, agent: &Agent, made: &[&AgentConfig]) -> Vec<Part> {
         let part = |kind, name: &str, content: &[u8]| Part { kind, name: name.into(), digest: Digest::of(content) };
         let agents = made.iter().map(|agent| part(PartKind::Agent, &agent.name, format!("{agent:?}").as_bytes()));
-        let used = made.iter().flat_map(|agent| agent.plugins.keys());
-        let provider = self.config.providers.iter().filter_map(|provider| provider.plugin.as_ref());
+        let used = made.iter().flat_map(|agent| agent.all_plugins()).map(|(_, id, _)| id);
+        let provider = self.config.providers.iter().filter_map(|provider| provider.plugin.as_deref());
         let mut plugins: Vec<_> = used.chain(provider).collect();
         plugins.sort_unstable();
         plugins.dedup();
-        let plugin = |id: &&String| {
+        let plugin = |id: &&str| {
             let package = self.catalog.get(id)?.ok()?;
             Some(Part { kind: PartKind::Plugin, name: id.to_string(), digest: Digest(package.digest.bytes()) })
         };

@@ -66,8 +66,7 @@ impl App {
     /// The plugins that the config brings and that agents or models have.
     fn plugin_facts(&self) -> Facts {
         let config = &self.config;
-        let mut used: Vec<_> =
-            config.agents.iter().flat_map(|agent| agent.plugins.keys()).map(String::as_str).collect();
+        let mut used: Vec<_> = config.agents.iter().flat_map(AgentConfig::all_plugins).map(|(_, id, _)| id).collect();
         used.extend(config.providers.iter().filter_map(|provider| provider.plugin.as_deref()));
         // Where the config names none, those that are there can be had.
         used.extend(self.catalog.iter().filter_map(|(id, package)| {
@@ -76,7 +75,7 @@ impl App {
             (as_model || config.agents.is_empty() && *kinds != [Kind::Provider]).then_some(id)
         }));
         let fact = |id: &str| {
-            let package = self.catalog.get(id)?.ok()?;
+            let package = self.catalog.get(id)?.ok().filter(|package| !self.catalog.is_shipped(package))?;
             let folder = package.folder.canonicalize().unwrap_or_else(|_| package.folder.clone());
             let is_named = [package.folder.parent(), folder.parent()].into_iter().flatten().any(|parent| {
                 let parent = parent.canonicalize().ok();
@@ -98,13 +97,15 @@ impl App {
 
     /// What watches over an agent, all in one line: to take something out of it is a change to be asked about.
     fn watched_over(&self, agent: &AgentConfig) -> Option<String> {
-        let watches = |id: &&String| {
+        let watches = |id: &&str| {
             let package = self.catalog.get(id).and_then(Result::ok);
             package.is_some_and(|package| package.manifest.kinds.iter().any(|kind| !matches!(kind, Kind::Tool)))
         };
-        let by: Vec<_> = agent.plugins.keys().filter(watches).map(|id| quoted(id)).collect();
+        let unnamed = |id: &str| agent.effects.iter().flatten().any(|step| step.is_default && step.kind == id);
+        let named = || agent.all_plugins().map(|(_, id, _)| id).filter(|id| !unnamed(id));
+        let by: Vec<_> = named().filter(watches).map(quoted).collect();
         let by = if by.is_empty() { "nothing".to_owned() } else { by.join(", ") };
-        (!agent.plugins.is_empty()).then(|| format!("the agent {} is watched over by {by}", quoted(&agent.name)))
+        (named().next().is_some()).then(|| format!("the agent {} is watched over by {by}", quoted(&agent.name)))
     }
 
     /// SHA-256 of a plugin as it is now.
@@ -118,7 +119,7 @@ impl App {
     fn tools_of(&self, line: &str) -> Vec<TrustedTool> {
         let Some((origin, name)) = line.split_once('/') else { return Vec::new() };
         let Some(digest) = self.digest(origin) else { return Vec::new() };
-        let agents = self.config.agents.iter().filter(|agent| agent.plugins.contains_key(origin));
+        let agents = self.config.agents.iter().filter(|agent| agent.all_plugins().any(|(_, id, _)| id == origin));
         let tool = |agent: &str| TrustedTool {
             agent: agent.into(),
             origin: origin.into(),
@@ -200,7 +201,8 @@ struct Kept {
 
 impl KeepTrust for Kept {
     fn keep(&self, subject: &Subject) -> Result<(), Fault> {
-        let Subject::Tool { agent, origin, name, digest } = subject.clone();
+        // What a topic holds for, its plugin alone says: that is trusted as long as this process runs.
+        let Subject::Tool { agent, origin, name, digest } = subject.clone() else { return Ok(()) };
         let tool = TrustedTool { agent, origin, name, digest };
         // Nothing of this project is kept: neither is this.
         if !self.layout.local().is_dir() {
@@ -404,7 +406,7 @@ mod tests {
         let trusted = again.trusted().unwrap();
         assert!(["a", "c"].iter().all(|name| trusted.contains(&tool(name))));
         assert!(!trusted.contains(&tool("b")), "nobody has such a plugin");
-        let Subject::Tool { agent, origin, name, digest } = tool("a");
+        let Subject::Tool { agent, origin, name, digest } = tool("a") else { unreachable!("it is a tool") };
         let of = |agent: &str, digest: &str| Subject::Tool {
             agent: agent.into(),
             origin: origin.clone(),
@@ -418,7 +420,6 @@ mod tests {
         assert_eq!(kept.trusted_commands, ["git"]);
         assert!(kept.other.contains_key("later"));
         // Another one of the same name takes its place.
-        let Subject::Tool { agent, origin, name, .. } = tool("a");
         Kept { layout: world.layout(), store: world.store() }.keep(&of(&agent, "new bytes")).unwrap();
         let (of_old, of_new) = (of(&agent, &digest), of(&agent, "new bytes"));
         let now = world.standing("", true).unwrap().trusted().unwrap();
@@ -453,8 +454,11 @@ mod tests {
         let names: Vec<_> = subjects.map(|at| format!("t{at}")).collect();
         let allowed: Vec<_> = names.iter().map(|name| format!("p/{name}")).collect();
         world.allow(&serde_json::json!({ "trusted_tools": allowed }).to_string());
-        let known = |name: &String| match tool(name) {
-            Subject::Tool { agent, origin, name, digest } => TrustedTool { agent, origin, name, digest },
+        let known = |name: &String| TrustedTool {
+            agent: "ada".into(),
+            origin: "p".into(),
+            name: name.clone(),
+            digest: "d".into(),
         };
         let answer = |answered: &mut Answered| answered.tools = names.iter().map(known).collect();
         world.store().change(world.layout().root(), answer).unwrap();

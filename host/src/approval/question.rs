@@ -71,6 +71,18 @@ pub enum Subject {
         /// SHA-256 of the plugin's component; empty for a tool of the host.
         digest: String,
     },
+    /// Calls about which a middleware asks, as far as it says that they are of one topic. What is trusted of it is forgotten
+    /// with the desk: what a topic is, the plugin alone says.
+    Topic {
+        /// The agent, by its name in the config.
+        agent: String,
+        /// Who asks: a plugin's id.
+        origin: String,
+        /// What the answer holds for, in its words.
+        topic: String,
+        /// SHA-256 of the plugin's component.
+        digest: String,
+    },
 }
 
 /// The answer to an open question.
@@ -155,7 +167,7 @@ impl OpenQuestion {
 impl Subject {
     /// Refuses a name that nobody could read.
     pub(super) fn check(&self) -> Result<(), Fault> {
-        let Self::Tool { agent: _, origin, name, digest: _ } = self;
+        let (Self::Tool { origin, name, .. } | Self::Topic { origin, topic: name, .. }) = self;
         if origin.len().max(name.len()) > limits::QUESTION_LABEL_BYTES {
             let message =
                 format!("a tool whose name has more than {} bytes cannot be allowed", limits::QUESTION_LABEL_BYTES);
@@ -168,8 +180,10 @@ impl Subject {
 /// As what is wanted: `call the tool `x` of `y``.
 impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self::Tool { agent: _, origin, name, digest: _ } = self;
-        write!(f, "call the tool `{name}` of `{origin}`")
+        match self {
+            Self::Tool { origin, name, .. } => write!(f, "call the tool `{name}` of `{origin}`"),
+            Self::Topic { origin, topic, .. } => write!(f, "do what `{origin}` asks about: `{topic}`"),
+        }
     }
 }
 

@@ -1,7 +1,9 @@
 //! Tools of the host itself, which a guest cannot be.
 
 mod ask_user;
+mod asking;
 mod confirmed;
 
 pub use ask_user::ask_user;
+pub use asking::AskingMiddleware;
 pub use confirmed::ConfirmedTool;

@@ -54,6 +54,12 @@ impl Config {
                 return Err(unknown("model", name, names()).cause(format!("agents.{}.provider names it", agent.name)));
             }
             check_agent(agent)?;
+            for (listed, id, uses) in agent.all_plugins() {
+                if let Some(name) = uses.models.iter().find(|name| !names().any(|known| known == name.as_str())) {
+                    let place = format!("agents.{}.{listed}.{id}.models names it", agent.name);
+                    return Err(unknown("model", name, names()).cause(place));
+                }
+            }
             if let Some(name) = agent.delegable.agents.iter().flatten().find(|name| self.agent(Some(name)).is_err()) {
                 let names = self.agents.iter().map(|agent| agent.name.as_str());
                 let place = format!("agents.{}.delegable.agents names it", agent.name);
@@ -85,8 +91,16 @@ fn check_agent(agent: &AgentConfig) -> Result<(), Report> {
     if options.warn_iterations >= most {
         return wrong("options.warn_iterations", format!("it comes after the last turn: there are {most}"));
     }
-    for (id, uses) in &agent.plugins {
-        uses.as_ref().map_or(Ok(()), |uses| uses.limits.check_one(&at(&format!("plugins.{id}.limits"))))?;
+    for (listed, id, uses) in agent.all_plugins() {
+        uses.limits.check_one(&at(&format!("{listed}.{id}.limits")))?;
+    }
+    for step in &agent.middleware {
+        if let Some(Err(why)) = step.own() {
+            return wrong(&format!("middleware.{}", step.kind), why);
+        }
+    }
+    if options.context_threshold.is_some_and(|share| !(0.0..1.0).contains(&share)) {
+        return wrong("options.context_threshold", "it is a share of the model's window: between 0 and 1".into());
     }
     for toolbox in &agent.toolboxes {
         if toolbox.ns.is_some() && toolbox.name != Toolbox::State {

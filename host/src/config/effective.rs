@@ -6,8 +6,8 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use super::{
-    AgentConfig, AgentOptions, Config, DelegableConfig, FileUse, FolderUse, GrantConfig, PluginUse, ProviderConfig,
-    ProviderKind, Toolbox, ToolboxUse,
+    AgentConfig, AgentOptions, CONTEXT_THRESHOLD, Config, DelegableConfig, FileUse, FolderUse, GrantConfig, Listed,
+    OwnMiddleware, PluginUse, ProviderConfig, ProviderKind, StepUse, Toolbox, ToolboxUse,
     mask::{masked, masked_params, masked_url},
     setting::{Holds, Setting, is, list, map, or, positive, set, shown, word},
 };
@@ -39,8 +39,23 @@ pub struct KnownAgent {
     pub toolboxes: Vec<Vec<String>>,
     /// The names of its skills.
     pub skills: Vec<String>,
-    /// The kinds of each of its plugins.
+    /// The kinds of each of its plugins, in the order of [`AgentConfig::all_plugins`].
     pub kinds: Vec<Vec<&'static str>>,
+    /// In which order what stands around its work is called.
+    pub order: Order,
+}
+
+/// In which order effects and middleware are called: their names, of middleware the outermost first.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Order {
+    /// Effects.
+    pub effects: Vec<String>,
+    /// Around runs.
+    pub runs: Vec<String>,
+    /// Around requests to models.
+    pub requests: Vec<String>,
+    /// Around tool calls.
+    pub calls: Vec<String>,
 }
 
 impl Effective {
@@ -180,7 +195,9 @@ fn agent_setting(agent: &AgentConfig, config: &Config, known: &KnownAgent) -> Se
         estimated_cost,
         max_concurrency,
         budget,
-        plugins,
+        plugins: _,
+        effects,
+        middleware,
         ceiling,
         delegable,
         options,
@@ -191,17 +208,31 @@ fn agent_setting(agent: &AgentConfig, config: &Config, known: &KnownAgent) -> Se
         (None, Some(first)) => is(first).noted("the first"),
         (None, None) => is(&()).noted("one that is found: a key in the environment, or a local server"),
     };
-    let of_kind = |kind| {
-        let uses = plugins.keys().zip(&known.kinds).filter(|(_, kinds)| kinds.contains(&kind));
-        is(&uses.map(|(id, _)| id).collect::<Vec<_>>())
-    };
     let may_start = |other: &AgentConfig| delegable.agents.as_ref().is_none_or(|agents| agents.contains(&other.name));
     let others = config.agents.iter().filter(|other| options.max_delegation_depth > 0 && other.name != *name);
     let others = others.filter(|other| may_start(other));
     let hand_overs = Some(options.max_handoffs).filter(|most| *most > 0);
-    let one_plugin = |((id, uses), kinds): ((&String, &Option<PluginUse>), &Vec<&'static str>)| {
-        (id.clone(), plugin_setting(uses.as_ref().unwrap_or(&PluginUse::default()), kinds, config))
+    let mut kinds = agent.all_plugins().zip(&known.kinds);
+    let mut step = |step: &StepUse| {
+        let Some(own) = step.own() else {
+            let kinds = kinds.next().map(|(_, kinds)| &kinds[..]).unwrap_or_default();
+            return step_setting(step, plugin_keys(&step.uses, kinds, config));
+        };
+        let time = |time| map([("time", is(&shown(time)))]);
+        let params = match own {
+            Ok(OwnMiddleware::Timeout(limit)) => time(limit),
+            Ok(OwnMiddleware::Budget(budget)) => budget_setting(&budget),
+            _ => map([]),
+        };
+        step_setting(step, vec![("params", params)])
     };
+    let shown_effects = match effects {
+        Some(effects) => list(effects.iter().map(&mut step)),
+        None => is(&()).noted("none: it is not known what the model can take, or no plugins came with the host"),
+    };
+    let middleware = list(middleware.iter().map(&mut step));
+    let listed = agent.all_plugins().zip(&known.kinds).filter(|((listed, ..), _)| *listed == Listed::Plugins);
+    let plugins = listed.map(|((_, id, uses), kinds)| (id.to_owned(), map(plugin_keys(uses, kinds, config)))).collect();
     map([
         ("name", is(name)),
         ("description", set(description)),
@@ -214,12 +245,13 @@ fn agent_setting(agent: &AgentConfig, config: &Config, known: &KnownAgent) -> Se
         ("estimated_cost", is(estimated_cost).noted_if(estimated_cost.is_none(), "not told")),
         ("max_concurrency", positive(*max_concurrency, limits::WORKING_AGENTS as u32)),
         ("budget", budget_setting(budget)),
-        ("plugins", Setting::new(Holds::Map(plugins.iter().zip(&known.kinds).map(one_plugin).collect()))),
+        ("effects", shown_effects),
+        ("middleware", middleware),
+        ("plugins", Setting::new(Holds::Map(plugins))),
         ("use", grant_setting(ceiling.as_ref(), "what each plugin is granted", config)),
         ("delegable", delegable_setting(delegable, config)),
         ("options", options_setting(options)),
-        ("effects", of_kind("effect")),
-        ("middleware", of_kind("run-middleware")),
+        ("order", is(&known.order)),
         ("delegates_to", is(&others.map(|other| &other.name).collect::<Vec<_>>())),
         ("hand_overs", or(hand_overs, limits::HAND_OVERS, "of a task that it delegates")),
     ])
@@ -280,6 +312,7 @@ fn options_setting(options: &AgentOptions) -> Setting {
         warn_iterations,
         max_delegation_depth,
         max_handoffs,
+        context_threshold,
         interaction_mode,
         question_timeout,
         disable_behavioral_hints,
@@ -297,6 +330,14 @@ fn options_setting(options: &AgentOptions) -> Setting {
         ("warn_iterations", is(warn_iterations).noted_if(*warn_iterations == 0, "never")),
         ("max_delegation_depth", is(max_delegation_depth).noted_if(*max_delegation_depth == 0, "it does not delegate")),
         ("max_handoffs", is(max_handoffs).noted_if(*max_handoffs == 0, "it does not hand its own task over")),
+        (
+            "context_threshold",
+            or(
+                context_threshold.filter(|share| *share > 0.0),
+                CONTEXT_THRESHOLD,
+                "default, where no effects are named",
+            ),
+        ),
         ("interaction_mode", set(interaction_mode)),
         (
             "question_timeout",
@@ -306,7 +347,13 @@ fn options_setting(options: &AgentOptions) -> Setting {
     ])
 }
 
-fn plugin_setting(uses: &PluginUse, kinds: &[&'static str], config: &Config) -> Setting {
+fn step_setting(step: &StepUse, mut keys: Vec<(&'static str, Setting)>) -> Setting {
+    let kind = is(&step.kind).noted_if(step.is_default, "of an agent whose config names no effects");
+    keys.insert(0, ("kind", kind));
+    map(keys)
+}
+
+fn plugin_keys(uses: &PluginUse, kinds: &[&'static str], config: &Config) -> Vec<(&'static str, Setting)> {
     let PluginUse { files, clock, random, chat, kv, models, powers, confirm, params, on_failure, limits: bounds } =
         uses;
     let file = |FileUse { path, name, mode }: &FileUse| {
@@ -326,10 +373,10 @@ fn plugin_setting(uses: &PluginUse, kinds: &[&'static str], config: &Config) -> 
         ("params", is(&masked_params(params))),
         ("limits", bounds.setting_over(&config.limits)),
     ];
-    if kinds.contains(&"effect") {
-        keys.push(("on_failure", or(*on_failure, Default::default(), "default")));
+    if kinds.iter().any(|kind| *kind == "effect" || kind.ends_with("middleware")) {
+        keys.push(("on_failure", is(on_failure).noted_if(on_failure.is_none(), "as the plugin says")));
     }
-    map(keys)
+    keys
 }
 
 fn kv_setting(kv: Option<KvScope>) -> Setting {

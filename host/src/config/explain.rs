@@ -6,19 +6,7 @@ use crate::{
 };
 
 /// Keys of the predecessor's config whose features come later: told apart from mistakes.
-const NOT_YET: [&str; 11] = [
-    "rate_limit",
-    "batch",
-    "mcp_servers",
-    "effects",
-    "middleware",
-    "context_threshold",
-    "filesystem",
-    "git",
-    "net",
-    "process",
-    "teams",
-];
+const NOT_YET: [&str; 8] = ["rate_limit", "batch", "mcp_servers", "filesystem", "git", "net", "process", "teams"];
 
 /// Values that come later: kinds of providers, and toolboxes.
 const NOT_YET_VALUES: [&str; 8] = ["anthropic", "grok", "gemini", "filesystem", "exec", "search", "git", "http"];

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use url::Url;
 
 use super::{
-    AgentConfig, Config, DEFAULT_BASE_URL, FileUse, PluginUse, ProviderConfig, ProviderKind,
+    AgentConfig, Config, DEFAULT_BASE_URL, FileUse, Listed, PluginUse, ProviderConfig, ProviderKind,
     mask::{MASK, masked_url},
 };
 use crate::{
@@ -84,7 +84,10 @@ fn provider_facts(provider: &ProviderConfig, facts: &mut Facts) {
 fn agent_facts(agent: &AgentConfig, root: &Path, facts: &mut Facts) {
     let AgentConfig {
         name,
-        plugins,
+        // They are all told below.
+        plugins: _,
+        effects: _,
+        middleware: _,
         // What it is told and shown as.
         description: _,
         instructions: _,
@@ -104,9 +107,20 @@ fn agent_facts(agent: &AgentConfig, root: &Path, facts: &mut Facts) {
         ceiling: _,
         delegable: _,
     } = agent;
-    for (id, uses) in plugins {
-        let who = format!("the agent {}: the plugin {}", quoted(name), quoted(id));
-        plugin_facts(&who, uses.as_ref().unwrap_or(&PluginUse::default()), root, facts);
+    let unnamed: Vec<_> =
+        agent.effects.iter().flatten().filter(|step| step.is_default).map(|step| &step.uses).collect();
+    for (listed, id, uses) in agent.all_plugins() {
+        // What the host adds by itself is named by no file.
+        if unnamed.iter().any(|unnamed| std::ptr::eq(*unnamed, uses)) {
+            continue;
+        }
+        let what = match listed {
+            Listed::Effects => "effect",
+            Listed::Middleware => "middleware",
+            Listed::Plugins => "plugin",
+        };
+        let who = format!("the agent {}: the {what} {}", quoted(name), quoted(id));
+        plugin_facts(&who, uses, root, facts);
     }
 }
 

@@ -11,6 +11,7 @@ mod facts;
 mod mask;
 mod schema;
 mod setting;
+mod steps;
 #[cfg(test)]
 mod tests;
 
@@ -25,12 +26,13 @@ use indexmap::IndexMap;
 use serde::Deserialize;
 
 pub use bounds::LimitsConfig;
-pub use effective::{Effective, Known, KnownAgent};
+pub use effective::{Effective, Known, KnownAgent, Order};
 pub use explain::{nearest, unknown};
 pub use schema::{
     AgentConfig, AgentOptions, ContextConfig, DelegableConfig, FileUse, FolderUse, GrantConfig, PluginUse,
     ProviderConfig, ProviderKind, SessionsConfig, Toolbox, ToolboxUse, params,
 };
+pub use steps::{CONTEXT_THRESHOLD, Listed, OwnMiddleware, StepUse, Unsaid, default_effects};
 
 use crate::{
     error::{ErrorKind, Report, why_unreadable},

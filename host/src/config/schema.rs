@@ -13,7 +13,7 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-use super::LimitsConfig;
+use super::{LimitsConfig, StepUse};
 use crate::{
     agent::{Cost, Interaction, OnFailure},
     capability::{Access, Budget, Grant, KvScope, KvScopes, Models, Powers, Price},
@@ -109,6 +109,12 @@ pub struct AgentConfig {
     /// Its plugins by id, in order, and what each may do for it.
     #[serde(default)]
     pub plugins: IndexMap<String, Option<PluginUse>>,
+    /// What looks at its conversation in every turn, in order; those that shorten it come first in any case. None: where the
+    /// model's window is known, what [`Config::settle`](super::Config::settle) adds.
+    pub effects: Option<Vec<StepUse>>,
+    /// What stands around its runs, its requests to models and its tool calls, outermost first.
+    #[serde(default)]
+    pub middleware: Vec<StepUse>,
     /// What none of its plugins may exceed, whatever each is granted; none: what each is granted.
     #[serde(rename = "use")]
     pub ceiling: Option<GrantConfig>,
@@ -187,6 +193,9 @@ pub struct AgentOptions {
     /// may be handed on.
     #[serde(default)]
     pub max_handoffs: u32,
+    /// The share of the model's window, between 0 and 1, from which on the conversation is compacted, where the file names
+    /// no effects; none, or 0: [`CONTEXT_THRESHOLD`](super::CONTEXT_THRESHOLD).
+    pub context_threshold: Option<f64>,
     /// Who answers the questions of those that it delegates to.
     #[serde(default, deserialize_with = "interaction")]
     pub interaction_mode: Interaction,
@@ -294,6 +303,11 @@ pub(super) fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Dura
     let text = Option::<String>::deserialize(from)?.filter(|text| !text.is_empty());
     let parsed = text.map(|text| humantime::parse_duration(&text)).transpose();
     parsed.map_err(|_| de::Error::custom("it is not a duration; write it as 90s, 5m or 1h30m"))
+}
+
+/// The same where there must be one.
+pub(super) fn set_duration<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+    duration(from)?.filter(|time| !time.is_zero()).ok_or_else(|| de::Error::custom("it must be longer than nothing"))
 }
 
 /// A store, or a list of them.

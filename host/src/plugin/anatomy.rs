@@ -60,6 +60,11 @@ impl Kind {
         matches!(self, Self::Effect | Self::RunMiddleware | Self::ModelMiddleware | Self::ToolMiddleware)
     }
 
+    /// Whether it stands around something.
+    pub fn is_middleware(self) -> bool {
+        self.is_step() && self != Self::Effect
+    }
+
     /// Whether this version of the host runs it.
     pub fn is_supported(self) -> bool {
         self != Self::Coordinator

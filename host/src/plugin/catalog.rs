@@ -174,6 +174,28 @@ fn check(manifest: &Manifest, anatomy: &Anatomy) -> Result<(), PluginError> {
 #[derive(Debug, Default)]
 pub struct PluginCatalog {
     plugins: IndexMap<String, Result<Arc<PluginPackage>, PluginError>>,
+    /// Where plugins lie that come with the host, as they are.
+    shipped: Vec<PathBuf>,
+}
+
+/// Where plugins are looked for.
+#[derive(Debug, Clone, Default)]
+pub struct PluginDirs {
+    /// What a person names for this run: all that lies there is there, and what is wrong with them is told.
+    pub named: Vec<PathBuf>,
+    /// What need not be there: a plugin that is asked for by its id, and is nowhere else, is the first one here. The
+    /// project's own folder comes before them.
+    pub standard: Vec<PathBuf>,
+    /// Of those, or of the named ones, where plugins lie that come with the host: what they ask for they may be given
+    /// unasked.
+    pub shipped: Vec<PathBuf>,
+}
+
+impl<T: AsRef<[PathBuf]>> From<T> for PluginDirs {
+    /// Those that are named, and no others.
+    fn from(named: T) -> Self {
+        Self { named: named.as_ref().to_vec(), ..Self::default() }
+    }
 }
 
 impl PluginCatalog {
@@ -195,6 +217,33 @@ impl PluginCatalog {
             }
         }
         Ok(catalog)
+    }
+
+    /// Adds those of these ids that are not there yet, each from the first of these directories that has a folder of its
+    /// name.
+    pub fn add_by_id<'a>(&mut self, directories: &[PathBuf], ids: impl IntoIterator<Item = &'a str>) {
+        for id in ids {
+            // It stands in a config: it must not lead out of the directory.
+            let is_name = !id.is_empty() && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+            if !is_name || self.plugins.contains_key(id) {
+                continue;
+            }
+            let folders = directories.iter().map(|directory| directory.join(id));
+            if let Some(folder) = folders.into_iter().find(|folder| folder.join(manifest::FILE).is_file()) {
+                self.add(&folder);
+            }
+        }
+    }
+
+    /// Those that lie in these directories come with the host.
+    pub fn mark_shipped(&mut self, directories: &[PathBuf]) {
+        self.shipped = directories.iter().filter_map(|directory| directory.canonicalize().ok()).collect();
+    }
+
+    /// Whether a plugin comes with the host.
+    pub fn is_shipped(&self, package: &PluginPackage) -> bool {
+        let folder = package.folder.canonicalize().ok();
+        folder.as_deref().and_then(Path::parent).is_some_and(|parent| self.shipped.iter().any(|there| there == parent))
     }
 
     fn add(&mut self, folder: &Path) {

@@ -278,6 +278,11 @@ impl Plugin {
         Ok(Arc::new(Self { specs: Arc::clone(&self.specs), share: Arc::clone(&self.share), ..narrowed }))
     }
 
+    /// Its id.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
     /// What it was given, and by whom.
     pub fn settings(&self) -> &Settings {
         &self.settings

@@ -28,7 +28,7 @@ pub use adapter::{
 };
 pub use anatomy::{Anatomy, Kind, Misshapen};
 pub(crate) use catalog::read_bounded;
-pub use catalog::{PluginCatalog, PluginPackage};
+pub use catalog::{PluginCatalog, PluginDirs, PluginPackage};
 pub use certificate::{Certificate, Host, Import, ImportState};
 pub use error::PluginError;
 pub use folders::Mount;

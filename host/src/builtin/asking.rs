@@ -1,0 +1,154 @@
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use crate::{
+    approval::{Desk, Subject, Verdict},
+    chat::{Content, ToolCall},
+    error::{Fault, OnFailure},
+    event::{AnsweredBy, RunCx},
+    tool::{CallDecision, CallVerdict, Target, ToolMiddleware},
+};
+
+/// A middleware around tool calls whose questions go to a person.
+pub struct AskingMiddleware {
+    inner: Arc<dyn ToolMiddleware>,
+    desk: Desk,
+    agent: String,
+    digest: String,
+}
+
+impl AskingMiddleware {
+    /// The middleware of this agent, asking at this desk. `digest` is that of the plugin that it is, empty for one of the
+    /// host: what is trusted is trusted of these alone.
+    pub fn new(
+        inner: Arc<dyn ToolMiddleware>,
+        desk: Desk,
+        agent: impl Into<String>,
+        digest: impl Into<String>,
+    ) -> Self {
+        Self { inner, desk, agent: agent.into(), digest: digest.into() }
+    }
+
+    async fn ask(&self, cx: &RunCx, call: &ToolCall, text: &str, topic: String) -> Result<CallVerdict, Fault> {
+        let subject = Subject::Topic {
+            agent: self.agent.clone(),
+            origin: self.inner.name().into(),
+            topic,
+            digest: self.digest.clone(),
+        };
+        let detail = format!("{text}\n{} {}", call.name, call.arguments);
+        let ruling = self.desk.permit(cx, subject, &detail).await?;
+        if ruling.verdict != Verdict::No {
+            return Ok(CallVerdict::Allow);
+        }
+        let (rule, name) = (self.inner.name(), &call.name);
+        Ok(CallVerdict::Deny(match ruling.by {
+            AnsweredBy::Person => format!(
+                "the person declined this call of `{name}`, about which `{rule}` asked: do not reach the same by another \
+                 way; go on without it, or say what you need it for"
+            ),
+            AnsweredBy::Policy | AnsweredBy::Trust => format!(
+                "`{rule}` wants a person's consent to this call of `{name}`, and nobody is there to give it: go on without \
+                 it, or say what you lack"
+            ),
+        }))
+    }
+}
+
+#[async_trait]
+impl ToolMiddleware for AskingMiddleware {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn on_failure(&self) -> OnFailure {
+        self.inner.on_failure()
+    }
+
+    async fn before(&self, cx: &RunCx, call: &ToolCall, target: &Target) -> Result<CallDecision, Fault> {
+        let decision = self.inner.before(cx, call, target).await?;
+        let verdict = match decision.verdict {
+            CallVerdict::Ask { text, topic } => {
+                // What would be called is shown, and not what the model wrote.
+                let changed = decision.arguments.clone().map(|arguments| ToolCall { arguments, ..call.clone() });
+                self.ask(cx, changed.as_ref().unwrap_or(call), &text, topic).await?
+            }
+            other => other,
+        };
+        Ok(CallDecision { verdict, ..decision })
+    }
+
+    async fn after(
+        &self,
+        cx: &RunCx,
+        call: &ToolCall,
+        outcome: Result<&[Content], &Fault>,
+        state: Vec<u8>,
+    ) -> Result<Option<Vec<Content>>, Fault> {
+        self.inner.after(cx, call, outcome, state).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        approval::{Policy, QuestionKind, Trusted},
+        chat::ToolHints,
+    };
+
+    /// Asks about everything.
+    struct Careful;
+
+    #[async_trait]
+    impl ToolMiddleware for Careful {
+        fn name(&self) -> &str {
+            "careful"
+        }
+
+        async fn before(&self, _: &RunCx, call: &ToolCall, _: &Target) -> Result<CallDecision, Fault> {
+            let verdict = CallVerdict::Ask { text: "It spends money.".into(), topic: call.name.clone() };
+            Ok(CallDecision { verdict, arguments: Some(r#"{"amount":1}"#.into()), state: vec![7] })
+        }
+
+        async fn after(
+            &self,
+            _: &RunCx,
+            _: &ToolCall,
+            _: Result<&[Content], &Fault>,
+            _: Vec<u8>,
+        ) -> Result<Option<Vec<Content>>, Fault> {
+            Ok(None)
+        }
+    }
+
+    async fn decided(desk: &Desk, tool: &str) -> CallDecision {
+        let asking = AskingMiddleware::new(Arc::new(Careful), desk.clone(), "ada", "d");
+        let call = ToolCall { id: "c".into(), name: tool.into(), arguments: r#"{"amount":9}"#.into(), meta: vec![] };
+        let target = Target { origin: "host".into(), hints: ToolHints::default() };
+        asking.before(&RunCx::new("ada"), &call, &target).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_person_says_what_becomes_of_a_call() {
+        let desk = Desk::new(Policy::Never, Trusted::default());
+        let CallVerdict::Deny(why) = decided(&desk, "pay").await.verdict else { panic!("nobody was there") };
+        assert!(why.contains("`careful` wants a person's consent to this call of `pay`"), "{why}");
+        let mut inbox = desk.attend().unwrap();
+        for (answer, allowed) in [(Verdict::No, false), (Verdict::Yes, true), (Verdict::Trust, true)] {
+            let person = async {
+                let asked = inbox.next().await.unwrap();
+                let QuestionKind::Permission { subject, detail } = &asked.question.kind else { panic!("{asked:?}") };
+                assert_eq!(subject.to_string(), "do what `careful` asks about: `pay`");
+                assert_eq!(detail, "It spends money.\npay {\"amount\":1}");
+                inbox.decide(asked.id, answer).unwrap();
+            };
+            let (decision, ()) = tokio::join!(decided(&desk, "pay"), person);
+            assert_eq!(decision.verdict == CallVerdict::Allow, allowed, "{answer:?}: {decision:?}");
+            assert_eq!((decision.arguments.as_deref(), decision.state), (Some(r#"{"amount":1}"#), vec![7]));
+        }
+        // Nobody is asked about this topic any more.
+        assert_eq!(decided(&desk, "pay").await.verdict, CallVerdict::Allow);
+    }
+}

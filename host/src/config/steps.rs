@@ -1,0 +1,266 @@
+//! Effects and middleware by their kind: `effects: [{kind: compact, params: {threshold: 0.8}}]`.
+
+use std::{fmt, sync::LazyLock, time::Duration};
+
+use indexmap::IndexMap;
+use serde::{
+    Deserialize, Deserializer,
+    de::{self, DeserializeOwned, value::MapAccessDeserializer},
+};
+use serde_json::{Value, json};
+
+use super::{AgentConfig, Config, FileUse, LimitsConfig, PluginUse, schema::set_duration};
+use crate::{
+    agent::OnFailure,
+    capability::{Budget, KvScope, Powers, Wants},
+};
+
+/// The share of a model's window from which on a conversation is compacted where the config does not say.
+pub const CONTEXT_THRESHOLD: f64 = 0.8;
+
+/// An effect or a middleware of an agent: a kind, or a mapping with more.
+#[derive(Debug, Clone, Default)]
+pub struct StepUse {
+    /// Which: the id of a plugin, or one of the host's own. `_` in the file is `-` here.
+    pub kind: String,
+    /// What the plugin may do.
+    pub uses: PluginUse,
+    /// What of it the file does not say: a plugin that comes with the host gets of that what it asks for.
+    pub unsaid: Unsaid,
+    /// Whether the file does not name it at all.
+    pub is_default: bool,
+}
+
+/// What a file does not say of a step.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Unsaid {
+    /// `clock`.
+    pub clock: bool,
+    /// `random`.
+    pub random: bool,
+    /// `kv`.
+    pub kv: bool,
+    /// `powers`.
+    pub powers: bool,
+}
+
+/// Middleware of the host itself: a guest can neither hold the time nor catch a panic.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum OwnMiddleware {
+    /// `timeout: {time: 60s}`: each attempt has this much wall time.
+    Timeout(Duration),
+    /// `recovery`: a panic is a failure for what stands around it.
+    Recovery,
+    /// `logger`: beginning and end of each attempt are logged.
+    Logger,
+    /// `budget: {tokens: 1000}`: as the agent's budget; of both the smaller holds.
+    Budget(Budget),
+}
+
+impl<'de> Deserialize<'de> for StepUse {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Full {
+            kind: String,
+            #[serde(default)]
+            params: IndexMap<String, Value>,
+            #[serde(default)]
+            files: Vec<FileUse>,
+            clock: Option<bool>,
+            random: Option<bool>,
+            kv: Option<KvScope>,
+            #[serde(default)]
+            models: Vec<String>,
+            powers: Option<Powers>,
+            #[serde(default)]
+            confirm: bool,
+            on_failure: Option<OnFailure>,
+            #[serde(default)]
+            limits: LimitsConfig,
+        }
+        struct Visitor;
+        impl<'de> de::Visitor<'de> for Visitor {
+            type Value = StepUse;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the kind of an effect or middleware, or a mapping with `kind`")
+            }
+            fn visit_str<E: de::Error>(self, kind: &str) -> Result<StepUse, E> {
+                let unsaid = Unsaid { clock: true, random: true, kv: true, powers: true };
+                Ok(StepUse { kind: id_of(kind), unsaid, ..StepUse::default() })
+            }
+            fn visit_map<M: de::MapAccess<'de>>(self, map: M) -> Result<StepUse, M::Error> {
+                let full = Full::deserialize(MapAccessDeserializer::new(map))?;
+                let unsaid = Unsaid {
+                    clock: full.clock.is_none(),
+                    random: full.random.is_none(),
+                    kv: full.kv.is_none(),
+                    powers: full.powers.is_none(),
+                };
+                let uses = PluginUse {
+                    files: full.files,
+                    clock: full.clock.unwrap_or_default(),
+                    random: full.random.unwrap_or_default(),
+                    chat: false,
+                    kv: full.kv,
+                    models: full.models,
+                    powers: full.powers.unwrap_or_default(),
+                    confirm: full.confirm,
+                    params: full.params,
+                    on_failure: full.on_failure,
+                    limits: full.limits,
+                };
+                Ok(StepUse { kind: id_of(&full.kind), uses, unsaid, is_default: false })
+            }
+        }
+        from.deserialize_any(Visitor)
+    }
+}
+
+/// The id of the plugin of a kind: documents write `sliding_window`, ids have no `_`.
+fn id_of(kind: &str) -> String {
+    kind.replace('_', "-")
+}
+
+impl StepUse {
+    /// One that no file names, with these params.
+    fn by_default(kind: &str, params: Value) -> Self {
+        let params = params.as_object().into_iter().flatten().map(|(key, value)| (key.clone(), value.clone()));
+        let uses = PluginUse { params: params.collect(), ..PluginUse::default() };
+        let unsaid = Unsaid { clock: true, random: true, kv: true, powers: true };
+        Self { kind: kind.into(), uses, unsaid, is_default: true }
+    }
+
+    /// The middleware of the host that it is; none if it is a plugin.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it, and what would be right.
+    pub fn own(&self) -> Option<Result<OwnMiddleware, String>> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Nothing {}
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Timeout {
+            #[serde(deserialize_with = "set_duration")]
+            time: Duration,
+        }
+        let own = match self.kind.as_str() {
+            "timeout" => self.params("time: 60s").map(|Timeout { time }| OwnMiddleware::Timeout(time)),
+            "recovery" => self.params("").map(|Nothing {}| OwnMiddleware::Recovery),
+            "logger" => self.params("").map(|Nothing {}| OwnMiddleware::Logger),
+            "budget" => self.params("tokens: 100000").and_then(|budget: Budget| match budget == Budget::default() {
+                true => Err("it bounds nothing: write params: {tokens: 100000}, or usd, tool_calls, time".into()),
+                false => Ok(OwnMiddleware::Budget(budget)),
+            }),
+            _ => return None,
+        };
+        let is_plain = {
+            let PluginUse { files, clock, random, chat, kv, models, powers, confirm, params: _, on_failure, limits } =
+                &self.uses;
+            let switches = [*clock, *random, *chat, *confirm, kv.is_some(), on_failure.is_some()];
+            files.is_empty()
+                && models.is_empty()
+                && powers.is_empty()
+                && *limits == LimitsConfig::default()
+                && switches == [false; 6]
+        };
+        Some(own.and_then(|own| match is_plain {
+            true => Ok(own),
+            false => Err("it is the host's own: it has `kind` and `params` alone".into()),
+        }))
+    }
+
+    fn params<T: DeserializeOwned>(&self, like: &str) -> Result<T, String> {
+        let params = Value::Object(self.uses.params.clone().into_iter().collect());
+        serde_json::from_value(params).map_err(|error| match like {
+            "" => "it has no params".into(),
+            like => format!("{error}: write params: {{{like}}}"),
+        })
+    }
+
+    /// Fills in what the file does not say: what a plugin asks for that comes with the host.
+    fn settle(&mut self, wants: &Wants) {
+        let Self { uses, unsaid, .. } = self;
+        let Unsaid { clock, random, kv, powers } = std::mem::take(unsaid);
+        uses.clock |= clock && wants.clock;
+        uses.random |= random && wants.random;
+        if kv && wants.kv {
+            uses.kv = Some(KvScope::Session);
+        }
+        if powers {
+            uses.powers.clone_from(&wants.powers);
+        }
+    }
+}
+
+impl Config {
+    /// Says of effects and middleware what the file leaves to the host: what plugins of the host are granted, and the effects
+    /// of agents for which it names none. `shipped` is what a plugin that comes with the host asks for.
+    pub fn settle(&mut self, shipped: impl Fn(&str) -> Option<Wants>) {
+        let windows: Vec<_> = self.agents.iter().map(|agent| self.knows_window(agent)).collect();
+        for (agent, knows_window) in self.agents.iter_mut().zip(windows) {
+            if agent.effects.is_none() && knows_window {
+                let all = default_effects(agent);
+                agent.effects = all.iter().all(|step| shipped(&step.kind).is_some()).then_some(all);
+            }
+            for step in agent.effects.iter_mut().flatten().chain(&mut agent.middleware) {
+                if let Some(wants) = shipped(&step.kind) {
+                    step.settle(&wants);
+                }
+            }
+        }
+    }
+
+    fn knows_window(&self, agent: &AgentConfig) -> bool {
+        let provider = self.provider(agent.provider.as_deref()).ok().flatten();
+        provider.is_some_and(|provider| self.context_window(provider).is_some())
+    }
+}
+
+/// What keeps a conversation below its model's window where the file names no effects.
+pub fn default_effects(agent: &AgentConfig) -> Vec<StepUse> {
+    let threshold = agent.options.context_threshold.filter(|share| *share > 0.0).unwrap_or(CONTEXT_THRESHOLD);
+    vec![
+        StepUse::by_default("trim-tool-results", json!({})),
+        StepUse::by_default("observation-mask", json!({"threshold": 0.5})),
+        StepUse::by_default("compact", json!({"threshold": threshold})),
+    ]
+}
+
+/// The list of an agent's config in which a plugin stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Listed {
+    /// `effects`: the plugin is an effect, with its tools.
+    Effects,
+    /// `middleware`: the plugin stands around runs, requests or calls.
+    Middleware,
+    /// `plugins`: the plugin is all that it is.
+    Plugins,
+}
+
+impl fmt::Display for Listed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Effects => "effects",
+            Self::Middleware => "middleware",
+            Self::Plugins => "plugins",
+        })
+    }
+}
+
+impl AgentConfig {
+    /// Its plugins in order: its effects, its middleware, and the others.
+    pub fn all_plugins(&self) -> impl Iterator<Item = (Listed, &str, &PluginUse)> {
+        let effects = self.effects.iter().flatten().map(|step| (Listed::Effects, step));
+        let middleware =
+            self.middleware.iter().filter(|step| step.own().is_none()).map(|step| (Listed::Middleware, step));
+        let steps = effects.chain(middleware).map(|(listed, step)| (listed, step.kind.as_str(), &step.uses));
+        let others = self.plugins.iter();
+        steps.chain(others.map(|(id, uses)| (Listed::Plugins, id.as_str(), uses.as_ref().unwrap_or(&NO_USE))))
+    }
+}
+
+/// What is given to a plugin of which nothing is said.
+static NO_USE: LazyLock<PluginUse> = LazyLock::new(PluginUse::default);
