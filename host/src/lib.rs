@@ -59,7 +59,8 @@
 //! 12. Nothing that is declared is unwired.
 //! 13. Any beginning of what a session has written down is a state from which its runs go on. A call that cannot be
 //!     repeated begins only when all that came before it is on the disk.
-//! 14. Nothing that a config or permissions found in a project name is acted on before a person has said yes to it.
+//! 14. Nothing that a config or permissions found in a project name is acted on before a person has said yes to it, and no
+//!     session that this person has not made goes on before that.
 
 pub mod error;
 mod files;

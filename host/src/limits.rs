@@ -463,13 +463,15 @@ pub const HOST_CALLS_PER_SECOND: u32 = 50_000;
 pub const HOST_CALLS_PER_SECOND_CEILING: u32 = 10_000_000;
 /// So much of what is allowed in a time may come at once, if nothing came before.
 pub const HOST_CALLS_AT_ONCE: Duration = Duration::from_secs(1);
+/// Quarters of all places that the calls of one component take at most, however many agents have it: others find some.
+pub const PLUGIN_QUARTERS_OF_ONE: u32 = 3;
 /// Calls of one plugin of one agent under way at once; others wait. A third of the places for calls that compute, so that
 /// one plugin alone cannot hold all of them.
 pub const PLUGIN_CONCURRENCY: u32 = 64;
 /// How long a call waits for a place: its plugin's, and one among all calls. Twice what a tool may take.
 pub const PLUGIN_PLACE_WAIT: Duration = Duration::from_secs(120);
-/// How long a call that computes waits for its turn before it goes on without one. Turns of a hundred and more such calls
-/// fit into it: whoever waits longer, waits for a call that has a turn and is not driven.
+/// How long a call that computes waits in a line in which no turn ends, before it goes on without one: whoever has the turn
+/// then is not driven.
 pub const PLUGIN_TURN_WAIT: Duration = Duration::from_secs(1);
 // ---- key-value stores of plugins
 
@@ -515,6 +517,10 @@ pub const TRUST_STORE_BYTES: u64 = 4 << 20;
 pub const TRUST_PROJECTS: usize = 1_000;
 /// Bytes of what is kept of one project, as JSON: some thousand lines.
 pub const TRUST_PROJECT_BYTES: usize = 256 << 10;
+/// Bytes of the key by which the sessions of a person are known: as many as the digest under it has.
+pub const OWN_KEY_BYTES: usize = 32;
+/// Bytes of its file: hexadecimal digits and the end of a line.
+pub const OWN_KEY_FILE_BYTES: u64 = 128;
 /// Things that a person is asked to trust at once; of more nobody would read the last.
 pub const FACTS_SHOWN: usize = 200;
 /// Characters of one of them: some lines of a terminal. What is longer could hide its end.
@@ -538,12 +544,15 @@ pub const CONFORMANCE_SENTENCE_BYTES: usize = 500;
 pub const CONFORMANCE_CALLS: u32 = 16;
 /// Attacks that run at once: a few wait while others keep the cores busy.
 pub const CONFORMANCE_AT_ONCE: usize = 8;
-/// Wall time of a call of an attack that tries to last for ever.
+/// Wall time of a call of an attack that tries to last for ever, or its time on the processor.
 pub const CONFORMANCE_HASTY_TIME: Duration = Duration::from_millis(300);
 /// Wall time of a call of any other attack: enough on a busy machine, so that it ends for the reason that it should.
 pub const CONFORMANCE_CALL_TIME: Duration = Duration::from_secs(10);
 /// Time beyond its own that a call may have taken before that counts as an escape: the machine may be busy.
 pub const CONFORMANCE_SLACK: Duration = Duration::from_secs(5);
+/// Time on the processor beyond its own that a call may have taken before that counts as an escape: it is looked at between
+/// the steps of a call.
+pub const CONFORMANCE_CPU_SLACK: Duration = Duration::from_millis(500);
 /// Wall time of loading an attack and of all its calls; what takes longer has escaped.
 pub const CONFORMANCE_RUN_TIME: Duration = Duration::from_secs(40);
 /// Characters that are shown of what an attack came to.

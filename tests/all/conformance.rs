@@ -49,6 +49,16 @@ fn the_host_holds() {
         assert!(row["expected"].as_array().unwrap().contains(&row["verdict"]), "{row:#}");
         assert_eq!(row["escapes"], Value::Array(vec![]));
     }
+    let of = |name: &str, key: &str| {
+        let row = report["attacks"].as_array().unwrap().iter().find(|row| row["name"] == name).unwrap();
+        row[key].as_f64().unwrap()
+    };
+    assert!(
+        of("tool-memory", "memory_bytes") >= f64::from(100 << 20) && of("tool-ceiling-clock", "memory_bytes") == 0.0
+    );
+    for name in ["tool-cpu", "provider-cpu", "effect-cpu"] {
+        assert!((300.0..=800.0).contains(&of(name, "cpu_ms")), "{}", of(name, "cpu_ms"));
+    }
     // How much memory and time it takes on a busy machine is reported, not asserted.
     let recovery = report["recovery"].as_array().unwrap();
     let names: Vec<_> = recovery.iter().map(|row| row["what"].as_str().unwrap()).collect();

@@ -6,6 +6,7 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
+use shelly_host::trust::OwnKey;
 use tempfile::TempDir;
 
 /// A folder of its own for a run of the program, with an environment of its own.
@@ -39,6 +40,11 @@ impl Place {
         self.state.path().join("shelly-host/trust.json")
     }
 
+    /// The key by which the program knows the sessions of its person.
+    pub fn own_key(&self) -> OwnKey {
+        OwnKey::new(Some(self.trust_store().with_file_name("session.key")))
+    }
+
     /// The folder, as the program sees it.
     pub fn path(&self) -> PathBuf {
         self.folder.path().canonicalize().unwrap()
@@ -70,7 +76,7 @@ impl Place {
         let at = match arguments {
             _ if !self.is_trusted || !self.is_a_project() => 0,
             ["run", ..] => 1,
-            ["session", "resume", ..] => 2,
+            ["session", "resume", ..] | ["plugin", "certify", ..] => 2,
             _ => 0,
         };
         let (first, rest) = arguments.split_at(at);

@@ -70,7 +70,7 @@ const MAY_NAME: [(&str, &[&str]); 27] = [
     ("agent", &["model", "tool", "skill", "state", "capability"]),
     ("plugin", &["agent", "files", "tool", "model", "capability", "kv"]),
     ("conformance", &["agent", "plugin", "tool", "model", "capability"]),
-    ("session", &["agent", "files", "model"]),
+    ("session", &["agent", "files", "model", "trust"]),
     ("config", &["agent", "capability", "files", "provider", "trust"]),
     (
         "app",

@@ -34,6 +34,7 @@ use crate::{
     model::{Completer, PriceTable},
     plugin::{Kind, Limits, Plugin, PluginCatalog, PluginDirs, PluginEngine, PluginError, PluginPackage, Settings},
     tool::{ToolBox, looks_like},
+    trust::OwnKey,
 };
 
 /// Looks up a variable of the environment. The library does not read it itself.
@@ -55,6 +56,8 @@ pub struct App {
     /// Started for the first plugin: a run without plugins needs none of what it reserves.
     engine: OnceCell<Arc<PluginEngine>>,
     environment: Environment,
+    /// By which sessions are known to be the person's.
+    own: OwnKey,
 }
 
 /// An agent that can run, and what a person should know of how it came to be.
@@ -110,8 +113,14 @@ impl App {
         });
         let project = Project::read(&config)?;
         let prices = project.prices()?;
-        let engine = OnceCell::new();
-        Ok(Self { config, catalog, plugin_dirs, named_dirs, project, prices, desk, cache, engine, environment })
+        let (engine, own) = (OnceCell::new(), OwnKey::default());
+        Ok(Self { config, catalog, plugin_dirs, named_dirs, project, prices, desk, cache, engine, environment, own })
+    }
+
+    /// The same for the person who has this key: sessions that it marks are gone on with unasked. Without it none is.
+    pub fn with_own_key(mut self, own: OwnKey) -> Self {
+        self.own = own;
+        self
     }
 
     /// The agent of this name with the model of this name; without names those of the config. A config without agents

@@ -17,6 +17,7 @@ use crate::{
     project::Layout,
     provider,
     session::{self, Digest, Disk, New, Opened, Opening, Part, PartKind, Secrets, SessionError, Store},
+    trust::OwnKey,
 };
 
 /// Whether and where a run is written down.
@@ -40,6 +41,9 @@ pub enum Recording {
         id: String,
         /// Whether a damaged one is used up to the damage.
         up_to_damage: bool,
+        /// Whether the person has said that it may be gone on with though [somebody else](Store::is_own) may have made it:
+        /// what is pending in it is done.
+        is_trusted: bool,
     },
 }
 
@@ -104,6 +108,7 @@ impl App {
             sessions_bytes: or(max_total_bytes, limits::SESSIONS_BYTES),
             session_bytes: or(max_bytes, limits::SESSION_BYTES),
             secrets: Secrets::new(found.chain(configured)),
+            own: self.own.clone(),
             ..session::Options::default()
         };
         store(&self.config.root, options)
@@ -124,8 +129,8 @@ impl App {
                 let (name, model) = (agent.name.to_string(), agent.completer.info().model.clone());
                 self.begin(New { id, agent: name, model, title, follows, parts: parts() }, crew, shared)?
             }
-            Recording::Existing { id, up_to_damage } => {
-                self.go_on(&id, Opening { up_to_damage, parts: parts() }, crew, shared)?
+            Recording::Existing { id, up_to_damage, is_trusted } => {
+                self.go_on(&id, is_trusted, Opening { up_to_damage, parts: parts() }, crew, shared)?
             }
         };
         shared.record(&crew);
@@ -143,7 +148,7 @@ impl App {
         let journal = match store.create(New { follows, ..new }) {
             // Another process has made it meanwhile.
             Err(SessionError::Exists { id, .. }) => {
-                return self.go_on(&id, Opening { up_to_damage: false, parts }, crew, shared);
+                return self.go_on(&id, false, Opening { up_to_damage: false, parts }, crew, shared);
             }
             journal => Arc::new(journal.map_err(|error| {
                 let report = error.report();
@@ -152,22 +157,35 @@ impl App {
             })?),
         };
         let crew = crew.with_recorder(journal.clone());
+        let not_marked = journal.not_marked().map(|why| {
+            format!("this session is not marked as yours, and you will be asked about it when it goes on: {why}")
+        });
         let session = Session {
             journal,
             chat: Chat::recorded(),
             is_unfinished: false,
             has_failed: false,
             changed: Vec::new(),
-            warnings: Vec::new(),
+            warnings: not_marked.into_iter().collect(),
             summary,
         };
         Ok((crew, session))
     }
 
     /// In one that is there.
-    fn go_on(&self, id: &str, opening: Opening, crew: Crew, shared: &Shared) -> Result<(Crew, Session), Report> {
-        let parts = opening.parts.clone();
-        let opened = self.sessions().open(id, opening).map_err(|error| error.report())?;
+    fn go_on(
+        &self,
+        id: &str,
+        is_trusted: bool,
+        opening: Opening,
+        crew: Crew,
+        shared: &Shared,
+    ) -> Result<(Crew, Session), Report> {
+        let (store, parts) = (self.sessions(), opening.parts.clone());
+        if !is_trusted && !store.is_own(id).map_err(|error| error.report())? {
+            return Err(SessionError::NotOwn { id: id.to_owned(), has_key: store.has_key() }.report());
+        }
+        let opened = store.open(id, opening).map_err(|error| error.report())?;
         let Opened { session: journal, records, parts: before, mut warnings } = opened;
         let unfit = |cause: String| {
             Report::new(ErrorKind::Run, format!("the session `{}` cannot be gone on with", journal.id()))
@@ -208,9 +226,9 @@ impl App {
     }
 }
 
-/// The sessions of the project in this folder, to be looked at.
-pub fn sessions(root: &Path) -> Store {
-    store(root, session::Options { root: Some(root.to_owned()), ..session::Options::default() })
+/// The sessions of the project in this folder, to be looked at, by the person who has this key.
+pub fn sessions(root: &Path, own: OwnKey) -> Store {
+    store(root, session::Options { root: Some(root.to_owned()), own, ..session::Options::default() })
 }
 
 fn store(root: &Path, options: session::Options) -> Store {

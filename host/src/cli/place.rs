@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::session::named;
+use super::{session::named, trust};
 use crate::{
     agent::{Answer, Ending, RunError, journal::Past},
     app::{Prepared, Recording, Session, sessions},
@@ -40,7 +40,7 @@ pub struct Over {
 impl Place {
     /// The session as the app is told of it, and the agent that was at work there.
     pub fn recording(&self, config: &Config, task: Option<&str>) -> Result<(Recording, Option<String>), Report> {
-        let store = sessions(&config.root);
+        let store = sessions(&config.root, trust::own_key());
         let title = task.unwrap_or_default().to_owned();
         let new = |id, follows| Ok((Recording::New { id, title, follows }, None));
         let (id, up_to_damage) = match self {
@@ -66,14 +66,14 @@ impl Place {
             Self::There { id, up_to_damage } => (named(&store, id)?, *up_to_damage),
         };
         let agent = store.read(&id).map_err(|error| error.report())?.header().agent.clone();
-        Ok((Recording::Existing { id, up_to_damage }, Some(agent)))
+        Ok((Recording::Existing { id, up_to_damage, is_trusted: false }, Some(agent)))
     }
 
     /// The session, if it is one in which nothing is left to be done: whoever asks for no more than that need not change
     /// it. What cannot be read is told of where it is opened.
     pub fn over(&self, config: &Config) -> Result<Option<Over>, Report> {
         let Self::There { id, .. } = self else { return Ok(None) };
-        let store = sessions(&config.root);
+        let store = sessions(&config.root, trust::own_key());
         let id = named(&store, id)?;
         let Ok((header, past)) = read(&store, &id) else { return Ok(None) };
         let Some(ended) = past.ended() else {

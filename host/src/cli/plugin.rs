@@ -3,7 +3,11 @@ use std::path::{Path, PathBuf};
 use clap::Subcommand;
 use serde_json::json;
 
-use super::render::{self, Output, json_line, name, print};
+use super::{
+    ask,
+    render::{self, Output, json_line, name, print},
+    trust,
+};
 use crate::{
     app::App,
     approval::{Desk, Policy, Trusted},
@@ -40,7 +44,8 @@ pub enum Plugin {
     },
     /// Tell what a plugin can reach for an agent, as JSON: what is linked is all that there is.
     ///
-    /// It is linked to what the config grants it, and tried. Exit code 3: it does not run, and the certificate says why.
+    /// It is linked to what the config grants it, and tried: as before a run you are asked about what the files of the
+    /// project name. Exit code 3: it does not run, and the certificate says why.
     Certify {
         /// The plugin's id.
         id: String,
@@ -56,6 +61,9 @@ pub enum Plugin {
         /// A directory of plugin folders; may be given several times.
         #[arg(long, value_name = "DIR")]
         plugins: Vec<PathBuf>,
+        /// Try it though you have not said yes to what the files of this project name; see shelly-host config trust.
+        #[arg(long)]
+        trust: bool,
     },
 }
 
@@ -73,8 +81,9 @@ impl Plugin {
         let (result, output) = match self {
             Self::List { config, plugins, output } => (list(config.as_ref(), &plugins, output), output),
             Self::Inspect { path, output } => (inspect(&path, output), output),
-            Self::Certify { id, agent, model, config, plugins } => {
-                (certify(&id, agent.as_deref(), model.as_deref(), config.as_ref(), &plugins), Format::Json)
+            Self::Certify { id, agent, model, config, plugins, trust } => {
+                let whose = (agent.as_deref(), model.as_deref());
+                (certify(&id, whose, config.as_ref(), &plugins, trust), Format::Json)
             }
         };
         result.unwrap_or_else(|report| {
@@ -198,14 +207,18 @@ fn inspect(path: &Path, output: Format) -> Result<u8, Report> {
 
 fn certify(
     id: &str,
-    agent: Option<&str>,
-    model: Option<&str>,
+    (agent, model): (Option<&str>, Option<&str>),
     config: Option<&PathBuf>,
     plugins: &[PathBuf],
+    is_trusted: bool,
 ) -> Result<u8, Report> {
+    let is_named = config.is_some();
     let (config, desk) = (super::config(config)?, Desk::new(Policy::Never, Trusted::default()));
     let app = App::new(config, plugins, super::cache_directory(), super::environment(), desk)?;
+    let standing = app.standing(&trust::store(), is_named)?;
     let certificate = super::runtime()?.block_on(async {
+        // What follows runs code of the plugin.
+        trust::admitted(&standing, is_trusted, ask::is_attended()).await?;
         match model {
             Some(model) => app.certify_model(model).await,
             None => app.certify(agent, id).await,

@@ -65,7 +65,8 @@ pub struct Run {
 /// Go on with a session: finish what was interrupted, or do one more thing.
 ///
 /// What was done is not done again. A tool call that was interrupted and cannot be made twice is answered with an error
-/// that says so. With a task, a run that was interrupted is told of it before its next turn.
+/// that says so. With a task, a run that was interrupted is told of it before its next turn. You are asked about a session
+/// that was not made here by you, because its calls of tools are made.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -109,7 +110,8 @@ pub struct With {
     #[arg(long, value_name = "WHEN", value_enum)]
     approve: Option<Approve>,
     /// Act on what the config and the permissions that were found in the project name, for this run, though you have not
-    /// said yes to it; see shelly-host config trust. What you name with --config and --plugins needs none of it.
+    /// said yes to it; see shelly-host config trust. What you name with --config and --plugins needs none of it. Also go on
+    /// with a session that was not made here by you.
     #[arg(long)]
     trust: bool,
     /// Also show what plugins log and what each call of a plugin costs.
@@ -216,18 +218,24 @@ impl Job {
         let reads_task = self.task.as_ref().is_some_and(|task| task == "-");
         let is_attended = !reads_task && ask::is_attended();
         let (desk, person) = ask::desk(self.with.approve, is_attended);
-        let (recording, agent) = self.place.recording(&config, task.as_deref())?;
+        let (mut recording, agent) = self.place.recording(&config, task.as_deref())?;
         let app = App::new(config, &self.with.plugins, super::cache_directory(), super::environment(), desk.clone())?;
+        let app = app.with_own_key(trust::own_key());
         // One listener for all of it, which listens from here on: a signal between two of them would be lost.
         let interrupt = signal::ctrl_c();
         tokio::pin!(interrupt);
         let agent = self.with.agent.as_deref().or(agent.as_deref());
         // Until here files were read. From here on keys leave the machine, and plugins run.
         let standing = app.standing(&trust::store(), self.with.config.is_some())?;
+        let admitted = async {
+            let trusted = trust::admitted(&standing, self.with.trust, is_attended).await?;
+            trust::admit_session(&app.sessions(), &mut recording, self.with.trust, is_attended).await?;
+            Ok::<_, Report>(trusted)
+        };
         let trusted = tokio::select! {
             biased;
             _ = &mut interrupt => return Ok(End { outcome: Outcome::Cancelled, agents: Ledger::new(), session: None }),
-            trusted = trust::admitted(&standing, self.with.trust, is_attended) => trusted?,
+            trusted = admitted => trusted?,
         };
         desk.trust(trusted);
         let mut prepared = tokio::select! {

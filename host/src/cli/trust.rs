@@ -10,13 +10,17 @@ use super::{
     render::{self, DIM, Output, PLAIN, escaped, name, print, tell, warn},
 };
 use crate::{
-    app::{App, Standing},
+    app::{App, Recording, Standing},
     approval::{Desk, Policy, Trusted},
     config::Config,
     error::{ErrorKind, Report, cut},
     limits,
-    trust::TrustStore,
+    session::{SessionError, Store},
+    trust::{OwnKey, TrustStore},
 };
+
+/// What is asked about what the files of a project name.
+const THEM: &str = "trust them?";
 
 /// Say yes to what the files of this project name, or take it back.
 ///
@@ -77,7 +81,7 @@ impl Trust {
             check_length(&standing)?;
             let runtime = tokio::runtime::Builder::new_current_thread().build();
             let runtime = runtime.map_err(|error| Report::new(ErrorKind::Bug, "cannot start").cause(error))?;
-            match runtime.block_on(ask::trust("")) {
+            match runtime.block_on(ask::trust("", THEM)) {
                 Consent::Yes => {}
                 Consent::Once => return print("nothing is kept: give --trust to the run that it is for"),
                 Consent::No => return Err(refused(&standing)),
@@ -97,6 +101,16 @@ impl Trust {
 
 /// Where it is kept what the person trusts: in the person's own data, where no project reaches.
 pub fn store() -> TrustStore {
+    TrustStore::new(kept("trust.json"))
+}
+
+/// The key by which the sessions are known that this person has made.
+pub fn own_key() -> OwnKey {
+    OwnKey::new(kept("session.key"))
+}
+
+/// Where a file of the person's own data lies.
+fn kept(name: &str) -> Option<PathBuf> {
     let set = |name: &str| {
         let value = std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         // A relative one would be in the project.
@@ -104,7 +118,7 @@ pub fn store() -> TrustStore {
     };
     let home = || set("HOME").map(|home| home.join(".local/state"));
     let base = set("XDG_STATE_HOME").or_else(home).or_else(|| set("LOCALAPPDATA"));
-    TrustStore::new(base.map(|base| base.join("shelly-host/trust.json")))
+    base.map(|base| base.join("shelly-host").join(name))
 }
 
 /// Asks the person about what is new, unless it is `given` that all of it is trusted in this run. What may be done without
@@ -114,9 +128,51 @@ pub async fn admitted(standing: &Standing, given: bool, is_attended: bool) -> Re
         if !is_attended {
             return Err(refused(standing));
         }
-        ask(standing, async |question| ask::trust(&question).await).await?;
+        ask(standing, async |question| ask::trust(&question, THEM).await).await?;
     }
     standing.trusted()
+}
+
+/// Asks the person about a session that may be somebody else's, unless it is `given` that it may be gone on with in this
+/// run.
+pub async fn admit_session(
+    store: &Store,
+    recording: &mut Recording,
+    given: bool,
+    is_attended: bool,
+) -> Result<(), Report> {
+    let Recording::Existing { id, is_trusted, .. } = recording else { return Ok(()) };
+    *is_trusted = given || store.is_own(id).map_err(|error| error.report())?;
+    if *is_trusted {
+        return Ok(());
+    }
+    if !is_attended {
+        return Err(not_own(store, id));
+    }
+    ask_about(store, id, async |question| ask::trust(&question, "go on with it?").await).await?;
+    *is_trusted = true;
+    Ok(())
+}
+
+fn not_own(store: &Store, id: &str) -> Report {
+    SessionError::NotOwn { id: id.to_owned(), has_key: store.has_key() }.report()
+}
+
+async fn ask_about(store: &Store, id: &str, put: impl AsyncFnOnce(String) -> Consent) -> Result<(), Report> {
+    let shown = format!(
+        "the session {} was not made here by you: it may have come with the project\n  calls of tools that are pending \
+         in it are made, and what it says was said counts as said\n",
+        name(id)
+    );
+    match put(shown).await {
+        Consent::Yes => {
+            let kept = store.make_own(id).map_err(|error| error.report());
+            kept.unwrap_or_else(|report| warn(&format!("it is gone on with this once: {report}")));
+        }
+        Consent::Once => {}
+        Consent::No => return Err(not_own(store, id)),
+    }
+    Ok(())
 }
 
 async fn ask(standing: &Standing, put: impl AsyncFnOnce(String) -> Consent) -> Result<(), Report> {
@@ -209,6 +265,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::session::New;
 
     fn standing(config: &str, folder: &Path) -> Standing {
         let store = TrustStore::new(Some(folder.join("state/trust.json")));
@@ -243,6 +300,42 @@ mod tests {
             assert_eq!(of(host).is_trusted(), is_kept, "{host}, {consent:?}");
         }
         assert!(of("one.example").is_trusted(), "who says no to a change has not taken back the rest");
+    }
+
+    #[tokio::test]
+    async fn a_session_of_somebody_else_goes_on_once_or_from_now_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = |key: Option<&str>| {
+            crate::app::sessions(folder.path(), OwnKey::new(key.map(|key| folder.path().join(key))))
+        };
+        std::fs::create_dir_all(folder.path().join(".shelly/local")).unwrap();
+        let theirs = store(Some("theirs"));
+        drop(theirs.create(New { id: Some("s".into()), ..New::default() }).unwrap());
+        let of = |id: &str| Recording::Existing { id: id.into(), up_to_damage: false, is_trusted: false };
+        let goes_on = async |store: &Store, given| {
+            let mut recording = of("s");
+            let admitted = admit_session(store, &mut recording, given, false).await;
+            let is_trusted = matches!(recording, Recording::Existing { is_trusted: true, .. });
+            assert_eq!(admitted.is_ok(), is_trusted, "nobody is there to be asked");
+            is_trusted
+        };
+        let mine = store(Some("mine"));
+        for (consent, is_kept) in [(Consent::No, false), (Consent::Once, false), (Consent::Yes, true)] {
+            assert!(!goes_on(&mine, false).await && goes_on(&mine, true).await);
+            let asked = ask_about(&mine, "s", async |question| {
+                assert!(question.contains("the session s was not made here by you"), "{question}");
+                consent
+            });
+            assert_eq!(asked.await.is_ok(), consent != Consent::No);
+            assert_eq!(goes_on(&mine, false).await, is_kept, "{consent:?}");
+        }
+        assert!(!goes_on(&theirs, false).await, "it has one mark");
+        // Where it cannot be kept it holds once.
+        let nowhere = store(None);
+        assert!(ask_about(&nowhere, "s", async |_| Consent::Yes).await.is_ok());
+        assert!(!goes_on(&nowhere, false).await && goes_on(&nowhere, true).await);
+        assert!(not_own(&nowhere, "s").to_string().contains("XDG_STATE_HOME"), "{}", not_own(&nowhere, "s"));
+        assert!(admit_session(&mine, &mut Recording::Off, false, false).await.is_ok());
     }
 
     #[tokio::test]

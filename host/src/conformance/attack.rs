@@ -54,6 +54,8 @@ pub struct Attack {
     pub wants: Wants,
     /// What it is given of that; none: all.
     pub grant: Option<Wants>,
+    /// What an agent may pass on that starts the one which has it; none: all.
+    pub ceiling: Option<Wants>,
     /// When its effect wants to be called.
     pub phases: Vec<Phase>,
     /// How often its tool is called, in one run after the other call.
@@ -62,6 +64,8 @@ pub struct Attack {
     pub arguments: String,
     /// Whether its calls are given little time, because they last for ever.
     pub hasty: bool,
+    /// Whether its calls are given little time on the processor, and as much on the wall as others.
+    pub busy: bool,
     /// The component.
     pub component: Vec<u8>,
     /// Its `attack.toml`.
@@ -87,6 +91,7 @@ struct File {
     #[serde(default)]
     wants: Asked,
     grant: Option<Asked>,
+    ceiling: Option<Asked>,
     #[serde(default)]
     phases: Vec<Phase>,
     #[serde(default = "once")]
@@ -95,6 +100,8 @@ struct File {
     arguments: String,
     #[serde(default)]
     hasty: bool,
+    #[serde(default)]
+    busy: bool,
     #[serde(default)]
     repeat: Vec<Repeat>,
 }
@@ -160,6 +167,7 @@ impl Attack {
         let most = limits::CONFORMANCE_SENTENCE_BYTES;
         within("tries: say it in one sentence of at most 500 bytes", (1..=most).contains(&parsed.tries.len()))?;
         within("calls: 1 to 16", (1..=limits::CONFORMANCE_CALLS).contains(&parsed.calls))?;
+        within("hasty, busy: one of them at most", !(parsed.hasty && parsed.busy))?;
         within("phases: only for an effect", parsed.phases.is_empty() || kind == Kind::Effect)?;
         within("phases: an effect needs at least one", !parsed.phases.is_empty() || kind != Kind::Effect)?;
         let component = match source {
@@ -183,18 +191,34 @@ impl Attack {
             expect,
             wants: parsed.wants.into(),
             grant: parsed.grant.map(Wants::from),
+            ceiling: parsed.ceiling.map(Wants::from),
             phases: parsed.phases,
             calls: parsed.calls,
             arguments: parsed.arguments,
             hasty: parsed.hasty,
+            busy: parsed.busy,
             component,
             file: file.into(),
         })
     }
 
-    /// What it is given.
-    pub(super) fn given(&self) -> &Wants {
+    /// What its agent grants it.
+    pub(super) fn granted(&self) -> &Wants {
         self.grant.as_ref().unwrap_or(&self.wants)
+    }
+
+    /// What it has in the end.
+    pub(super) fn given(&self) -> Wants {
+        let (granted, ceiling) = (self.granted(), self.ceiling.as_ref().unwrap_or(self.granted()));
+        let Wants { files, clock, random, chat, kv, powers } = granted;
+        Wants {
+            files: (*files).min(ceiling.files),
+            clock: *clock && ceiling.clock,
+            random: *random && ceiling.random,
+            chat: *chat && ceiling.chat,
+            kv: *kv && ceiling.kv,
+            powers: powers & &ceiling.powers,
+        }
     }
 
     /// The manifest of the plugin that it is.
@@ -271,6 +295,18 @@ mod tests {
     }
 
     #[test]
+    fn an_attack_has_what_both_its_grant_and_its_ceiling_give() {
+        let wants = "wants = { files = \"write\", clock = true, kv = true, powers = [\"note\", \"stop\"] }\n";
+        let of = |more: &str| parsed(&format!("{POLITE}{wants}{more}"), "").unwrap().given();
+        let all = of("");
+        assert!(all.clock && all.kv && all.files == Some(Access::Write) && all.powers.len() == 2);
+        assert_eq!(of("grant = {}\nceiling = { clock = true }"), Wants::default());
+        let less = of("grant = { files = \"write\", clock = true, powers = [\"note\"] }
+            ceiling = { files = \"read\", clock = true, kv = true, powers = [\"stop\"] }");
+        assert_eq!(less, Wants { files: Some(Access::Read), clock: true, ..Wants::default() });
+    }
+
+    #[test]
     fn an_attack_that_cannot_be_read_says_what_is_wrong() {
         let repeat = |times: u64| format!("{POLITE}[[repeat]]\nmark = \"@\"\ntext = \"(func)\"\ntimes = {times}\n");
         assert!(parsed(&repeat(3), "@").is_ok());
@@ -281,6 +317,7 @@ mod tests {
             (POLITE.replace("\"held\"", "[]"), "", "expect: name at least one verdict"),
             (POLITE.replace("tool", "toll"), "", "there is no kind `toll`"),
             (POLITE.replace("nothing", &"x".repeat(501)), "", "at most 500 bytes"),
+            (format!("{POLITE}hasty = true\nbusy = true"), "", "one of them at most"),
             (format!("{POLITE}calls = 17"), "", "calls: 1 to 16"),
             (format!("{POLITE}phases = [\"before-model\"]"), "", "phases: only for an effect"),
             (POLITE.replace("tool", "effect"), "", "an effect needs at least one"),

@@ -74,6 +74,12 @@ pub struct Row {
     pub escapes: Vec<String>,
     /// What the host said of it, or it said itself: untrusted, cut.
     pub detail: String,
+    /// The most memory that one of its calls had, bytes; 0 if none was made.
+    #[serde(rename = "memory_bytes")]
+    pub memory: usize,
+    /// The most time that one of its calls was on the processor.
+    #[serde(rename = "cpu_ms", serialize_with = "millis")]
+    pub cpu: Duration,
     /// How long it took, loading included.
     #[serde(rename = "duration_ms", serialize_with = "millis")]
     pub duration: Duration,

@@ -49,10 +49,18 @@ const MANIFEST: &str = "tries = \"nothing\"\nkind = \"tool\"\nexpect = \"held\""
 
 /// A plugin that does nothing wrong, with these settings.
 pub async fn load(engine: &Arc<PluginEngine>, params: &serde_json::Value) -> Result<Arc<Plugin>, PluginError> {
+    load_as(engine, params, POLITE).await
+}
+
+async fn load_as(
+    engine: &Arc<PluginEngine>,
+    params: &serde_json::Value,
+    fields: &str,
+) -> Result<Arc<Plugin>, PluginError> {
     let unreadable = |path: &std::path::Path, source| PluginError::Unreadable { path: path.into(), source };
     let folder = TempDir::new().map_err(|error| unreadable(std::path::Path::new("the folder of a plugin"), error))?;
     let path = folder.path();
-    let polite = attack::Attack::parse("polite", MANIFEST, attack::Source::Fields(POLITE.into()))
+    let polite = attack::Attack::parse("polite", MANIFEST, attack::Source::Fields(fields.into()))
         .map_err(|message| PluginError::NotRunnable { id: "polite".into(), message })?;
     let written = fs::write(path.join("plugin.toml"), polite.manifest())
         .and_then(|()| fs::write(path.join("component.wasm"), &polite.component));
@@ -120,11 +128,17 @@ pub struct Recovery {
 /// The plugin that does nothing wrong, in the engine that attacks run in.
 pub struct Normal {
     plugin: Arc<Plugin>,
+    /// Another one: no plugin alone takes all places.
+    other: Arc<Plugin>,
 }
 
 impl Normal {
     pub async fn new(engine: &Arc<PluginEngine>) -> Result<Self, Report> {
-        Ok(Self { plugin: load(engine, &serde_json::json!({})).await.map_err(|error| error.report())? })
+        let params = serde_json::json!({});
+        let other = format!("{POLITE} (func $other)");
+        let plugin = load(engine, &params).await.map_err(|error| error.report())?;
+        let other = load_as(engine, &params, &other).await.map_err(|error| error.report())?;
+        Ok(Self { plugin, other })
     }
 
     /// Measures, after enough runs that everything is warm.
@@ -174,8 +188,8 @@ impl Normal {
             count.fetch_add(usize::from(matches!(event, Event::PluginLog { .. })), Ordering::Relaxed);
         }));
         let mut calls = JoinSet::new();
-        for _ in 0..limits::PLUGIN_CALLS {
-            let (plugin, run) = (Arc::clone(&self.plugin), RunCx::new("normal").with_events(events.clone()));
+        for plugin in [&self.plugin, &self.other].into_iter().cycle().take(limits::PLUGIN_CALLS as usize) {
+            let (plugin, run) = (Arc::clone(plugin), RunCx::new("normal").with_events(events.clone()));
             calls.spawn(async move { call(&plugin, run).await });
         }
         // Until no further one begins.

@@ -127,7 +127,7 @@ impl Stage {
 
     /// What stands in a text and the attack must not know.
     pub fn leaks<'a>(&'a self, attack: &Attack, text: &str) -> impl Iterator<Item = &'static str> + use<'a> {
-        let powers = &attack.given().powers;
+        let powers = attack.given().powers;
         let sees = |power| match attack.kind {
             // It is handed the conversation.
             Kind::Provider => true,

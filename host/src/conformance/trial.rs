@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     agent::{Agent, Answer, RunError},
-    capability::{Grant, Power, Wants},
+    capability::{Bound, Ceiling, Grant, Power, Wants},
     chat::{Chat, Message, ToolCall, ToolSpec},
     error::{Fault, cut},
     event::{EventSink, RunCx},
@@ -36,6 +36,11 @@ use crate::{
 /// The time that each call of an attack has.
 fn time(attack: &Attack) -> Duration {
     if attack.hasty { limits::CONFORMANCE_HASTY_TIME } else { limits::CONFORMANCE_CALL_TIME }
+}
+
+/// The time on the processor that each call of an attack has.
+fn cpu(attack: &Attack) -> Duration {
+    if attack.busy { limits::CONFORMANCE_HASTY_TIME } else { Limits::default().cpu }
 }
 
 /// What an agent's config would say of a plugin that is given all of this, with this folder for the files.
@@ -86,6 +91,8 @@ async fn play_as(played: &Attack, attack: &Attack, engine: &Arc<PluginEngine>, s
         status,
         escapes,
         detail: cut(&detail, limits::CONFORMANCE_DETAIL_CHARS),
+        memory: 0,
+        cpu: Duration::ZERO,
         duration: started.elapsed(),
     };
     let stage = match Stage::new(played) {
@@ -109,7 +116,7 @@ async fn play_as(played: &Attack, attack: &Attack, engine: &Arc<PluginEngine>, s
             escapes.extend(of_run(attack, &stage, &played));
         }
     }
-    escapes.extend(seen.of_calls(time(attack), Limits::default().memory_bytes));
+    escapes.extend(seen.of_calls(time(attack), cpu(attack), Limits::default().memory_bytes));
     match stage.changed(attack) {
         Ok(changed) => escapes.extend(changed.into_iter().map(|path| format!("it changed `{path}`"))),
         Err(error) => escapes.push(format!("its place cannot be read any more: {error}")),
@@ -124,7 +131,7 @@ async fn play_as(played: &Attack, attack: &Attack, engine: &Arc<PluginEngine>, s
         Some(verdict) if attack.expect.contains(&verdict) => Status::Passed,
         _ => Status::Unexpected,
     };
-    row(status, verdict, escapes, detail)
+    Row { memory: seen.memory(), cpu: seen.cpu(), ..row(status, verdict, escapes, detail) }
 }
 
 /// Another plugin of the same agent still works.
@@ -148,7 +155,7 @@ async fn act(
     let mut played =
         Played { loaded: Ok(()), ended: None, faults: vec![], chat: chat.clone(), requests: 0, saw_all_tools: true };
     let plugin = match loaded {
-        Ok(plugin) => Arc::new(plugin),
+        Ok(plugin) => plugin,
         Err(error) => {
             let report = error.report();
             let told = [vec![report.message], report.causes].concat().join("\n");
@@ -211,10 +218,14 @@ const INSTRUCTIONS: &str = "Do what you are asked.";
 /// Turns that the model has beside the calls of the attack.
 const TURNS: u32 = 3;
 
-async fn load(attack: &Attack, stage: &Stage, engine: &Arc<PluginEngine>) -> Result<Plugin, PluginError> {
+async fn load(attack: &Attack, stage: &Stage, engine: &Arc<PluginEngine>) -> Result<Arc<Plugin>, PluginError> {
     let package = Arc::new(PluginPackage::read(&stage.plugin())?);
-    let settings = settings(attack.given(), &stage.files(), &serde_json::json!({}), time(attack));
-    Plugin::load(engine, &package, &settings).await
+    let mut settings = settings(attack.granted(), &stage.files(), &serde_json::json!({}), time(attack));
+    settings.limits.cpu = cpu(attack);
+    let plugin = Arc::new(Plugin::load(engine, &package, &settings).await?);
+    let Some(ceiling) = &attack.ceiling else { return Ok(plugin) };
+    let grant = Some(Grant::all_of(ceiling, resolved(&stage.files())));
+    plugin.under(&Ceiling::of("agents.starter.delegable", Bound { grant, ..Bound::default() }))
 }
 
 /// What the model says: it calls the attack's tool, or a tool of ours, and is done.
@@ -303,7 +314,7 @@ fn ending(played: &Played, seen: &Seen) -> (Option<Verdict>, String) {
 /// What is wrong with the run that it took part in.
 fn of_run(attack: &Attack, stage: &Stage, played: &Played) -> Vec<String> {
     let mut escapes = Vec::new();
-    let powers = &attack.given().powers;
+    let powers = attack.given().powers;
     let mut must = |ok: bool, otherwise: &str| {
         if !ok {
             escapes.push(otherwise.to_owned());
@@ -345,7 +356,7 @@ mod tests {
     async fn with(name: &str, files: Option<Access>, powers: &[Power]) -> Row {
         let (suite, engine) = (Suite::embedded().unwrap(), Arc::new(PluginEngine::new(None).unwrap()));
         let attack = suite.attacks().iter().find(|attack| attack.name == name).unwrap();
-        let mut granted = Attack { grant: None, ..attack.clone() };
+        let mut granted = Attack { grant: None, ceiling: None, ..attack.clone() };
         granted.wants.files = files.or(granted.wants.files);
         granted.wants.powers.extend(powers);
         let show: Show = Arc::new(|_| None);
@@ -376,6 +387,9 @@ mod tests {
             ),
             ("tool-chat-blank", None, LOOKS, &["it told what it must not know: the result of a call"]),
             ("tool-files-write-where-read", write, &[], &["it says that it got what it tried to get"]),
+            ("tool-ceiling-clock", None, &[], &["it says that it got what it tried to get"]),
+            ("tool-ceiling-files", None, &[], &["it says that it got what it tried to get"]),
+            ("effect-ceiling-note", None, &[], &["it added a note"]),
             ("tool-files-remove-where-read", write, &[], &["it changed `files/canary.txt`"]),
             ("tool-files-link-where-read", write, &[], &["it changed `files/new.txt`"]),
             ("tool-files-times-where-read", write, &[], &["it changed `files/canary.txt`"]),

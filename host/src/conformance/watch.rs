@@ -23,6 +23,7 @@ pub struct Seen {
     told: BTreeSet<String>,
     outcomes: BTreeSet<&'static str>,
     longest: Duration,
+    cpu: Duration,
     memory: usize,
     log_entries: usize,
 }
@@ -34,9 +35,10 @@ impl Seen {
             // What the host itself put there.
             Event::RunStarted { .. } => return,
             Event::MessageAdded { role: Role::System | Role::User, .. } => {}
-            Event::PluginCall { plugin, outcome, duration, memory, .. } if **plugin == *attack.name => {
+            Event::PluginCall { plugin, outcome, duration, cpu, memory, .. } if **plugin == *attack.name => {
                 self.outcomes.insert(outcome);
                 self.longest = self.longest.max(*duration);
+                self.cpu = self.cpu.max(*cpu);
                 self.memory = self.memory.max(*memory);
             }
             Event::PluginLog { message, .. } => {
@@ -83,9 +85,23 @@ impl Seen {
         self.must(now.bytes() <= limits::CHAT_BYTES, "it made a conversation without bounds");
     }
 
-    /// What is wrong with its calls, each of which had so much time and memory.
-    pub fn of_calls(&mut self, time: Duration, memory: usize) -> Vec<String> {
-        let longest = self.longest;
+    /// The most memory that one of its calls had, bytes.
+    pub fn memory(&self) -> usize {
+        self.memory
+    }
+
+    /// The most time that one of its calls was on the processor.
+    pub fn cpu(&self) -> Duration {
+        self.cpu
+    }
+
+    /// What is wrong with its calls, each of which had so much time, on the wall and on the processor, and memory.
+    pub fn of_calls(&mut self, time: Duration, cpu: Duration, memory: usize) -> Vec<String> {
+        let (longest, most_cpu) = (self.longest, self.cpu);
+        self.must(
+            most_cpu <= cpu + limits::CONFORMANCE_CPU_SLACK,
+            &format!("a call of it computed for {most_cpu:?} of {cpu:?}"),
+        );
         self.must(longest <= time + limits::CONFORMANCE_SLACK, &format!("a call of it took {longest:?} of {time:?}"));
         self.must(self.memory <= memory, "it had more memory than it may have");
         let most = (limits::LOG_ENTRIES as usize + 1) * limits::CONFORMANCE_CALLS as usize;
@@ -121,19 +137,20 @@ mod tests {
         let attack = suite.attacks().iter().find(|attack| attack.name == "tool-loop").unwrap();
         let stage = Stage::new(attack).unwrap();
         let (time, memory) = (limits::CONFORMANCE_CALL_TIME, 1 << 20);
-        let call = |duration, memory| Event::PluginCall {
+        let used = |duration, cpu, memory| Event::PluginCall {
             agent: "victim".into(),
             plugin: "tool-loop".into(),
             function: "tool.call",
             outcome: "ok",
             duration,
-            cpu: duration,
+            cpu,
             memory,
             host_calls: 0,
             bytes_in: 0,
             bytes_out: 0,
             given: Default::default(),
         };
+        let call = |duration, memory| used(duration, Duration::ZERO, memory);
         let log = |message: &str| Event::PluginLog {
             agent: "victim".into(),
             plugin: "tool-loop".into(),
@@ -148,6 +165,11 @@ mod tests {
         for (event, says) in [
             (call(time, memory), None),
             (call(time + limits::CONFORMANCE_SLACK * 2, memory), Some("a call of it took 20s of 10s")),
+            (used(time, time + limits::CONFORMANCE_CPU_SLACK, memory), None),
+            (
+                used(time, time + limits::CONFORMANCE_CPU_SLACK * 2, memory),
+                Some("a call of it computed for 11s of 10s"),
+            ),
             (call(time, memory + 1), Some("it had more memory than it may have")),
             (log("plain"), None),
             (log(&"x".repeat(limits::LOG_ENTRY_BYTES + 1)), Some("it wrote a log entry without bounds")),
@@ -157,12 +179,12 @@ mod tests {
         ] {
             let mut seen = Seen::default();
             seen.look(attack, &stage, &event, &show);
-            assert_eq!(seen.of_calls(time, memory), says.map(str::to_owned).as_slice(), "{event:?}");
+            assert_eq!(seen.of_calls(time, time, memory), says.map(str::to_owned).as_slice(), "{event:?}");
         }
         let mut seen = Seen::default();
         for _ in 0..=(limits::LOG_ENTRIES + 1) * limits::CONFORMANCE_CALLS {
             seen.look(attack, &stage, &log("again"), &show);
         }
-        assert_eq!(seen.of_calls(time, memory), ["it wrote to the log without bounds"]);
+        assert_eq!(seen.of_calls(time, time, memory), ["it wrote to the log without bounds"]);
     }
 }

@@ -249,7 +249,7 @@ impl Plugin {
             component: Arc::clone(component),
             pre,
             config: settings.params.get().into(),
-            share: Arc::new(Share::new(&limits)),
+            share: Arc::new(Share::new(&limits, engine.crowd(package.digest))),
             limits: Arc::new(limits),
             places: PluginEngine::places_of(component),
             files: folders::open(package, &settings)?,

@@ -4,7 +4,10 @@ use std::{
 };
 
 use super::format::VERSION;
-use crate::error::{ErrorKind, Report, without_number};
+use crate::{
+    error::{ErrorKind, Report, without_number},
+    trust::TrustError,
+};
 
 /// Why sessions cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +46,13 @@ pub enum SessionError {
     /// A link, or something else that was not expected, stands in the place of a file or a folder.
     #[error("{} is not what it should be", path.display())]
     NotOurs { path: PathBuf, reason: String },
+    /// It was not made here by this person, who has not said that it may be gone on with. `has_key`: whether there is a
+    /// place for the key by which that is known.
+    #[error("the session `{id}` was not made here by you, as far as can be told")]
+    NotOwn { id: String, has_key: bool },
+    /// The key by which a person's sessions are known cannot be used.
+    #[error(transparent)]
+    Key(#[from] TrustError),
     /// The disk says no. `doing` is what was tried, such as `read`.
     #[error("cannot {doing} {}", path.display())]
     Disk { doing: &'static str, path: PathBuf, error: io::Error },
@@ -51,6 +61,9 @@ pub enum SessionError {
 impl SessionError {
     /// As a person reads it.
     pub fn report(&self) -> Report {
+        if let Self::Key(error) = self {
+            return error.report();
+        }
         let kind = match self {
             Self::Disk { .. } | Self::Damaged { .. } => ErrorKind::Run,
             _ => ErrorKind::Usage,
@@ -87,6 +100,23 @@ impl SessionError {
             Self::TooMany { .. } | Self::TooLarge { .. } => {
                 report.hint("remove some: `shelly-host session prune --keep 20 --dry-run` shows which")
             }
+            Self::NotOwn { id, has_key } => {
+                let why = match has_key {
+                    true => "it has no mark of yours: it may have come with the project",
+                    false => {
+                        "there is no place for the key by which yours are known: neither XDG_STATE_HOME nor HOME is set"
+                    }
+                };
+                let look = format!("look at it with `shelly-host session show {id}`");
+                report
+                    .cause(why)
+                    .cause("whoever wrote it says what was said, and which calls of tools are made when it goes on")
+                    .hint(format!(
+                        "{look}; go on with it at a terminal, where you are asked, or for this run with --trust"
+                    ))
+            }
+            // Told above.
+            Self::Key(_) => report,
             Self::NotOurs { reason, .. } => report.cause(reason).hint("remove what stands there, if it is not yours"),
             Self::Disk { error, .. } => {
                 let report = report.cause(without_number(&error.to_string()));

@@ -8,6 +8,7 @@ use super::{
 
 impl Store {
     /// Copies a session up to a line, that one included, or all of it; somebody may write to it. Returns the copy's name.
+    /// The copy is [this person's own](Store::is_own) if the session is.
     ///
     /// # Errors
     ///
@@ -15,6 +16,7 @@ impl Store {
     pub fn fork(&self, given: &str, at: Option<u64>) -> Result<String, SessionError> {
         let from = self.resolve(given)?;
         let last = self.last_of(&from, at)?;
+        let is_own = self.is_own(&from).unwrap_or(false);
         let made = self.make(None, |folder, id| {
             let mut journal = Journal::open(Arc::clone(&self.storage), self.folder.join(&from))?;
             let header = Header {
@@ -25,7 +27,8 @@ impl Store {
                 ..journal.header().clone()
             };
             let end = self.write_header(folder, &header)?;
-            self.copy_lines(&mut journal, last, folder, end)
+            self.copy_lines(&mut journal, last, folder, end)?;
+            if is_own { self.mark(folder) } else { Ok(()) }
         })?;
         Ok(made.id)
     }

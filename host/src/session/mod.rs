@@ -48,6 +48,7 @@ mod fork;
 mod format;
 mod list;
 mod memory;
+mod own;
 mod prune;
 mod reader;
 mod recall;

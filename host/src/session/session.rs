@@ -27,6 +27,7 @@ pub struct Session {
     /// Runs that a person started.
     top: Mutex<HashSet<u64>>,
     thread: Option<thread::JoinHandle<()>>,
+    not_marked: Option<String>,
 }
 
 impl Session {
@@ -42,7 +43,7 @@ impl Session {
         let queue = Arc::new(Queue::new(last, total, most));
         let for_thread = Arc::clone(&queue);
         let thread = thread::Builder::new().name("journal".into()).spawn(move || writer::write(&for_thread, place))?;
-        Ok(Self { header, folder, queue, secrets, top: Mutex::new(top), thread: Some(thread) })
+        Ok(Self { header, folder, queue, secrets, top: Mutex::new(top), thread: Some(thread), not_marked: None })
     }
 
     /// Its name.
@@ -53,6 +54,17 @@ impl Session {
     /// The first line of its journal.
     pub fn header(&self) -> &Header {
         &self.header
+    }
+
+    /// Why it could not be marked as this person's own when it was made, if that is so: see
+    /// [`Store::is_own`](super::Store::is_own).
+    pub fn not_marked(&self) -> Option<&str> {
+        self.not_marked.as_deref()
+    }
+
+    pub(super) fn with_not_marked(mut self, why: Option<String>) -> Self {
+        self.not_marked = why;
+        self
     }
 
     /// Its folder.

@@ -14,14 +14,19 @@ use super::{
     storage::remove_all,
     writer::{ATTACHMENTS, JOURNAL, LOCK, Place, write_new},
 };
-use crate::{agent::journal::Record, error::cut, limits};
+use crate::{
+    agent::journal::Record,
+    error::{cut, without_number},
+    limits,
+    trust::OwnKey,
+};
 
 /// The folder that holds all sessions of a project.
 #[derive(Debug, Clone)]
 pub struct Store {
     pub(super) storage: Arc<dyn Storage>,
     pub(super) folder: PathBuf,
-    options: Options,
+    pub(super) options: Options,
 }
 
 /// What a store may use, and what it keeps out.
@@ -38,6 +43,8 @@ pub struct Options {
     pub session_bytes: u64,
     /// What is never written.
     pub secrets: Secrets,
+    /// By which the sessions that are made here are known again.
+    pub own: OwnKey,
 }
 
 impl Default for Options {
@@ -48,6 +55,7 @@ impl Default for Options {
             sessions_bytes: limits::SESSIONS_BYTES,
             session_bytes: limits::SESSION_BYTES,
             secrets: Secrets::default(),
+            own: OwnKey::default(),
         }
     }
 }
@@ -154,12 +162,18 @@ impl Store {
                 parts,
             };
             let end = self.write_header(folder, &header)?;
-            Ok((header, end))
+            // Without one it can be used: it is asked about when it is gone on with.
+            let not_marked = self.mark(folder).err().map(|error| {
+                let report = error.report();
+                let hint = report.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
+                without_number(&report.to_string()) + &hint
+            });
+            Ok((header, end, not_marked))
         })?;
-        let Made { folder, lock, filled: (header, end), .. } = made;
+        let Made { folder, lock, filled: (header, end, not_marked), .. } = made;
         let path = folder.join(JOURNAL);
         let journal = self.storage.open(&path).map_err(disk("write", &path))?;
-        self.start(
+        let session = self.start(
             header,
             Place {
                 storage: Arc::clone(&self.storage),
@@ -173,7 +187,8 @@ impl Store {
             1,
             end,
             HashSet::new(),
-        )
+        )?;
+        Ok(session.with_not_marked(not_marked))
     }
 
     /// Opens a session to go on with it. A last line that was cut off goes.

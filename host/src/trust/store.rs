@@ -66,6 +66,9 @@ pub enum TrustError {
     /// It cannot be written.
     #[error("cannot write what you trust, {}", path.display())]
     Unwritable { path: PathBuf, reason: String },
+    /// The key that marks what a person has made cannot be used.
+    #[error("cannot use the key by which your sessions are known, {}", path.display())]
+    Key { path: PathBuf, reason: String },
     /// One project wants more than is kept.
     #[error("this project names {bytes} bytes of things to trust, at most {} are kept", limits::TRUST_PROJECT_BYTES)]
     TooLarge { bytes: usize },
@@ -84,6 +87,9 @@ impl TrustError {
             Self::Damaged { reason, .. } => {
                 report.cause(reason).hint("remove it: then nothing is trusted and you are asked again")
             }
+            Self::Key { reason, .. } => report
+                .cause(reason)
+                .hint("mend it, or remove it: then you are asked once about each session that you go on with"),
             Self::Unwritable { reason, .. } => report.cause(reason).hint("check who may write there"),
             Self::TooLarge { .. } => report.hint("name the config with --config, or use it once with --trust"),
         }
@@ -194,7 +200,7 @@ fn key(root: &Path) -> Result<String, TrustError> {
     Ok(quoted.trim_matches('`').to_owned())
 }
 
-fn folder(path: &Path) -> &Path {
+pub(super) fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 

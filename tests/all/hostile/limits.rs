@@ -1,7 +1,10 @@
 //! Each limit of a config, and a guest that runs into it.
 
 use std::{
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -21,6 +24,7 @@ use shelly_host::{
 use super::{
     ATTACK, House, all, call, call_watched, cx,
     guest::{self, Guest, SCRATCH, ZEROS, times},
+    pack,
     recovery::call_directly,
     tool,
 };
@@ -292,6 +296,47 @@ async fn calls_over_the_concurrency_of_a_plugin_wait_and_not_for_ever() {
     drop(stream);
     assert!(first.await.unwrap());
     assert_eq!(call(&plugin, "t", "{}").await.text(), "ok");
+}
+
+#[tokio::test]
+async fn one_plugin_in_many_agents_leaves_places_for_others() {
+    let house = House::new(Limits::default());
+    let mut guest = Guest::tool().import(guest::LOG);
+    let text = guest.text("begun");
+    let packed = pack(&["tool"], "", &guest.attack(&format!("(call $log (i32.const 1) {text})")).component());
+    let (events, stream) = EventSink::channel();
+    for _ in 0..limits::EVENT_QUEUE {
+        events.emit(Event::Warning { message: String::new() }).await;
+    }
+    let begun = Arc::new(AtomicU32::new(0));
+    let count = Arc::clone(&begun);
+    events.tap(Arc::new(move |event: &Event| {
+        count.fetch_add(u32::from(matches!(event, Event::PluginLog { .. })), Ordering::Relaxed);
+    }));
+    // Each of these agents alone is within its own bound; together they want all places and more.
+    let mut agents = Vec::new();
+    for _ in 0..4 {
+        agents.push(packed.load(&house).await.unwrap());
+    }
+    let calls = agents.iter().cycle().take(4 * limits::PLUGIN_CONCURRENCY as usize).map(|plugin| {
+        let (plugin, cx) = (Arc::clone(plugin), cx(events.clone()));
+        tokio::spawn(async move { call_directly(&plugin, cx).await })
+    });
+    let calls: Vec<_> = calls.collect();
+    for _ in 0..5_000 {
+        tokio::task::yield_now().await;
+    }
+    let places = limits::PLUGIN_CALLS / 4 * 3;
+    assert_eq!(begun.load(Ordering::Relaxed), places / 4 * limits::PLUGIN_QUARTERS_OF_ONE);
+    let other = tool(&house, &Guest::tool()).await;
+    for _ in 0..3 {
+        assert_eq!(call(&other, "t", "{}").await.text(), "ok");
+    }
+    assert!(calls.iter().all(|call| !call.is_finished()));
+    drop((events, stream));
+    for call in calls {
+        assert!(call.await.unwrap());
+    }
 }
 
 #[tokio::test]

@@ -27,7 +27,7 @@ use super::{
     steps, tool,
 };
 
-/// What lets one plugin have all places.
+/// What lets one plugin have as many places as one plugin can have.
 fn many_at_once() -> Limits {
     Limits { concurrency: limits::PLUGIN_CALLS, ..Limits::default() }
 }
@@ -35,18 +35,21 @@ fn many_at_once() -> Limits {
 /// Turns of the runtime after which everything that can run without an event has run.
 const TURNS: usize = 5_000;
 
-/// Tool calls that are under way at once: each writes to the log, and nobody reads it.
-async fn calls_at_once(house: &House, mut guest: Guest) -> usize {
-    let text = guest.text("begun");
-    let plugin = tool(house, &guest.attack(&format!("(call $log (i32.const 1) {text})"))).await;
+/// The calls of these tools that are under way at once: each writes to the log, and nobody reads it.
+async fn calls_at_once(house: &House, guests: Vec<Guest>) -> usize {
+    let mut plugins = Vec::new();
+    for mut guest in guests {
+        let text = guest.text("begun");
+        plugins.push(tool(house, &guest.attack(&format!("(call $log (i32.const 1) {text})"))).await);
+    }
     let (events, stream) = EventSink::channel();
     for _ in 0..limits::EVENT_QUEUE {
         events.emit(Event::Warning { message: String::new() }).await;
     }
     let run: Arc<str> = "counted".into();
     let all = limits::PLUGIN_CALLS as usize + 40;
-    let calls = (0..all).map(|_| {
-        let (plugin, cx) = (Arc::clone(&plugin), RunCx { run: run.clone(), ..cx(events.clone()) });
+    let calls = plugins.iter().cycle().take(all).map(|plugin| {
+        let (plugin, cx) = (Arc::clone(plugin), RunCx { run: run.clone(), ..cx(events.clone()) });
         tokio::spawn(async move { call_directly(&plugin, cx).await })
     });
     let calls: Vec<_> = calls.collect();
@@ -85,14 +88,20 @@ impl DeltaTarget for Slow {
     }
 }
 
-/// Completions that are under way at once.
-async fn completions_at_once(house: &House) -> usize {
-    let guest = Guest::of(&["provider"]).import(guest::SINK).on("complete", &steps::emit(1));
-    let (_plugin, model) = steps::model(house, &guest).await;
+/// The completions of so many models that are under way at once.
+async fn completions_at_once(house: &House, count: usize) -> usize {
+    let mut models = Vec::new();
+    for at in 0..count {
+        let guest = Guest::of(&["provider"]).import(guest::SINK).with(&"(func)".repeat(at));
+        models.push(steps::model(house, &guest.on("complete", &steps::emit(1))).await);
+    }
     let slow = Arc::new(Slow { taken: AtomicUsize::new(0), open: Semaphore::new(0) });
-    let calls: Vec<_> = (0..limits::PLUGIN_CALLS)
-        .map(|_| {
-            let (model, sink) = (Arc::clone(&model), DeltaSink::new(slow.clone()));
+    let calls: Vec<_> = models
+        .iter()
+        .cycle()
+        .take(limits::PLUGIN_CALLS as usize)
+        .map(|(_, model)| {
+            let (model, sink) = (Arc::clone(model), DeltaSink::new(slow.clone()));
             tokio::spawn(async move { complete(&*model, &sink).await })
         })
         .collect();
@@ -183,8 +192,13 @@ async fn fail_and_recover() {
     assert!(grown < 48 << 20, "{} MiB more than before", grown >> 20);
 
     let streams = limits::PLUGIN_CALLS as usize / 4;
-    assert_eq!(calls_at_once(&house, Guest::tool().import(guest::LOG)).await, limits::PLUGIN_CALLS as usize - streams);
-    assert_eq!(completions_at_once(&house).await, streams);
+    let steps = limits::PLUGIN_CALLS as usize - streams;
+    let of_one = |places: usize| places / 4 * limits::PLUGIN_QUARTERS_OF_ONE as usize;
+    let guest = |at: usize| Guest::tool().import(guest::LOG).with(&"(func)".repeat(at));
+    for (count, steps, streams) in [(1, of_one(steps), of_one(streams)), (2, steps, streams)] {
+        assert_eq!(calls_at_once(&house, (0..count).map(guest).collect()).await, steps);
+        assert_eq!(completions_at_once(&house, count).await, streams);
+    }
 }
 
 /// So many times each fault, all at once.
@@ -204,10 +218,10 @@ async fn plugins_that_need_much_leave_room_for_others() {
     let house = House::new(many_at_once());
     let many = |field: &str, count: u32| Guest::tool().import(guest::LOG).with(&field.repeat(count as usize));
     for (guest, at_once) in [
-        (many("(memory 0)", limits::PLUGIN_MEMORIES - 1), 48),
-        (many("(table 0 funcref)", limits::PLUGIN_TABLES - 1), 48),
-        (many("(memory 0)", 1), 192),
+        (many("(memory 0)", limits::PLUGIN_MEMORIES - 1), 36),
+        (many("(table 0 funcref)", limits::PLUGIN_TABLES - 1), 36),
+        (many("(memory 0)", 1), 144),
     ] {
-        assert_eq!(calls_at_once(&house, guest).await, at_once);
+        assert_eq!(calls_at_once(&house, vec![guest]).await, at_once);
     }
 }

@@ -12,24 +12,25 @@ pub enum Consent {
     No,
 }
 
-const PROMPT: &str = "trust them? [y]es, from now on; [o]nce; [n]o (Enter alone: no): ";
+const ANSWERS: &str = "[y]es, from now on; [o]nce; [n]o (Enter alone: no): ";
 
-/// Shows what is asked and waits for the answer. The question ends with the future.
-pub async fn trust(shown: &str) -> Consent {
-    answer(shown, Lines::new()).await
+/// Shows what is asked and waits for the answer to a question such as `trust them?`. The question ends with the future.
+pub async fn trust(shown: &str, question: &str) -> Consent {
+    answer(shown, question, Lines::new()).await
 }
 
-async fn answer(shown: &str, mut lines: Lines) -> Consent {
-    let mut put = format!("{shown}{PROMPT}");
+async fn answer(shown: &str, question: &str, mut lines: Lines) -> Consent {
+    let prompt = format!("{question} {ANSWERS}");
+    let mut put = format!("{shown}{prompt}");
     loop {
         lines.forget();
         tell(&put);
         match lines.next().await {
             Line::Text(line) => match understood(&line) {
                 Some(consent) => return consent,
-                None => put = format!("write y, o or n\n{PROMPT}"),
+                None => put = format!("write y, o or n\n{prompt}"),
             },
-            Line::NotText => put = format!("that is not UTF-8 text\n{PROMPT}"),
+            Line::NotText => put = format!("that is not UTF-8 text\n{prompt}"),
             Line::End => {
                 tell("\n");
                 return Consent::No;
@@ -70,7 +71,7 @@ mod tests {
         ] {
             let (wants, wanted) = sync_channel(1);
             let (sender, lines) = mpsc::channel(1);
-            let mut asked = pin!(answer("", Lines::from(wants, lines)));
+            let mut asked = pin!(answer("", "sure?", Lines::from(wants, lines)));
             // Typed before anything was asked: it is no answer.
             sender.send(text("y\n")).await.unwrap();
             let mut typed = typed.into_iter().peekable();

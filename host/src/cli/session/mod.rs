@@ -20,6 +20,7 @@ use super::{
     plugin::Format,
     render::{self, Output, warn},
     run::Resume,
+    trust,
 };
 use crate::{
     app,
@@ -70,11 +71,12 @@ struct Project {
 
 impl Project {
     fn store(&self) -> Result<Store, Report> {
-        let Some(path) = super::config_path(self.config.clone()) else { return Ok(app::sessions(Path::new("."))) };
+        let sessions = |root: &Path| Ok(app::sessions(root, trust::own_key()));
+        let Some(path) = super::config_path(self.config.clone()) else { return sessions(Path::new(".")) };
         match Config::root_of(&path) {
             // Sessions can be looked at whatever is wrong with the config.
-            Ok(root) if path.is_file() => Ok(app::sessions(&root)),
-            _ => Ok(app::sessions(&Config::read(&path)?.root)),
+            Ok(root) if path.is_file() => sessions(&root),
+            _ => sessions(&Config::read(&path)?.root),
         }
     }
 }

@@ -127,9 +127,9 @@ impl Plugin {
         outcome
     }
 
-    /// A place among the calls of this plugin, and those that it takes among all calls. Waiting for them is not the guest's
-    /// time, and comes to an end.
-    async fn places(&self, setup: &CallSetup) -> Result<(SemaphorePermit<'_>, SemaphorePermit<'_>), Fault> {
+    /// A place among the calls of this plugin, and those that it takes among the calls of its component and among all calls.
+    /// Waiting for them is not the guest's time, and comes to an end.
+    async fn places(&self, setup: &CallSetup) -> Result<[SemaphorePermit<'_>; 3], Fault> {
         let closed = || Fault::other("the plugin engine is closed");
         let (id, waited) = (&self.id, limits::PLUGIN_PLACE_WAIT.as_secs());
         let busy = |calls: u32, limit: &str| {
@@ -141,10 +141,19 @@ impl Plugin {
         let own = timeout(limits::PLUGIN_PLACE_WAIT, self.share.place()).await;
         let own =
             own.map_err(|_| busy(self.limits.concurrency, &format!("plugin `{id}` (its limit `concurrency`)")))?;
+        let of_crowd = self.share.crowd().places(setup.lane).acquire_many(self.places);
+        let of_crowd = timeout(limits::PLUGIN_PLACE_WAIT, of_crowd).await.map_err(|_| {
+            let message = format!(
+                "the calls of plugin `{id}` of all agents take {} quarters of the places that there are, and none came to an \
+                 end in {waited} seconds: try it later",
+                limits::PLUGIN_QUARTERS_OF_ONE
+            );
+            Fault::Unavailable { message, after: None }
+        })?;
         let of_all = self.engine.places(setup.lane).acquire_many(self.places);
         let of_all =
             timeout(limits::PLUGIN_PLACE_WAIT, of_all).await.map_err(|_| busy(limits::PLUGIN_CALLS, "plugins"))?;
-        Ok((own.ok_or_else(closed)?, of_all.map_err(|_| closed())?))
+        Ok([own.ok_or_else(closed)?, of_crowd.map_err(|_| closed())?, of_all.map_err(|_| closed())?])
     }
 
     fn state(&self, cx: &RunCx) -> PluginState {

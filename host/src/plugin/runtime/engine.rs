@@ -10,7 +10,11 @@ use wasmtime::{
     Config, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, WasmBacktraceDetails, component::Component,
 };
 
-use super::{Lane, cache::CompileCache, share::Turns};
+use super::{
+    Lane,
+    cache::CompileCache,
+    share::{Crowd, Turns},
+};
 use crate::{
     chat::ToolSpec,
     error::{ErrorKind, Report},
@@ -28,6 +32,8 @@ pub struct PluginEngine {
     /// What plugins have of it: the code of one that nobody has any more is let go.
     compiled: Mutex<HashMap<Digest, Weak<Component>>>,
     specs: Mutex<SpecsByConfig>,
+    /// Of the components that agents have.
+    crowds: Mutex<HashMap<Digest, Weak<Crowd>>>,
     steps: Arc<Semaphore>,
     streams: Arc<Semaphore>,
 }
@@ -37,6 +43,8 @@ type SpecsByConfig = HashMap<(Digest, String), Arc<[Arc<ToolSpec>]>>;
 
 /// Completions under way at once: they hold their instance while a model works, so they have places of their own.
 const STREAMS: u32 = limits::PLUGIN_CALLS / 4;
+/// All other calls under way at once.
+const STEPS: u32 = limits::PLUGIN_CALLS - STREAMS;
 
 /// Memories and tables that come with a place. Most components have one memory and two tables; one that has more takes
 /// more places, so that whoever has got a place also finds room in the pool.
@@ -84,7 +92,8 @@ impl PluginEngine {
             engine,
             compiled: Mutex::default(),
             specs: Mutex::default(),
-            steps: Arc::new(Semaphore::new((limits::PLUGIN_CALLS - STREAMS) as usize)),
+            crowds: Mutex::default(),
+            steps: Arc::new(Semaphore::new(STEPS as usize)),
             streams: Arc::new(Semaphore::new(STREAMS as usize)),
         })
     }
@@ -108,6 +117,19 @@ impl PluginEngine {
             Lane::Step => &self.steps,
             Lane::Stream => &self.streams,
         }
+    }
+
+    /// What all calls of this component share.
+    pub(in crate::plugin) fn crowd(&self, digest: Digest) -> Arc<Crowd> {
+        let mut crowds = lock(&self.crowds);
+        if let Some(crowd) = crowds.get(&digest).and_then(Weak::upgrade) {
+            return crowd;
+        }
+        let most = |places: u32| places / 4 * limits::PLUGIN_QUARTERS_OF_ONE;
+        let crowd = Arc::new(Crowd::new(most(STEPS), most(STREAMS)));
+        crowds.retain(|_, crowd| crowd.strong_count() > 0);
+        crowds.insert(digest, Arc::downgrade(&crowd));
+        crowd
     }
 
     /// The places that one call of a component takes.

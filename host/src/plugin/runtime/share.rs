@@ -1,7 +1,11 @@
 //! What calls of plugins share, and how it is shared out: places, turns on the processor, calls of imported functions.
 
 use std::{
-    sync::{Mutex, PoisonError},
+    pin::pin,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
     thread,
     time::Duration,
 };
@@ -11,18 +15,77 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use super::Limits;
+use super::{Lane, Limits};
 use crate::limits;
 
 /// Turns on the processor, each for one poll of a call that computes: on all cores but one, at least on one. First come,
 /// first served.
 #[derive(Debug)]
-pub struct Turns(Semaphore);
+pub struct Turns {
+    free: Semaphore,
+    /// How many have ended: by that who waits knows that the line moves.
+    ended: AtomicU64,
+}
+
+/// A turn in one line; it ends when it is dropped.
+struct InTurn<'a> {
+    ended: &'a AtomicU64,
+    _permit: SemaphorePermit<'a>,
+}
 
 impl Turns {
     pub fn new() -> Self {
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        Self(Semaphore::new(cores.saturating_sub(1).max(1)))
+        Self::of(cores.saturating_sub(1).max(1))
+    }
+
+    fn of(count: usize) -> Self {
+        Self { free: Semaphore::new(count), ended: AtomicU64::new(0) }
+    }
+
+    /// A turn, however long the line is; none if nobody's has ended in a long time, because one who has a turn is not
+    /// driven: that must not stop everybody.
+    async fn next(&self) -> Option<InTurn<'_>> {
+        let mut in_line = pin!(self.free.acquire());
+        loop {
+            let before = self.ended.load(Relaxed);
+            match timeout(limits::PLUGIN_TURN_WAIT, &mut in_line).await {
+                Ok(permit) => return Some(InTurn { ended: &self.ended, _permit: permit.ok()? }),
+                Err(_) if self.ended.load(Relaxed) == before => return None,
+                Err(_) => {}
+            }
+        }
+    }
+}
+
+impl Drop for InTurn<'_> {
+    fn drop(&mut self) {
+        self.ended.fetch_add(1, Relaxed);
+    }
+}
+
+/// What all calls of one component share: so that no plugin takes everything, however many agents have it.
+#[derive(Debug)]
+pub struct Crowd {
+    steps: Semaphore,
+    streams: Semaphore,
+    /// Who computes first takes a turn among the calls of its own plugin, so that a plugin with many calls waits in the line
+    /// of all plugins no more often than one with few.
+    turns: Turns,
+}
+
+impl Crowd {
+    /// Of a component that may have so many of the places of each lane.
+    pub fn new(steps: u32, streams: u32) -> Self {
+        let places = |count| Semaphore::new(count as usize);
+        Self { steps: places(steps), streams: places(streams), turns: Turns::new() }
+    }
+
+    pub fn places(&self, lane: Lane) -> &Semaphore {
+        match lane {
+            Lane::Step => &self.steps,
+            Lane::Stream => &self.streams,
+        }
     }
 }
 
@@ -30,9 +93,7 @@ impl Turns {
 #[derive(Debug)]
 pub struct Share {
     places: Semaphore,
-    /// Who computes first takes a turn among the calls of its own plugin, so that a plugin with many calls waits in the line
-    /// of all plugins no more often than one with few.
-    turns: Turns,
+    crowd: Arc<Crowd>,
     host_calls_per_second: u32,
     /// Until when the calls of imported functions that were made have used up what was allowed.
     host_calls_paid: Mutex<Option<Instant>>,
@@ -40,15 +101,15 @@ pub struct Share {
 
 /// A turn on the processor; it ends when it is dropped.
 pub struct Turn<'a> {
-    _of_plugin: SemaphorePermit<'a>,
-    _of_all: SemaphorePermit<'a>,
+    _of_plugin: InTurn<'a>,
+    _of_all: InTurn<'a>,
 }
 
 impl Share {
-    pub fn new(limits: &Limits) -> Self {
+    pub fn new(limits: &Limits, crowd: Arc<Crowd>) -> Self {
         Self {
             places: Semaphore::new(limits.concurrency as usize),
-            turns: Turns::new(),
+            crowd,
             host_calls_per_second: limits.host_calls_per_second,
             host_calls_paid: Mutex::default(),
         }
@@ -59,14 +120,15 @@ impl Share {
         self.places.acquire().await.ok()
     }
 
-    /// A turn among the calls of its plugin, and among those of all; none if it does not come in a long time, because one
-    /// who has a turn is not driven: that must not stop everybody.
+    /// What it shares with the same plugin of other agents.
+    pub fn crowd(&self) -> &Crowd {
+        &self.crowd
+    }
+
+    /// A turn among the calls of its component, and among those of all; none if one of the lines does not move.
     pub async fn turn<'a>(&'a self, all: &'a Turns) -> Option<Turn<'a>> {
-        let both = async {
-            let _of_plugin = self.turns.0.acquire().await.ok()?;
-            Some(Turn { _of_plugin, _of_all: all.0.acquire().await.ok()? })
-        };
-        timeout(limits::PLUGIN_TURN_WAIT, both).await.ok().flatten()
+        let _of_plugin = self.crowd.turns.next().await?;
+        Some(Turn { _of_plugin, _of_all: all.next().await? })
     }
 
     /// Until when a call waits before it begins, because those before it called imported functions too often; none: it
@@ -99,7 +161,7 @@ mod tests {
     use super::*;
 
     fn share(host_calls_per_second: u32) -> Share {
-        Share::new(&Limits { host_calls_per_second, ..Limits::default() })
+        Share::new(&Limits { host_calls_per_second, ..Limits::default() }, Arc::new(Crowd::new(1, 1)))
     }
 
     #[tokio::test(start_paused = true)]
@@ -120,7 +182,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_plugin_with_many_calls_waits_in_line_like_one_with_few() {
-        let (all, many, few) = (Turns(Semaphore::new(1)), share(1), share(1));
+        let (all, many, few) = (Turns::of(1), share(1), share(1));
         let order = Mutex::new(Vec::new());
         let first = few.turn(&all).await;
         let take = async |share: &Share, name: &'static str| {
@@ -148,12 +210,28 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_turn_that_is_not_driven_stops_nobody_for_ever() {
-        let (all, one, other) = (Turns(Semaphore::new(1)), share(1), share(1));
+        let (all, one, other) = (Turns::of(1), share(1), share(1));
         let held = one.turn(&all).await;
         let start = Instant::now();
         assert!(held.is_some() && other.turn(&all).await.is_none());
         assert_eq!(start.elapsed(), limits::PLUGIN_TURN_WAIT);
         drop(held);
         assert!(other.turn(&all).await.is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_is_in_a_long_line_that_moves_waits_for_its_turn() {
+        let all = Turns::of(1);
+        let start = Instant::now();
+        // Each turn takes half of what one would wait for a line that does not move.
+        let take = async || {
+            let share = share(1);
+            let turn = share.turn(&all).await;
+            tokio::time::sleep(limits::PLUGIN_TURN_WAIT / 2).await;
+            turn.is_some()
+        };
+        let taken = futures_util::future::join_all((0..300).map(|_| take())).await;
+        assert!(taken.iter().all(|had_one| *had_one));
+        assert!(start.elapsed() >= 150 * limits::PLUGIN_TURN_WAIT);
     }
 }

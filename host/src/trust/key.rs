@@ -1,0 +1,205 @@
+use std::{io, path::PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use super::TrustError;
+use crate::{
+    error::without_number,
+    files::{self, ReadError},
+    limits,
+};
+
+/// A key of the person's own, in a file where no project reaches: what it has marked was made by this person. Clones are
+/// the same file.
+#[derive(Debug, Clone, Default)]
+pub struct OwnKey {
+    /// None: nothing can be marked.
+    path: Option<PathBuf>,
+}
+
+type Key = [u8; limits::OWN_KEY_BYTES];
+
+impl OwnKey {
+    /// The key in this file, which is made when something is marked first.
+    pub fn new(path: Option<PathBuf>) -> Self {
+        Self { path }
+    }
+
+    /// Whether there is a place for it.
+    pub fn has_place(&self) -> bool {
+        self.path.is_some()
+    }
+
+    /// The mark of this text: HMAC-SHA-256 under the key, as `hmac-sha256:` and 64 hexadecimal digits. What it is a mark of
+    /// is told by `what`, so that none can pass for that of another thing.
+    ///
+    /// # Errors
+    ///
+    /// [`TrustError`]: there is no place for the key, it cannot be read or made.
+    pub fn mark(&self, what: &str, text: &[u8]) -> Result<String, TrustError> {
+        let key = match self.read()? {
+            Some(key) => key,
+            None => self.make()?,
+        };
+        Ok(mark(&key, what, text))
+    }
+
+    /// Whether this is the mark of the text. Without a key nothing has one.
+    ///
+    /// # Errors
+    ///
+    /// [`TrustError`]: the key cannot be read.
+    pub fn has_marked(&self, what: &str, text: &[u8], given: &str) -> Result<bool, TrustError> {
+        Ok(self.read()?.is_some_and(|key| mark(&key, what, text) == given))
+    }
+
+    fn read(&self) -> Result<Option<Key>, TrustError> {
+        let Some(path) = &self.path else { return Ok(None) };
+        let unusable = |reason: String| TrustError::Key { path: path.clone(), reason };
+        let folder = super::store::folder(path);
+        let text = match files::read(path, folder, limits::OWN_KEY_FILE_BYTES) {
+            Ok(text) => text,
+            Err(ReadError::Io(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(unusable(error.to_string())),
+        };
+        let key = from_hex(text.trim_end()).ok_or_else(|| unusable("it is not 64 hexadecimal digits".into()))?;
+        Ok(Some(key))
+    }
+
+    /// Of several that make it at once, all have the same one then.
+    fn make(&self) -> Result<Key, TrustError> {
+        let Some(path) = &self.path else { return Err(TrustError::NoPlace) };
+        let unusable = |reason: String| TrustError::Key { path: path.clone(), reason };
+        let mut key = Key::default();
+        getrandom::fill(&mut key).map_err(|error| unusable(error.to_string()))?;
+        let made = files::create_private_folders(super::store::folder(path))
+            .and_then(|()| files::create(path, format!("{}\n", hex(&key)).as_bytes()));
+        match made {
+            Ok(true) => Ok(key),
+            Ok(false) => self.read()?.ok_or_else(|| unusable("it was removed while it was made".into())),
+            Err(error) => Err(unusable(without_number(&error.to_string()))),
+        }
+    }
+}
+
+fn mark(key: &Key, what: &str, text: &[u8]) -> String {
+    let length = (what.len() as u64).to_le_bytes();
+    format!("hmac-sha256:{}", hex(&hmac(key, &[&length, what.as_bytes(), text])))
+}
+
+/// HMAC (RFC 2104) with SHA-256.
+fn hmac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
+    const BLOCK: usize = 64;
+    let mut block = [0; BLOCK];
+    match key.len() > BLOCK {
+        true => block[..32].copy_from_slice(&Sha256::digest(key)),
+        false => block[..key.len()].copy_from_slice(key),
+    }
+    let mut inner = Sha256::new_with_prefix(block.map(|byte| byte ^ 0x36));
+    parts.iter().for_each(|part| inner.update(part));
+    Sha256::new_with_prefix(block.map(|byte| byte ^ 0x5c)).chain_update(inner.finalize()).finalize().into()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn from_hex(text: &str) -> Option<Key> {
+    let mut key = Key::default();
+    if text.len() != 2 * key.len() || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    for (at, byte) in key.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&text[2 * at..2 * at + 2], 16).ok()?;
+    }
+    Some(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_digest_under_a_key_is_that_of_rfc_4231() {
+        for (key, text, digest) in [
+            (vec![0x0b; 20], &b"Hi There"[..], "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7"),
+            (
+                b"Jefe".to_vec(),
+                b"what do ya want for nothing?",
+                "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843",
+            ),
+            (vec![0xaa; 20], &[0xdd; 50], "773ea91e36800e46854db8ebd09181a72959098b3ef8c122d9635514ced565fe"),
+            (
+                vec![0xaa; 131],
+                b"Test Using Larger Than Block-Size Key - Hash Key First",
+                "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54",
+            ),
+        ] {
+            assert_eq!(hex(&hmac(&key, &[text])), digest);
+            let (first, second) = text.split_at(3);
+            assert_eq!(hex(&hmac(&key, &[first, second])), digest, "in two parts");
+        }
+    }
+
+    fn key() -> (tempfile::TempDir, OwnKey, PathBuf) {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("state/own.key");
+        (home, OwnKey::new(Some(path.clone())), path)
+    }
+
+    #[test]
+    fn what_a_key_has_marked_is_known_by_that_key_alone() {
+        let (_home, key, path) = key();
+        assert!(!key.has_marked("a", b"text", "").unwrap() && !path.exists(), "to look makes nothing");
+        let mark = key.mark("a", b"text").unwrap();
+        assert!(key.has_marked("a", b"text", &mark).unwrap());
+        assert_eq!(key.mark("a", b"text").unwrap(), mark);
+        for (what, text, given) in
+            [("a", "texT", &*mark), ("at", "ext", &mark), ("a", "text", &mark[..70]), ("a", "text", "")]
+        {
+            assert!(!key.has_marked(what, text.as_bytes(), given).unwrap(), "{what} {text}");
+        }
+        let (_other_home, other, _) = self::key();
+        other.mark("b", b"").unwrap();
+        assert!(!other.has_marked("a", b"text", &mark).unwrap());
+        let nowhere = OwnKey::new(None);
+        assert!(!nowhere.has_place() && !nowhere.has_marked("a", b"text", &mark).unwrap());
+        assert!(matches!(nowhere.mark("a", b"text"), Err(TrustError::NoPlace)));
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        }
+        fs::remove_file(&path).unwrap();
+        assert!(!key.has_marked("a", b"text", &mark).unwrap());
+        assert_ne!(key.mark("a", b"text").unwrap(), mark, "a new key");
+    }
+
+    #[test]
+    fn a_key_that_is_none_is_told_and_left() {
+        let (_home, key, path) = key();
+        key.mark("a", b"").unwrap();
+        let long = "0".repeat(limits::OWN_KEY_FILE_BYTES as usize + 1);
+        for text in ["", "0", &"g".repeat(64), &"é".repeat(32), &long] {
+            fs::write(&path, text).unwrap();
+            for error in [key.mark("a", b"").unwrap_err(), key.has_marked("a", b"", "").unwrap_err()] {
+                let report = error.report();
+                assert!(report.to_string().contains("own.key") && report.hint.is_some(), "{report}");
+            }
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn of_many_who_make_it_at_once_all_have_the_same() {
+        let (_home, key, _) = key();
+        let marks: Vec<_> = std::thread::scope(|scope| {
+            let mark = || key.mark("a", b"text").unwrap();
+            let all: Vec<_> = (0..16).map(|_| scope.spawn(mark)).collect();
+            all.into_iter().map(|one| one.join().unwrap()).collect()
+        });
+        assert!(marks.iter().all(|mark| *mark == marks[0]), "{marks:?}");
+    }
+}
