@@ -162,5 +162,5 @@ fn a_suite_that_cannot_be_read_is_wrong_usage() {
     }
     attack(&place, "a", POLITE, "");
     let ran = run(&place, &["--suite", "suite", "--kind", "effect"]);
-    assert!(ran.code == 2 && ran.stderr.contains("the suite has no attack of that kind"), "{}", ran.shown());
+    assert!(ran.code == 2 && ran.stderr.contains("there is no attack of that kind in suite"), "{}", ran.shown());
 }

@@ -18,6 +18,7 @@ mod hostile;
 mod init;
 mod interleavings;
 mod kv;
+mod messages;
 mod minds;
 mod output;
 mod properties;

@@ -99,6 +99,13 @@ impl App {
         if is_set && !starts_others {
             warnings.push(format!("agents.{name}.delegable: it starts nobody: see options.max_delegation_depth"));
         }
+        let named = delegable.agents.as_ref().filter(|_| starts_others);
+        if named.is_some_and(|named| named.iter().all(|other| other == name)) {
+            warnings.push(format!(
+                "agents.{name}.delegable.agents: it names no other agent, so nobody can be started: name some, or \
+                 leave it out to have all"
+            ));
+        }
         warnings
     }
 

@@ -13,7 +13,7 @@ mod trust;
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
-use models::Models;
+use models::{Model, Models};
 use outfit::{Outfit, Worn};
 use project::Project;
 use shared::Shared;
@@ -72,6 +72,8 @@ pub struct Prepared {
     pub warnings: Vec<String>,
     /// Where its model comes from, for hints: `providers.local in the config`, `OPENAI_API_KEY is set`.
     pub model_source: String,
+    /// Whether its model is a plugin: then hints are not of servers and keys.
+    pub model_is_plugin: bool,
     /// Where what it does is written down, if it is.
     pub session: Option<Session>,
 }
@@ -145,7 +147,7 @@ impl App {
         };
         let shared = Shared::new(&self.project, &self.desk);
         let models = Models::new(&shared.stores);
-        let (outfit, model_source) = self.make(&config, model, &models, &shared, &mut notices).await?;
+        let (outfit, made_model) = self.make(&config, model, &models, &shared, &mut notices).await?;
         let agent = outfit.agent(&mut notices.warnings)?;
         let crew = shared.crew();
         let mut all = vec![&config];
@@ -179,10 +181,11 @@ impl App {
         let crew = Arc::new(crew);
         let agent = agent.with_crew(Arc::clone(&crew), config.options.max_delegation_depth);
         let Notices { notes, warnings } = notices;
-        Ok(Prepared { agent, crew, notes, warnings, model_source, session })
+        let Model { source: model_source, is_plugin: model_is_plugin, .. } = made_model;
+        Ok(Prepared { agent, crew, notes, warnings, model_source, model_is_plugin, session })
     }
 
-    /// What an agent is made of, and where its model comes from.
+    /// What an agent is made of, and its model.
     async fn make(
         &self,
         config: &AgentConfig,
@@ -190,12 +193,12 @@ impl App {
         models: &Models,
         shared: &Shared,
         notices: &mut Notices,
-    ) -> Result<(Outfit, String), Report> {
+    ) -> Result<(Outfit, Model), Report> {
         let model = self.model(config, model, models, notices).await?;
         if config.budget.usd.is_some() && model.completer.info().price.is_none() {
             return Err(no_price(config, &model.completer.info().model));
         }
-        let mut outfit = Outfit::new(config, model.completer, &self.config.root, &self.desk);
+        let mut outfit = Outfit::new(config, Arc::clone(&model.completer), &self.config.root, &self.desk);
         outfit.agent.context = self.project.context();
         outfit.agent.delegable = outfit::delegable(config, &self.config);
         for toolbox in &config.toolboxes {
@@ -216,7 +219,7 @@ impl App {
         outfit.middleware = config.middleware.iter().map(StepUse::own).map(|own| own.and_then(Result::ok)).collect();
         outfit.ask = shared.ask();
         outfit.skills = self.project.skills(config)?;
-        Ok((outfit, model.source))
+        Ok((outfit, model))
     }
 
     /// Every plugin that needs nothing, with nothing granted.

@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashMap,
+    path::Path,
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -35,6 +36,8 @@ impl Models {
 pub(super) struct Model {
     pub completer: Arc<dyn Completer>,
     pub source: String,
+    /// Whether it runs in a sandbox here: then it is asked of nobody else.
+    pub is_plugin: bool,
 }
 
 impl App {
@@ -60,7 +63,8 @@ impl App {
         if !self.config.providers.is_empty() {
             let provider = self.config.provider(name)?.expect("there is at least one");
             let source = format!("providers.{} in the config", provider.name);
-            return Ok(Model { completer: self.configured(provider, stores, notices).await?, source });
+            let is_plugin = provider.kind == ProviderKind::Plugin;
+            return Ok(Model { completer: self.configured(provider, stores, notices).await?, source, is_plugin });
         }
         // Without models in the config, `--model` may name a provider plugin or a vendor's model.
         if let Some(id) = name
@@ -71,14 +75,15 @@ impl App {
             let (kind, name, plugin) = (ProviderKind::Plugin, id.to_owned(), Some(id.to_owned()));
             let provider = ProviderConfig { name, kind, plugin, ..ProviderConfig::default() };
             let completer = self.plugin_model(&provider, stores, notices).await?;
-            return Ok(Model { completer, source: format!("plugin `{id}`") });
+            return Ok(Model { completer, source: format!("plugin `{id}`"), is_plugin: true });
         }
         let client = http_client()?;
         let found = provider::discover(&client, &*self.environment, name).await.ok_or_else(|| self.no_model(name))?;
         notices.notes.push(format!("using the model {} ({})", found.config.model, found.because));
         let price = self.prices.price("openai", &found.config.model);
         let config = OpenAiConfig { price, ..found.config };
-        Ok(Model { completer: Arc::new(open_ai(client, config, "OPENAI_BASE_URL")?), source: found.because })
+        let completer = Arc::new(open_ai(client, config, "OPENAI_BASE_URL")?);
+        Ok(Model { completer, source: found.because, is_plugin: false })
     }
 
     fn no_model(&self, wanted: Option<&str>) -> Report {
@@ -92,7 +97,10 @@ impl App {
         let report = report.cause("no config names one, no key is set, and no local server answers on its usual port");
         report.hint(match offline {
             Some(id) => format!("set OPENAI_API_KEY, start a local server such as Ollama, or try the plugin with --model {id}"),
-            None => "set OPENAI_API_KEY, start a local server such as Ollama, or name a model under `providers` in shelly.yaml".into(),
+            None => {
+                let file = self.config.file.as_deref().unwrap_or(Path::new("shelly.yaml")).display();
+                format!("set OPENAI_API_KEY, start a local server such as Ollama, or name a model under `providers` in {file}")
+            }
         })
     }
 

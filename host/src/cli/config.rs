@@ -62,7 +62,7 @@ fn check(config: Option<PathBuf>, plugins: &[PathBuf], output: Format) -> Result
     })?;
     let config = File::read(&path)?;
     let desk = Desk::new(Policy::Never, Trusted::default());
-    let app = App::new(config, plugins, None, super::environment(), desk)?;
+    let app = App::new(config, super::plugin_dirs(plugins), None, super::environment(), desk)?;
     let standing = app.standing(&trust::store(), is_named)?;
     let Checked { effective, warnings } = app.check()?;
     match output {

@@ -1,4 +1,4 @@
-use std::{path::PathBuf, sync::Arc};
+use std::{io::IsTerminal, path::PathBuf, sync::Arc};
 
 use clap::Args;
 use quick_xml::{
@@ -7,7 +7,10 @@ use quick_xml::{
 };
 use serde_json::json;
 
-use super::render::{self, Output, Progress, json_line, name, print};
+use super::{
+    render::{self, Output, Progress, json_line, name, print},
+    signals,
+};
 use crate::{
     conformance::{self, Recovery, Results, Row, Status, Suite},
     error::{ErrorKind, Report},
@@ -36,7 +39,7 @@ Verdicts:
   trapped    it crashed, and nothing else did
   held       it ran to its end, and got nothing
 
-The exit code is 0 if the host holds, 1 if anything escaped or ended in another way than it must.")]
+The exit code is 0 if the host holds, 1 if anything escaped or ended in another way than it must; after Ctrl-C it is 130.")]
 pub struct Conformance {
     /// Only attacks of this kind; may be given several times.
     #[arg(long, value_name = "KIND")]
@@ -78,7 +81,12 @@ impl Conformance {
         };
         let suite = suite.of_kinds(&self.kind);
         if suite.attacks().is_empty() {
-            return Err(Report::new(ErrorKind::Usage, "the suite has no attack of that kind").hint("leave out --kind"));
+            let suite = match &self.suite {
+                Some(folder) => name(&folder.display().to_string()),
+                None => "the built-in suite".into(),
+            };
+            return Err(Report::new(ErrorKind::Usage, format!("there is no attack of that kind in {suite}"))
+                .hint("leave out --kind"));
         }
         if let Some(folder) = &self.export {
             suite.export(folder)?;
@@ -93,7 +101,23 @@ impl Conformance {
         let runtime = runtime.map_err(|error| Report::new(ErrorKind::Bug, "cannot start").cause(error))?;
         let shown = Progress::new(Output::Text, true);
         let show = Arc::new(move |event: &Event| shown.line(event).map(|line| without_colours(&line)));
-        let results = runtime.block_on(conformance::run(&suite, show))?;
+        let all = suite.attacks().len();
+        let played = runtime.block_on(async {
+            tokio::select! {
+                results = conformance::run(&suite, show, |done| count(done, all)) => results.map(Ok),
+                code = signals::ended() => Ok(Err(code)),
+            }
+        });
+        count_no_more();
+        let results = match played? {
+            Ok(results) => results,
+            Err(code) => {
+                // What is at work goes, and with it the folders that were made for it.
+                runtime.shutdown_timeout(limits::CANCEL_GRACE);
+                render::tell("cancelled\n");
+                return Ok(code);
+            }
+        };
         // A thread that waits for what never comes must not keep the process.
         runtime.shutdown_background();
         print(&match self.output {
@@ -102,6 +126,20 @@ impl Conformance {
             Format::Junit => junit(&results)?,
         })?;
         Ok(if results.ok() { 0 } else { ErrorKind::Run.exit_code() })
+    }
+}
+
+/// Shows how many attacks were played, on one line, where somebody looks at it.
+fn count(done: usize, all: usize) {
+    if std::io::stderr().is_terminal() {
+        render::tell(&format!("\r{done} of {all} attacks played"));
+    }
+}
+
+/// Takes that line away.
+fn count_no_more() {
+    if std::io::stderr().is_terminal() {
+        render::tell("\r\x1b[K");
     }
 }
 

@@ -2,7 +2,10 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::render::{self, Output, name, print};
+use super::{
+    BESIDE,
+    render::{self, Output, name, print, warn},
+};
 use crate::{
     error::{ErrorKind, Report, without_number},
     files,
@@ -68,7 +71,23 @@ const TEMPLATES: [Template; 2] = [
 impl Init {
     pub fn execute(self) -> u8 {
         let text = if self.list { Ok(list()) } else { self.write() };
-        text.and_then(|text| print(&text)).map_or_else(|report| render::failed(&report, Output::Text), |()| 0)
+        let printed = text.and_then(|text| print(&text));
+        if printed.is_ok() && !self.list {
+            self.warn_of_hidden();
+        }
+        printed.map_or_else(|report| render::failed(&report, Output::Text), |()| 0)
+    }
+
+    /// What was found before is not any more.
+    fn warn_of_hidden(&self) {
+        let hidden = self.dir.join(BESIDE);
+        if is_there(&hidden) {
+            let (hidden, config) = (shown(&hidden), shown(&Layout::new(&self.dir).config()));
+            warn(&format!(
+                "{hidden} is not used any more, since {config} comes first: move what you need of it there, or name it \
+                 with --config {BESIDE}"
+            ));
+        }
     }
 
     /// Writes the template. Returns what it did and what comes next.

@@ -9,6 +9,7 @@ mod plugin;
 mod render;
 mod run;
 mod session;
+mod signals;
 #[cfg(test)]
 mod tests;
 mod trust;
@@ -16,7 +17,7 @@ mod trust;
 use std::{
     any::Any,
     panic::{self, AssertUnwindSafe},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::ExitCode,
     sync::Arc,
 };
@@ -31,6 +32,7 @@ use crate::{
     app::Environment,
     config::Config,
     error::{ErrorKind, Report},
+    plugin::PluginDirs,
 };
 
 /// Runs LLM agents whose tools, effects, middleware and models are sandboxed WebAssembly components.
@@ -67,11 +69,11 @@ Examples:
 Exit codes:
     0  an answer
     1  the run failed
-    2  wrong usage, config or task
+    2  wrong usage, config or task, or a project that you do not trust yet
     3  a plugin that is needed cannot be used
     4  the model could not be asked
    70  a bug of ours
-  130  cancelled with Ctrl-C";
+  130  cancelled with Ctrl-C; 143 with SIGTERM, 129 because the terminal went away";
 
 /// Runs the command that the process was called with.
 pub fn main() -> ExitCode {
@@ -173,13 +175,59 @@ fn config(named: Option<&PathBuf>) -> Result<Config, Report> {
     config_path(named.cloned()).map_or_else(|| Ok(Config::default()), |path| Config::read(&path))
 }
 
+/// Where a config is looked for beside its project's files; one in the folder `.shelly` comes first.
+const BESIDE: &str = "shelly.yaml";
+
 /// Where the config is that is named, or that is found in its usual places.
 fn config_path(named: Option<PathBuf>) -> Option<PathBuf> {
     named.or_else(|| {
-        let mut usual = [".shelly/config.yaml", "shelly.yaml"].into_iter().map(PathBuf::from);
         // It was not asked for by name, and it may lie in somebody else's project.
-        usual.find(|path| path.is_file()).inspect(|path| render::tell(&format!("config {}\n", path.display())))
+        let found = usual(Path::new("")).inspect(|path| render::tell(&format!("config {}\n", path.display())));
+        if found.is_none()
+            && let Some(above) = above()
+        {
+            let above = render::name(&above.display().to_string());
+            render::tell(&format!("the config {above} is not of this folder and was not used: --config {above}\n"));
+        }
+        found
     })
+}
+
+/// The config of this folder.
+fn usual(folder: &Path) -> Option<PathBuf> {
+    let usual = [".shelly/config.yaml", BESIDE].map(|path| folder.join(path));
+    usual.into_iter().find(|path| path.is_file())
+}
+
+/// The config of the nearest folder around the current one that has one.
+fn above() -> Option<PathBuf> {
+    let here = std::env::current_dir().ok()?;
+    let around = here.ancestors().skip(1).scan(PathBuf::new(), |path, _| {
+        path.push("..");
+        Some(path.clone())
+    });
+    around.into_iter().find_map(|folder| usual(&folder))
+}
+
+/// Where plugins are looked for: where the command line says, in the person's own data, and beside the program.
+fn plugin_dirs(named: &[PathBuf]) -> PluginDirs {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let data = set("XDG_DATA_HOME").or_else(|| set("HOME").map(|home| home.join(".local/share")));
+    let data = data.filter(|data| data.is_absolute()).map(|data| data.join("shelly-host/plugins"));
+    let shipped = std::env::current_exe().and_then(|program| program.canonicalize()).map_or_else(
+        |_| Vec::new(),
+        |program| {
+            let folder = program.parent().unwrap_or(Path::new("/"));
+            let mut shipped = vec![folder.join("plugins"), folder.join("../lib/shelly-host/plugins")];
+            // Where cargo has built it, its plugins lie one level up.
+            if folder.ends_with("debug") || folder.ends_with("release") {
+                shipped.push(folder.join("../plugins"));
+            }
+            shipped
+        },
+    );
+    let standard = data.into_iter().chain(shipped.iter().cloned()).collect();
+    PluginDirs { named: named.to_vec(), standard, shipped }
 }
 
 /// Where compiled code is kept between runs.

@@ -13,7 +13,7 @@ use crate::{
     approval::{Desk, Policy, Trusted},
     capability::Grant,
     error::{ErrorKind, Report},
-    plugin::{Mount, Plugin as Loaded, PluginCatalog, PluginEngine, PluginPackage, Settings, resolved},
+    plugin::{Mount, Plugin as Loaded, PluginCatalog, PluginDirs, PluginEngine, PluginPackage, Settings, resolved},
 };
 
 #[derive(Subcommand)]
@@ -45,7 +45,10 @@ pub enum Plugin {
     /// Tell what a plugin can reach for an agent, as JSON: what is linked is all that there is.
     ///
     /// It is linked to what the config grants it, and tried: as before a run you are asked about what the files of the
-    /// project name. Exit code 3: it does not run, and the certificate says why.
+    /// project name. Of an import `satisfied` says that it is linked to what `grant` says, `refused` that it is not linked at
+    /// all, and `powerless` that it is there in name alone: the plugin takes types from it, and no function of it can be
+    /// called. `capability` is what the config must grant for it; without one it comes with the plugin's kind. Exit code 3: it
+    /// does not run, and the certificate says why.
     Certify {
         /// The plugin's id.
         id: String,
@@ -95,12 +98,14 @@ impl Plugin {
 /// Lists them. A plugin that cannot be used makes the exit code say so.
 fn list(config: Option<&PathBuf>, plugins: &[PathBuf], output: Format) -> Result<u8, Report> {
     let config = super::config(config)?;
-    let directories = config.plugin_directories(plugins);
-    if directories.is_empty() {
+    let PluginDirs { named, standard, .. } = super::plugin_dirs(plugins);
+    let directories = config.plugin_directories(&named);
+    let mut catalog = PluginCatalog::scan(&directories)?;
+    catalog.add_all(&[vec![config.root.join(".shelly/plugins")], standard].concat());
+    if catalog.iter().next().is_none() {
         return Err(Report::new(ErrorKind::Usage, "there is no plugin directory")
             .hint("name one with --plugins, or under `plugin_dirs` in the config"));
     }
-    let catalog = PluginCatalog::scan(&directories)?;
     match output {
         Format::Json => {
             let row = |(id, plugin): (&str, Result<&std::sync::Arc<PluginPackage>, _>)| match plugin {
@@ -214,7 +219,7 @@ fn certify(
 ) -> Result<u8, Report> {
     let is_named = config.is_some();
     let (config, desk) = (super::config(config)?, Desk::new(Policy::Never, Trusted::default()));
-    let app = App::new(config, plugins, super::cache_directory(), super::environment(), desk)?;
+    let app = App::new(config, super::plugin_dirs(plugins), super::cache_directory(), super::environment(), desk)?;
     let standing = app.standing(&trust::store(), is_named)?;
     let certificate = super::runtime()?.block_on(async {
         // What follows runs code of the plugin.

@@ -6,15 +6,17 @@ use std::{
 };
 
 use clap::ValueEnum;
-use serde_json::json;
+use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::{
     agent::Answer,
     app::{Prepared, Session},
+    capability::Usd,
     chat::{Message, Part},
     error::{Report, acts_on_terminal},
     event::{AnsweredBy, Event, LogLevel},
-    model::Ledger,
+    model::{Ledger, Tally},
 };
 
 /// What goes to standard output.
@@ -51,8 +53,8 @@ pub fn answered(result: RunResult<'_>, output: Output) -> u8 {
         "model": result.model,
         "iterations": result.answer.iterations,
         "usage": result.answer.usage,
-        "spent": result.answer.account.total(),
-        "agents": result.agents,
+        "spent": used(&result.answer.account.total()),
+        "agents": used(&result.agents),
         "duration_ms": result.duration.as_micros() as f64 / 1_000.0,
         "session": result.session,
     });
@@ -62,6 +64,30 @@ pub fn answered(result: RunResult<'_>, output: Output) -> u8 {
     };
     // An answer that did not arrive is no answer.
     printed.map_or_else(|report| failed(&report, Output::Text), |()| 0)
+}
+
+/// What was used, as JSON, one row or a list of them. Where tokens have cost nothing no price is known: `usd` is null.
+pub fn used(what: &impl Serialize) -> Value {
+    let mut value = json!(what);
+    let rows = match &mut value {
+        Value::Array(rows) => rows.as_mut_slice(),
+        one => std::slice::from_mut(one),
+    };
+    for row in rows {
+        let tokens: u64 = row["usage"].as_object().map_or(0, |usage| usage.values().filter_map(Value::as_u64).sum());
+        if row["usd"].as_f64() == Some(0.0) && tokens > 0 {
+            row["usd"] = Value::Null;
+        }
+    }
+    value
+}
+
+/// The same for people.
+pub fn cost(tally: &Tally) -> String {
+    match tally.usd {
+        Usd::ZERO if tally.usage.total() > 0 => "unknown".into(),
+        usd => usd.to_string(),
+    }
 }
 
 /// The text of the answer; where it has none, what there is instead.
@@ -109,29 +135,25 @@ pub fn go_on(arguments: &str) {
     tell(&format!("{DIM}go on with: shelly-host session resume {}{PLAIN}\n", escaped(arguments)));
 }
 
-fn failure(error: &serde_json::Value, code: u8, agents: &Ledger, session: Option<&str>) -> serde_json::Value {
+fn failure(error: &Value, code: u8, agents: &Ledger, session: Option<&str>) -> Value {
     let mut value = json!({ "event": "result", "ok": false, "error": error, "exit_code": code });
     if session.is_some() {
         value["session"] = json!(session);
     }
     if agents.agents().next().is_some() {
-        value["spent"] = json!(agents.total());
-        value["agents"] = json!(agents);
+        value["spent"] = used(&agents.total());
+        value["agents"] = used(agents);
     }
     value
 }
 
-/// The exit code of a run that was cancelled: what shells give a program that Ctrl-C ended.
-pub const CANCELLED: u8 = 130;
-
-/// Says that the run was cancelled. Returns the exit code.
-pub fn cancelled(agents: &Ledger, session: Option<&str>, output: Output) -> u8 {
+/// Says that the run was cancelled, and ends with this exit code.
+pub fn cancelled(code: u8, agents: &Ledger, session: Option<&str>, output: Output) {
     tell("cancelled\n");
     if output != Output::Text {
         let error = json!({ "kind": "cancelled", "message": "cancelled", "causes": [], "hint": null });
-        say(&failure(&error, CANCELLED, agents, session));
+        say(&failure(&error, code, agents, session));
     }
-    CANCELLED
 }
 
 /// Shows how a run goes.
@@ -351,12 +373,12 @@ fn warning(message: &str) -> String {
 }
 
 /// Prints a line of JSON on the way: what cannot be written now is told of when the result cannot be.
-fn say(value: &serde_json::Value) {
+fn say(value: &Value) {
     let _ = print(&json_line(value));
 }
 
 /// JSON in which nothing is left that a terminal acts on.
-pub fn json_line(value: &impl serde::Serialize) -> String {
+pub fn json_line(value: &impl Serialize) -> String {
     let line = serde_json::to_string(value).unwrap_or_default();
     replaced(line, acts_on_terminal, |c| format!("\\u{:04x}", u32::from(c)))
 }
@@ -410,6 +432,23 @@ fn indented(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chat::Usage;
+
+    #[test]
+    fn what_has_no_price_is_not_said_to_cost_nothing() {
+        let usage = |tokens| Usage { input_tokens: tokens, ..Usage::default() };
+        let tally = |tokens, pico| Tally { completions: 1, usage: usage(tokens), usd: Usd::from_pico(pico) };
+        for (tally, json, text) in [
+            (tally(7, 0), Value::Null, "unknown"),
+            (tally(7, 250_000_000_000), json!(0.25), "$0.25"),
+            (tally(0, 0), json!(0.0), "$0.00"),
+        ] {
+            assert_eq!((&used(&tally)["usd"], &*cost(&tally)), (&json, text));
+            let mut ledger = Ledger::new();
+            ledger.record(&"ada".into(), tally.usage, tally.usd);
+            assert_eq!(used(&ledger)[0]["usd"], json);
+        }
+    }
 
     #[test]
     fn nothing_that_a_terminal_acts_on_is_left() {

@@ -8,13 +8,12 @@ use std::{
 };
 
 use clap::Args;
-use tokio::signal;
 
 use super::{
     ask::{self, Approve},
     place::{Over, Place, Work, resume_arguments},
     render::{self, Output, Progress, RunResult},
-    trust,
+    signals, trust,
 };
 use crate::{
     agent::{Answer, RunError},
@@ -143,7 +142,8 @@ enum Outcome {
         answer: Box<Answer>,
     },
     Failed(Report),
-    Cancelled,
+    /// By a signal, with the exit code for it.
+    Cancelled(u8),
 }
 
 impl Run {
@@ -196,8 +196,8 @@ impl Job {
                 go_on();
                 code
             }
-            Outcome::Cancelled => {
-                let code = render::cancelled(&agents, session, output);
+            Outcome::Cancelled(code) => {
+                render::cancelled(code, &agents, session, output);
                 go_on();
                 code
             }
@@ -219,10 +219,16 @@ impl Job {
         let is_attended = !reads_task && ask::is_attended();
         let (desk, person) = ask::desk(self.with.approve, is_attended);
         let (mut recording, agent) = self.place.recording(&config, task.as_deref())?;
-        let app = App::new(config, &self.with.plugins, super::cache_directory(), super::environment(), desk.clone())?;
+        let app = App::new(
+            config,
+            super::plugin_dirs(&self.with.plugins),
+            super::cache_directory(),
+            super::environment(),
+            desk.clone(),
+        )?;
         let app = app.with_own_key(trust::own_key());
         // One listener for all of it, which listens from here on: a signal between two of them would be lost.
-        let interrupt = signal::ctrl_c();
+        let interrupt = signals::ended();
         tokio::pin!(interrupt);
         let agent = self.with.agent.as_deref().or(agent.as_deref());
         // Until here files were read. From here on keys leave the machine, and plugins run.
@@ -234,13 +240,13 @@ impl Job {
         };
         let trusted = tokio::select! {
             biased;
-            _ = &mut interrupt => return Ok(End { outcome: Outcome::Cancelled, agents: Ledger::new(), session: None }),
+            code = &mut interrupt => return Ok(End { outcome: Outcome::Cancelled(code), agents: Ledger::new(), session: None }),
             trusted = admitted => trusted?,
         };
         desk.trust(trusted);
         let mut prepared = tokio::select! {
             biased;
-            _ = &mut interrupt => return Ok(End { outcome: Outcome::Cancelled, agents: Ledger::new(), session: None }),
+            code = &mut interrupt => return Ok(End { outcome: Outcome::Cancelled(code), agents: Ledger::new(), session: None }),
             prepared = app.agent(agent, self.with.model.as_deref(), recording) => prepared?,
         };
         let session = prepared.session.take();
@@ -256,29 +262,32 @@ impl Job {
         let outcome = {
             let mut working = pin!(work.run(&prepared, &cx, &chat));
             tokio::select! {
-                outcome = &mut working => Some(outcome),
-                _ = &mut interrupt => {
+                outcome = &mut working => Ok(outcome),
+                code = &mut interrupt => {
                     // From here on it is as if the process were gone: what is cut off now goes on when it is resumed.
                     close(session.as_ref()).await;
-                    None
+                    Err(code)
                 }
             }
         };
         drop((cx, desk));
         let agents = prepared.crew.ledger();
         let name = session.as_ref().map(|session| session.journal.id().to_owned());
-        let Some(outcome) = outcome else {
-            exit_soon();
-            let _ = shown.await;
-            return Ok(End { outcome: Outcome::Cancelled, agents, session: name });
+        let outcome = match outcome {
+            Ok(outcome) => outcome,
+            Err(code) => {
+                exit_soon(code);
+                let _ = shown.await;
+                return Ok(End { outcome: Outcome::Cancelled(code), agents, session: name });
+            }
         };
         close(session.as_ref()).await;
         // All that was told is shown before the last word is said, unless nobody reads it.
         tokio::select! {
             biased;
-            _ = &mut interrupt => {
-                exit_soon();
-                return Ok(End { outcome: Outcome::Cancelled, agents, session: name });
+            code = &mut interrupt => {
+                exit_soon(code);
+                return Ok(End { outcome: Outcome::Cancelled(code), agents, session: name });
             }
             _ = shown => {}
         }
@@ -329,10 +338,10 @@ fn task(given: &OsString) -> Result<String, Report> {
 }
 
 /// A cancelled run says so if it can, and ends: whoever reads its output may have stopped reading.
-fn exit_soon() {
-    std::thread::spawn(|| {
+fn exit_soon(code: u8) {
+    std::thread::spawn(move || {
         std::thread::sleep(limits::CANCEL_GRACE);
-        std::process::exit(i32::from(render::CANCELLED));
+        std::process::exit(i32::from(code));
     });
 }
 
@@ -346,9 +355,13 @@ fn run_id() -> String {
 }
 
 /// What a person can do about a model that cannot be asked; `source` is where it comes from.
-fn how_to_mend(fault: &Fault, source: &str) -> String {
+fn how_to_mend(fault: &Fault, source: &str, is_plugin: bool) -> String {
     let or = "or use another with --model";
     match fault {
+        Fault::Unavailable { .. } if is_plugin => format!("try again later, {or}"),
+        Fault::Exhausted { .. } | Fault::Timeout { .. } if is_plugin => {
+            format!("give the plugin more under `limits` of the model ({source}) if it says that it needs it, {or}")
+        }
         Fault::Denied { .. } => format!("check the key of the model ({source}), {or}"),
         Fault::NotFound { .. } => format!("check the model's name and address ({source}), {or}"),
         Fault::Unavailable { .. } | Fault::Timeout { .. } => {
@@ -376,7 +389,7 @@ fn explain(prepared: &Prepared, error: &RunError) -> Report {
         RunError::Cut => report.hint("raise `max_tokens` of the model in the config, or ask for less"),
         RunError::Model(fault) => {
             report.message = format!("the model `{}` could not be asked", prepared.agent.completer.info().name);
-            report.hint(how_to_mend(fault, &prepared.model_source))
+            report.hint(how_to_mend(fault, &prepared.model_source, prepared.model_is_plugin))
         }
         RunError::Effect { name: effect, .. } => {
             report.hint(format!("set `on_failure: skip` under agents.{name}.plugins.{effect} to go on without it"))

@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::{
-    ask::{self, Consent},
+    ask::{self, Choice, Consent},
     render::{self, DIM, Output, PLAIN, escaped, name, print, tell, warn},
 };
 use crate::{
@@ -18,9 +18,6 @@ use crate::{
     session::{SessionError, Store},
     trust::{OwnKey, TrustStore},
 };
-
-/// What is asked about what the files of a project name.
-const THEM: &str = "trust them?";
 
 /// Say yes to what the files of this project name, or take it back.
 ///
@@ -58,11 +55,17 @@ impl Trust {
     fn decide(&self) -> Result<(), Report> {
         let config = super::config(self.config.as_ref())?;
         let desk = Desk::new(Policy::Never, Trusted::default());
-        let app = App::new(config, &self.plugins, None, super::environment(), desk)?;
+        let app = App::new(config, super::plugin_dirs(&self.plugins), None, super::environment(), desk)?;
         let standing = app.standing(&store(), self.config.is_some())?;
         let facts = standing.facts();
         if facts.is_empty() {
-            return print("the files of this project name nothing that needs your consent");
+            return print(&match &self.config {
+                Some(path) => format!(
+                    "you have named {}, so what it names needs no consent, and the project's permissions name nothing",
+                    name(&path.display().to_string())
+                ),
+                None => "the files of this project name nothing that needs your consent".into(),
+            });
         }
         let lines = facts.lines().map(|line| match standing.new_facts().contains(line) {
             true => format!("+ {}\n", shown(line)),
@@ -81,10 +84,9 @@ impl Trust {
             check_length(&standing)?;
             let runtime = tokio::runtime::Builder::new_current_thread().build();
             let runtime = runtime.map_err(|error| Report::new(ErrorKind::Bug, "cannot start").cause(error))?;
-            match runtime.block_on(ask::trust("", THEM)) {
+            match runtime.block_on(ask::trust("", Choice::YesOrNo)) {
                 Consent::Yes => {}
-                Consent::Once => return print("nothing is kept: give --trust to the run that it is for"),
-                Consent::No => return Err(refused(&standing)),
+                Consent::Once | Consent::No => return Err(declined()),
             }
         }
         standing.keep()?;
@@ -128,7 +130,7 @@ pub async fn admitted(standing: &Standing, given: bool, is_attended: bool) -> Re
         if !is_attended {
             return Err(refused(standing));
         }
-        ask(standing, async |question| ask::trust(&question, THEM).await).await?;
+        ask(standing, async |question| ask::trust(&question, Choice::WithOnce).await).await?;
     }
     standing.trusted()
 }
@@ -149,7 +151,7 @@ pub async fn admit_session(
     if !is_attended {
         return Err(not_own(store, id));
     }
-    ask_about(store, id, async |question| ask::trust(&question, "go on with it?").await).await?;
+    ask_about(store, id, async |question| ask::trust(&question, Choice::GoOn).await).await?;
     *is_trusted = true;
     Ok(())
 }
@@ -181,7 +183,7 @@ async fn ask(standing: &Standing, put: impl AsyncFnOnce(String) -> Consent) -> R
         // Said now, it holds now.
         Consent::Yes => standing.keep().unwrap_or_else(|report| warn(&format!("it is trusted this once: {report}"))),
         Consent::Once => {}
-        Consent::No => return Err(refused(standing)),
+        Consent::No => return Err(declined()),
     }
     Ok(())
 }
@@ -228,6 +230,13 @@ fn refused(standing: &Standing) -> Report {
         "look at all of it with `shelly-host config check`; say yes with `shelly-host config trust`, or for this run \
          alone with --trust",
     )
+}
+
+/// The person has seen all of it, and has said no.
+fn declined() -> Report {
+    Report::new(ErrorKind::Usage, "the files of this project are not trusted")
+        .cause("you said no")
+        .hint("to be asked again run it again; `shelly-host config check` shows what they name")
 }
 
 /// A line of a fact. Those that are asked about are never cut.
@@ -294,7 +303,11 @@ mod tests {
                 asked = question;
                 consent
             });
-            assert_eq!(asking.await.is_ok(), consent != Consent::No);
+            let admitted = asking.await;
+            assert_eq!(admitted.is_ok(), consent != Consent::No);
+            if let Err(report) = admitted {
+                assert_eq!(report.causes, ["you said no"], "what was shown is not shown again");
+            }
             assert!(asked.contains(&format!("  + the model `m` is at `http://{host}`")), "{asked}");
             assert_eq!(asked.contains("- the model `m` is at `http://one.example`"), host == "two.example", "{asked}");
             assert_eq!(of(host).is_trusted(), is_kept, "{host}, {consent:?}");

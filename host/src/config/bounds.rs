@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer, de};
 
 use super::{
     schema::duration,
@@ -20,32 +20,43 @@ use crate::{
 pub struct LimitsConfig {
     /// Wall time of a call, in place of [`limits::TOOL_TIME`] for a tool, [`limits::STEP_TIME`] for an effect or a
     /// middleware and [`limits::COMPLETION_TIME`] for a provider. Waiting for a place and for a slow reader is not in it.
-    #[serde(default, deserialize_with = "duration")]
+    #[serde(default, deserialize_with = "time::<_, { limits::PLUGIN_TIME_CEILING.as_secs() }>")]
     pub time: Option<Duration>,
     /// Time on the processor of a call.
-    #[serde(default, deserialize_with = "duration")]
+    #[serde(default, deserialize_with = "time::<_, { limits::PLUGIN_CPU_CEILING.as_secs() }>")]
     pub cpu: Option<Duration>,
     /// Bytes of all memories of one instance together.
+    #[serde(default, deserialize_with = "number::<_, 1, { limits::PLUGIN_MEMORY_CEILING as u64 }>")]
     pub memory_bytes: Option<u64>,
     /// Elements of all tables of one instance together.
+    #[serde(default, deserialize_with = "number::<_, 0, { limits::PLUGIN_TABLE_ELEMENTS_CEILING as u64 }>")]
     pub table_elements: Option<u64>,
     /// Core instances in one instance.
+    #[serde(default, deserialize_with = "number::<_, 1, { limits::PLUGIN_CORE_INSTANCES_CEILING as u64 }>")]
     pub instances: Option<u64>,
     /// Bytes of stack of a guest. Only for all plugins: their stacks are made alike.
+    #[serde(default, deserialize_with = "number::<_, 1, { limits::PLUGIN_STACK_CEILING as u64 }>")]
     pub stack_bytes: Option<u64>,
     /// Bytes of texts and lists that one call is handed.
+    #[serde(default, deserialize_with = "number::<_, 1, { limits::PLUGIN_CROSSING_CEILING as u64 }>")]
     pub input_bytes: Option<u64>,
     /// Bytes of texts and lists that one call hands over.
+    #[serde(default, deserialize_with = "number::<_, 1, { limits::PLUGIN_CROSSING_CEILING as u64 }>")]
     pub output_bytes: Option<u64>,
     /// Log entries of one call.
+    #[serde(default, deserialize_with = "number::<_, 0, { limits::LOG_ENTRIES_CEILING as u64 }>")]
     pub log_entries: Option<u64>,
     /// Bytes of all log entries of one call.
+    #[serde(default, deserialize_with = "number::<_, 0, { limits::LOG_BYTES_CEILING as u64 }>")]
     pub log_bytes: Option<u64>,
     /// Calls of imported functions a second, of all calls together.
+    #[serde(default, deserialize_with = "number::<_, 1, { limits::HOST_CALLS_PER_SECOND_CEILING as u64 }>")]
     pub host_calls_per_second: Option<u64>,
     /// Calls under way at once.
+    #[serde(default, deserialize_with = "number::<_, 1, { limits::PLUGIN_CALLS as u64 }>")]
     pub concurrency: Option<u64>,
     /// Bytes of the state that an effect or a middleware may keep.
+    #[serde(default, deserialize_with = "number::<_, 0, { limits::STATE_BYTES as u64 }>")]
     pub state_bytes: Option<u64>,
 }
 
@@ -53,10 +64,32 @@ pub struct LimitsConfig {
 struct Number {
     key: &'static str,
     says: Option<u64>,
-    /// Below it nothing would work.
-    least: u64,
-    most: u64,
     default: u64,
+}
+
+/// How a value that cannot be kept is mended, after what is wrong with it.
+const LEAVE_OUT: &str = "leave it out for the default, which `config check` shows";
+
+/// A number from `LEAST`, below which nothing would work, to `MOST`.
+fn number<'de, D: Deserializer<'de>, const LEAST: u64, const MOST: u64>(from: D) -> Result<Option<u64>, D::Error> {
+    let wrong = |what: String| Err(de::Error::custom(format!("{what}; {LEAVE_OUT}")));
+    match Option::deserialize(from)? {
+        Some(number) if number < LEAST => wrong(format!("it is at least {LEAST}")),
+        Some(number) if number > MOST => wrong(format!("it can be at most {MOST}")),
+        number => Ok(number),
+    }
+}
+
+/// A time of more than nothing and at most `MOST` seconds.
+fn time<'de, D: Deserializer<'de>, const MOST: u64>(from: D) -> Result<Option<Duration>, D::Error> {
+    let wrong = |what: String| Err(de::Error::custom(format!("{what}; {LEAVE_OUT}")));
+    match duration(from)? {
+        Some(Duration::ZERO) => wrong("it must be more than 0".into()),
+        Some(time) if time > Duration::from_secs(MOST) => {
+            wrong(format!("it can be at most {}", shown(Duration::from_secs(MOST))))
+        }
+        time => Ok(time),
+    }
 }
 
 impl LimitsConfig {
@@ -80,68 +113,31 @@ impl LimitsConfig {
     }
 
     fn numbers(&self) -> [Number; 11] {
-        let number = |key, says, least, most: usize, default: usize| Number {
-            key,
-            says,
-            least,
-            most: most as u64,
-            default: default as u64,
-        };
+        let number = |key, says, default: usize| Number { key, says, default: default as u64 };
         let (entries, calls) = (limits::LOG_ENTRIES as usize, limits::HOST_CALLS_PER_SECOND as usize);
-        let (most_entries, most_calls) =
-            (limits::LOG_ENTRIES_CEILING as usize, limits::HOST_CALLS_PER_SECOND_CEILING as usize);
-        let (at_once, most_at_once) = (limits::PLUGIN_CONCURRENCY as usize, limits::PLUGIN_CALLS as usize);
-        let (tables, most_tables) = (limits::PLUGIN_TABLE_ELEMENTS, limits::PLUGIN_TABLE_ELEMENTS_CEILING);
-        let (instances, most_instances) = (limits::PLUGIN_CORE_INSTANCES, limits::PLUGIN_CORE_INSTANCES_CEILING);
-        let crossing = limits::PLUGIN_CROSSING_CEILING;
+        let at_once = limits::PLUGIN_CONCURRENCY as usize;
         [
-            number("memory_bytes", self.memory_bytes, 1, limits::PLUGIN_MEMORY_CEILING, limits::PLUGIN_MEMORY_BYTES),
-            number("table_elements", self.table_elements, 0, most_tables, tables),
-            number("instances", self.instances, 1, most_instances, instances),
-            number("stack_bytes", self.stack_bytes, 1, limits::PLUGIN_STACK_CEILING, limits::PLUGIN_STACK_BYTES),
-            number("input_bytes", self.input_bytes, 1, crossing, limits::PLUGIN_INPUT_BYTES),
-            number("output_bytes", self.output_bytes, 1, crossing, limits::PLUGIN_OUTPUT_BYTES),
-            number("log_entries", self.log_entries, 0, most_entries, entries),
-            number("log_bytes", self.log_bytes, 0, limits::LOG_BYTES_CEILING, limits::LOG_BYTES),
-            number("host_calls_per_second", self.host_calls_per_second, 1, most_calls, calls),
-            number("concurrency", self.concurrency, 1, most_at_once, at_once),
-            number("state_bytes", self.state_bytes, 0, limits::STATE_BYTES, limits::STATE_BYTES),
+            number("memory_bytes", self.memory_bytes, limits::PLUGIN_MEMORY_BYTES),
+            number("table_elements", self.table_elements, limits::PLUGIN_TABLE_ELEMENTS),
+            number("instances", self.instances, limits::PLUGIN_CORE_INSTANCES),
+            number("stack_bytes", self.stack_bytes, limits::PLUGIN_STACK_BYTES),
+            number("input_bytes", self.input_bytes, limits::PLUGIN_INPUT_BYTES),
+            number("output_bytes", self.output_bytes, limits::PLUGIN_OUTPUT_BYTES),
+            number("log_entries", self.log_entries, entries),
+            number("log_bytes", self.log_bytes, limits::LOG_BYTES),
+            number("host_calls_per_second", self.host_calls_per_second, calls),
+            number("concurrency", self.concurrency, at_once),
+            number("state_bytes", self.state_bytes, limits::STATE_BYTES),
         ]
     }
 
-    /// Whether they can be used: `at` is their place in the config.
-    pub(super) fn check(&self, at: &str) -> Result<(), Report> {
-        let wrong = |key: &str, what: String, hint: &str| {
-            Err(Report::new(ErrorKind::Usage, format!("{at}.{key}: {what}")).hint(hint))
-        };
-        const LEAVE_OUT: &str = "leave it out for the default, which `config check` shows";
-        let times = [("time", self.time, limits::PLUGIN_TIME_CEILING), ("cpu", self.cpu, limits::PLUGIN_CPU_CEILING)];
-        for (key, says, most) in times {
-            match says {
-                Some(Duration::ZERO) => return wrong(key, "it must be more than 0".into(), LEAVE_OUT),
-                Some(time) if time > most => {
-                    return wrong(key, format!("it can be at most {}", shown(most)), LEAVE_OUT);
-                }
-                _ => {}
-            }
-        }
-        for Number { key, says, least, most, .. } in self.numbers() {
-            match says {
-                Some(number) if number < least => return wrong(key, format!("it is at least {least}"), LEAVE_OUT),
-                Some(number) if number > most => return wrong(key, format!("it can be at most {most}"), LEAVE_OUT),
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-
-    /// The same for one plugin.
+    /// Whether they can be those of one plugin: `at` is their place in the config.
     pub(super) fn check_one(&self, at: &str) -> Result<(), Report> {
         if self.stack_bytes.is_some() {
             return Err(Report::new(ErrorKind::Usage, format!("{at}.stack_bytes: it is the same for all plugins"))
                 .hint("write it under `limits` at the top of the config"));
         }
-        self.check(at)
+        Ok(())
     }
 
     /// What holds for all plugins.
@@ -197,36 +193,65 @@ mod tests {
         let of_one = |limits: &str| format!("agents: [{{name: a, plugins: {{p: {{limits: {limits}}}}}}}]");
         let of_model = |rest: &str| format!("providers: [{{name: m, {rest}}}]");
         for (text, says) in [
-            ("limits: {memory_bytes: 0}".into(), "limits.memory_bytes: it is at least 1"),
-            ("limits: {memory_bytes: 1073741825}".into(), "limits.memory_bytes: it can be at most 1073741824"),
-            ("limits: {table_elements: 1000001}".into(), "limits.table_elements: it can be at most 1000000"),
-            ("limits: {instances: 257}".into(), "limits.instances: it can be at most 256"),
-            ("limits: {stack_bytes: 8388609}".into(), "limits.stack_bytes: it can be at most 8388608"),
-            ("limits: {input_bytes: 0}".into(), "limits.input_bytes: it is at least 1"),
-            ("limits: {output_bytes: 1073741825}".into(), "limits.output_bytes: it can be at most 1073741824"),
-            ("limits: {log_entries: 100001}".into(), "limits.log_entries: it can be at most 100000"),
-            ("limits: {log_bytes: 67108865}".into(), "limits.log_bytes: it can be at most 67108864"),
-            ("limits: {host_calls_per_second: 0}".into(), "limits.host_calls_per_second: it is at least 1"),
+            ("limits: {memory_bytes: 0}".into(), "the value of `memory_bytes` cannot be used: it is at least 1"),
+            (
+                "limits: {memory_bytes: 1073741825}".into(),
+                "the value of `memory_bytes` cannot be used: it can be at most 1073741824",
+            ),
+            (
+                "limits: {table_elements: 1000001}".into(),
+                "the value of `table_elements` cannot be used: it can be at most 1000000",
+            ),
+            ("limits: {instances: 257}".into(), "the value of `instances` cannot be used: it can be at most 256"),
+            (
+                "limits: {stack_bytes: 8388609}".into(),
+                "the value of `stack_bytes` cannot be used: it can be at most 8388608",
+            ),
+            ("limits: {input_bytes: 0}".into(), "the value of `input_bytes` cannot be used: it is at least 1"),
+            (
+                "limits: {output_bytes: 1073741825}".into(),
+                "the value of `output_bytes` cannot be used: it can be at most 1073741824",
+            ),
+            (
+                "limits: {log_entries: 100001}".into(),
+                "the value of `log_entries` cannot be used: it can be at most 100000",
+            ),
+            (
+                "limits: {log_bytes: 67108865}".into(),
+                "the value of `log_bytes` cannot be used: it can be at most 67108864",
+            ),
+            (
+                "limits: {host_calls_per_second: 0}".into(),
+                "the value of `host_calls_per_second` cannot be used: it is at least 1",
+            ),
             ("limits: {host_calls_per_second: 10000001}".into(), "it can be at most 10000000"),
-            ("limits: {concurrency: 0}".into(), "limits.concurrency: it is at least 1"),
-            ("limits: {concurrency: 257}".into(), "limits.concurrency: it can be at most 256"),
-            ("limits: {state_bytes: 65537}".into(), "limits.state_bytes: it can be at most 65536"),
-            ("limits: {time: 0s}".into(), "limits.time: it must be more than 0"),
-            ("limits: {time: 2h}".into(), "limits.time: it can be at most 1h"),
-            ("limits: {cpu: 2h}".into(), "limits.cpu: it can be at most 1h"),
+            ("limits: {concurrency: 0}".into(), "the value of `concurrency` cannot be used: it is at least 1"),
+            ("limits: {concurrency: 257}".into(), "the value of `concurrency` cannot be used: it can be at most 256"),
+            (
+                "limits: {state_bytes: 65537}".into(),
+                "the value of `state_bytes` cannot be used: it can be at most 65536",
+            ),
+            ("limits: {time: 0s}".into(), "the value of `time` cannot be used: it must be more than 0"),
+            ("limits: {time: 2h}".into(), "the value of `time` cannot be used: it can be at most 1h"),
+            ("limits: {cpu: 2h}".into(), "the value of `cpu` cannot be used: it can be at most 1h"),
             ("limits: {cpu: 2}".into(), "the value of `cpu` cannot be used"),
             ("limits: {memory_bytes: -1}".into(), "`memory_bytes` is not a whole number"),
+            ("limits:\n  state_bytes: -1".into(), "`state_bytes` is not a whole number"),
+            (of_one("{log_entries: 1.5}"), "`log_entries` is not a whole number"),
             ("limits: {memory: 1}".into(), "there is no key `memory`"),
-            (of_one("{time: 2h}"), "agents.a.plugins.p.limits.time: it can be at most 1h"),
+            (of_one("{time: 2h}"), "the value of `time` cannot be used: it can be at most 1h"),
             (of_one("{stack_bytes: 1000}"), "agents.a.plugins.p.limits.stack_bytes: it is the same for all"),
-            (of_model("kind: plugin, plugin: p, limits: {time: 2h}"), "providers.m.limits.time: it can be at most 1h"),
+            (
+                of_model("kind: plugin, plugin: p, limits: {time: 2h}"),
+                "the value of `time` cannot be used: it can be at most 1h",
+            ),
             (
                 of_model("kind: openai, model: x, limits: {time: 1s}"),
                 "providers.m.limits: this is for providers of kind",
             ),
         ] {
             let report = parse(&text).unwrap_err();
-            assert!(report.message.contains(says) && report.hint.is_some(), "{text}\n{report:?}");
+            assert!(report.to_string().contains(says) && report.hint.is_some(), "{text}\n{report:?}");
         }
         let least = "{table_elements: 0, log_entries: 0, log_bytes: 0, state_bytes: 0, time: 1ms, cpu: 1ms}";
         assert!(parse(&of_one(least)).is_ok());

@@ -10,7 +10,6 @@ impl Config {
     /// Whether it can be used.
     pub(super) fn check(&self) -> Result<(), Report> {
         let wrong = |message: String| Err(Report::new(ErrorKind::Usage, message));
-        self.limits.check("limits")?;
         unique("providers", self.providers.iter().map(|provider| provider.name.as_str()))?;
         unique("agents", self.agents.iter().map(|agent| agent.name.as_str()))?;
         for provider in &self.providers {

@@ -71,6 +71,7 @@ impl Effective {
             sessions,
             limits: bounds,
             root,
+            file: _,
         } = config;
         let first = agents.first().map(|agent| agent.name.as_str());
         let positive_bytes = |bytes: u64| Some(bytes).filter(|bytes| *bytes > 0);

@@ -46,11 +46,16 @@ pub(super) fn explain(error: &serde_saphyr::Error, text: &str) -> Report {
             not("a list").hint("begin each of its entries with `- `, or write them between `[` and `]`")
         }
         Error::Unexpected { expected: "mapping start", .. } => {
-            not("a mapping").hint("write its entries as `key: value`")
+            match error.location().and_then(|at| list_of(text, at.line() as usize)).or_else(key) {
+                Some(key) if key == "files" => not("a mapping").hint(
+                    "name each folder with `path`, and with `mode` if it may be changed: `files: [{path: docs}]`",
+                ),
+                _ => not("a mapping").hint("write its entries as `key: value`"),
+            }
         }
         Error::Unexpected { expected: "string scalar", .. } => not("a text").hint("write it in quotes"),
         Error::InvalidScalar { ty, .. } if ty.starts_with(['u', 'i']) => {
-            not("a whole number").hint("write it in digits")
+            not("a whole number").hint("write it in digits alone, without a sign or a point")
         }
         Error::InvalidScalar { ty, .. } if ty.starts_with('f') => not("a number").hint("write it in digits"),
         Error::InvalidScalar { ty: "bool" | "boolean", .. } | Error::InvalidBooleanStrict { .. } => {
@@ -101,6 +106,17 @@ fn key_before(text: &str, line: usize, column: usize) -> Option<String> {
     let before = before.trim_end().strip_suffix(':')?;
     let start = before.rfind([' ', ',', '{', '[', '"', '\'']).map_or(0, |start| start + 1);
     Some(cut(&before[start..])).filter(|key| !key.is_empty())
+}
+
+/// The key whose list this line is an entry of, if each entry begins a line.
+fn list_of(text: &str, line: usize) -> Option<String> {
+    let before: Vec<_> = text.lines().take(line).collect();
+    let mut lines = before.into_iter().rev();
+    let entry = lines.next().filter(|line| line.trim_start().starts_with("- "))?;
+    let deep = |line: &str| line.len() - line.trim_start().len();
+    let above = lines.find(|line| deep(line) <= deep(entry) && !line.trim_start().starts_with(['-', '#']))?;
+    let key = above.trim().strip_suffix(':')?.trim_start_matches("- ");
+    Some(cut(key))
 }
 
 /// What the file says, as part of a line of ours.

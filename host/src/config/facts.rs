@@ -11,7 +11,7 @@ use super::{
     mask::{MASK, masked_url},
 };
 use crate::{
-    capability::{Access, KvScope},
+    capability::{Access, Grant, KvScope},
     files,
     trust::{Facts, quoted, quoted_path},
 };
@@ -35,6 +35,7 @@ impl Config {
             // How much calls of plugins may take, below the ceilings of the house.
             limits: _,
             root,
+            file: _,
         } = self;
         let mut facts = Facts::default();
         providers.iter().for_each(|provider| provider_facts(provider, &mut facts));
@@ -103,10 +104,11 @@ fn agent_facts(agent: &AgentConfig, root: &Path, facts: &mut Facts) {
         max_concurrency: _,
         budget: _,
         options: _,
-        // They take away from what is told, and give nothing.
-        ceiling: _,
+        ceiling,
+        // It takes away from what is told, and gives nothing.
         delegable: _,
     } = agent;
+    let ceiling = ceiling.as_ref().map(|ceiling| ceiling.grant(|path| files::resolved(&root.join(path))));
     let unnamed: Vec<_> =
         agent.effects.iter().flatten().filter(|step| step.is_default).map(|step| &step.uses).collect();
     for (listed, id, uses) in agent.all_plugins() {
@@ -120,19 +122,21 @@ fn agent_facts(agent: &AgentConfig, root: &Path, facts: &mut Facts) {
             Listed::Plugins => "plugin",
         };
         let who = format!("the agent {}: the {what} {}", quoted(name), quoted(id));
-        plugin_facts(&who, uses, root, facts);
+        plugin_facts(&who, uses, ceiling.as_ref(), root, facts);
     }
 }
 
-fn plugin_facts(who: &str, uses: &PluginUse, root: &Path, facts: &mut Facts) {
+/// Of what it is granted, what its agent's `ceiling` leaves.
+fn plugin_facts(who: &str, uses: &PluginUse, ceiling: Option<&Grant>, root: &Path, facts: &mut Facts) {
     let PluginUse {
         files,
-        clock,
-        random,
-        chat,
-        kv,
-        models,
-        powers,
+        // Told below, as far as they hold.
+        clock: _,
+        random: _,
+        chat: _,
+        kv: _,
+        models: _,
+        powers: _,
         confirm,
         // Data for it.
         params: _,
@@ -144,20 +148,25 @@ fn plugin_facts(who: &str, uses: &PluginUse, root: &Path, facts: &mut Facts) {
         true => format!("{who} is used"),
         false => format!("{who} is used, and you are not asked before each call"),
     });
+    let narrowed = |grant: Grant| ceiling.map_or_else(|| grant.clone(), |ceiling| ceiling.meet(&grant));
     for FileUse { path, name: _, mode } in files {
         // A link in the project may lead anywhere.
         let path = files::resolved(&root.join(path));
-        let may = match mode {
-            Access::Read => "read",
-            Access::Write => "read and change",
-        };
-        facts.add(format!("{who} may {may} {}", quoted_path(&path)));
+        let given = narrowed(Grant { files: [(path, *mode)].into_iter().collect(), ..Grant::default() });
+        for (path, mode) in given.files.iter() {
+            let may = match mode {
+                Access::Read => "read",
+                Access::Write => "read and change",
+            };
+            facts.add(format!("{who} may {may} {}", quoted_path(path)));
+        }
     }
-    powerful(who, *clock, *random, *kv, facts);
-    if *chat {
+    let Grant { files: _, clock, random, chat, kv, models, powers } = narrowed(uses.grant(|path| path.to_owned()));
+    powerful(who, clock, random, kv.into_iter().next(), facts);
+    if chat {
         facts.add(format!("{who} may read the conversation"));
     }
-    for model in models {
+    for model in models.names() {
         facts.add(format!("{who} may send the conversation to the model {}", quoted(model)));
     }
     for power in powers {
@@ -252,6 +261,37 @@ agents:
                 "the model `own` is at `https://api.openai.com/v1`: conversations go there",
             ]
         );
+    }
+
+    #[test]
+    fn what_an_agent_does_not_use_is_not_told() {
+        let of = |ceiling: &str| {
+            lines(&format!(
+                "agents: [{{name: a, {ceiling} plugins: {{p: {{files: [{{path: docs, mode: write}}, {{path: out}}], \
+                 clock: true, random: true, chat: true, kv: agent, powers: [note, stop]}}}}}}]"
+            ))
+        };
+        let who = "the agent `a`: the plugin `p`";
+        let all = of("");
+        for may in ["read and change `/nowhere/docs`", "read `/nowhere/out`", "know the time", "keep data (kv: agent)"]
+        {
+            assert!(all.contains(&format!("{who} may {may}")), "{may}: {all:?}");
+        }
+        assert_eq!(of("use: {},"), [format!("{who} is used, and you are not asked before each call")]);
+        assert_eq!(
+            of("use: {files: [{path: docs/a}, {path: ., mode: read}], clock: true, kv: [run, agent], powers: [stop]},"),
+            [
+                format!("{who} has the power `stop`"),
+                format!("{who} is used, and you are not asked before each call"),
+                format!("{who} may keep data (kv: agent)"),
+                format!("{who} may know the time"),
+                format!("{who} may read `/nowhere/docs`"),
+                format!("{who} may read `/nowhere/out`"),
+            ]
+        );
+        let below = of("use: {files: [{path: docs/a, mode: write}], chat: true, random: true, kv: run},");
+        assert!(below.contains(&format!("{who} may read and change `/nowhere/docs/a`")), "{below:?}");
+        assert!(below.iter().any(|line| line.ends_with("may read the conversation")) && below.len() == 4, "{below:?}");
     }
 
     #[test]

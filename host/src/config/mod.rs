@@ -75,6 +75,9 @@ pub struct Config {
     /// The folder that relative paths are below.
     #[serde(skip)]
     pub root: PathBuf,
+    /// The file that it was read from, as it was named; none: it was not read from one.
+    #[serde(skip)]
+    pub file: Option<PathBuf>,
 }
 
 impl Config {
@@ -113,7 +116,8 @@ impl Config {
                 .in_file(&shown)
         })?;
         let root = Self::root_of(path).map_err(unreadable)?;
-        Self::parse(&text, root).map_err(|report| report.in_file(shown))
+        let config = Self::parse(&text, root).map_err(|report| report.in_file(shown))?;
+        Ok(Self { file: Some(path.to_owned()), ..config })
     }
 
     /// The folder that relative paths in a config file are below, whatever stands in it.

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// How an attack ends on a host that holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// It was not loaded.
@@ -27,6 +27,9 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// All of them.
+    const ALL: [Self; 5] = [Self::Refused, Self::TimedOut, Self::Limited, Self::Trapped, Self::Held];
+
     /// Its name in `attack.toml`.
     pub fn name(self) -> &'static str {
         match self {
@@ -87,7 +90,7 @@ pub(super) enum Source {
 struct File {
     tries: String,
     kind: String,
-    expect: OneOrMore,
+    expect: toml::Value,
     #[serde(default)]
     wants: Asked,
     grant: Option<Asked>,
@@ -104,13 +107,6 @@ struct File {
     busy: bool,
     #[serde(default)]
     repeat: Vec<Repeat>,
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum OneOrMore {
-    One(Verdict),
-    More(Vec<Verdict>),
 }
 
 #[derive(Default, Deserialize)]
@@ -159,10 +155,7 @@ impl Attack {
         let parsed: File = toml::from_str(file).map_err(told)?;
         let within = |what, ok| if ok { Ok(()) } else { Err(format!("attack.toml: {what}")) };
         let kind: Kind = parsed.kind.parse().map_err(|error| format!("attack.toml: kind: {error}"))?;
-        let expect = match parsed.expect {
-            OneOrMore::One(verdict) => vec![verdict],
-            OneOrMore::More(verdicts) => verdicts,
-        };
+        let expect = verdicts(&parsed.expect).map_err(|error| format!("attack.toml: expect: {error}"))?;
         within("expect: name at least one verdict", !expect.is_empty())?;
         let most = limits::CONFORMANCE_SENTENCE_BYTES;
         within("tries: say it in one sentence of at most 500 bytes", (1..=most).contains(&parsed.tries.len()))?;
@@ -210,13 +203,14 @@ impl Attack {
     /// What it has in the end.
     pub(super) fn given(&self) -> Wants {
         let (granted, ceiling) = (self.granted(), self.ceiling.as_ref().unwrap_or(self.granted()));
-        let Wants { files, clock, random, chat, kv, powers } = granted;
+        let Wants { files, clock, random, chat, kv, models, powers } = granted;
         Wants {
             files: (*files).min(ceiling.files),
             clock: *clock && ceiling.clock,
             random: *random && ceiling.random,
             chat: *chat && ceiling.chat,
             kv: *kv && ceiling.kv,
+            models: *models && ceiling.models,
             powers: powers & &ceiling.powers,
         }
     }
@@ -252,6 +246,20 @@ random = {random}\nchat = {chat}\nkv = {kv}\npowers = [{}]\n{effect}",
         // Its repetitions are in the component.
         let (before, _) = self.file.split_once("\n[[repeat]]").unwrap_or((&self.file, ""));
         format!("{}\n", before.trim_end())
+    }
+}
+
+/// A verdict, or a list of them.
+fn verdicts(value: &toml::Value) -> Result<Vec<Verdict>, String> {
+    let names = || Verdict::ALL.map(Verdict::name).join(", ");
+    let verdict = |value: &toml::Value| {
+        let name = value.as_str().ok_or_else(|| format!("write one of {}, or a list of them", names()))?;
+        let known = Verdict::ALL.into_iter().find(|verdict| verdict.name() == name);
+        known.ok_or_else(|| format!("there is no verdict `{}`; there is: {}", name.escape_debug(), names()))
+    };
+    match value {
+        toml::Value::Array(list) => list.iter().map(verdict).collect(),
+        one => Ok(vec![verdict(one)?]),
     }
 }
 
@@ -313,7 +321,13 @@ mod tests {
         for (file, text, says) in [
             ("kind = \"tool\"".to_owned(), "", "missing field"),
             (format!("{POLITE}nonsense = 1"), "", "unknown field `nonsense`"),
-            (POLITE.replace("\"held\"", "\"free\""), "", "attack.toml"),
+            (
+                POLITE.replace("\"held\"", "\"free\""),
+                "",
+                "attack.toml: expect: there is no verdict `free`; there is: refused, timed-out, limited, trapped, held",
+            ),
+            (POLITE.replace("\"held\"", "[\"held\", \"hold\"]"), "", "expect: there is no verdict `hold`"),
+            (POLITE.replace("\"held\"", "7"), "", "expect: write one of refused, timed-out"),
             (POLITE.replace("\"held\"", "[]"), "", "expect: name at least one verdict"),
             (POLITE.replace("tool", "toll"), "", "there is no kind `toll`"),
             (POLITE.replace("nothing", &"x".repeat(501)), "", "at most 500 bytes"),

@@ -116,12 +116,15 @@ fn millis<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S:
     serializer.serialize_f64(duration.as_micros() as f64 / 1_000.0)
 }
 
-/// Plays all attacks. `show` is how the host shows an event to people: what comes of it is looked at, too.
+/// Plays all attacks. `show` is how the host shows an event to people: what comes of it is looked at, too. `played` is told
+/// how many were played, as soon as one more was and those before it in the suite.
+///
+/// Dropped before its end it leaves nothing behind once the tasks that it started have gone.
 ///
 /// # Errors
 ///
 /// A [`Report`], if the engine cannot be started, or a run as it should be fails.
-pub async fn run(suite: &Suite, show: Show) -> Result<Results, Report> {
+pub async fn run(suite: &Suite, show: Show, mut played: impl FnMut(usize)) -> Result<Results, Report> {
     let started = Instant::now();
     let engine = Arc::new(PluginEngine::new(None)?);
     let normal = normal::Normal::new(&engine).await?;
@@ -137,7 +140,13 @@ pub async fn run(suite: &Suite, show: Show) -> Result<Results, Report> {
             playing.join_next().await
         }
     });
-    let rows: Vec<_> = stream::iter(rows).buffered(limits::CONFORMANCE_AT_ONCE).collect().await;
+    let mut done = 0;
+    played(done);
+    let rows = stream::iter(rows).buffered(limits::CONFORMANCE_AT_ONCE).inspect(|_| {
+        done += 1;
+        played(done);
+    });
+    let rows: Vec<_> = rows.collect().await;
     let attacks =
         rows.into_iter().flatten().map(|row| row.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic())));
     let attacks = attacks.collect();

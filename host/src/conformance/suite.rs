@@ -100,8 +100,14 @@ impl Suite {
     /// A [`Report`], if something of that name is there, or it cannot be written.
     pub fn export(&self, folder: &Path) -> Result<(), Report> {
         let failed = |error: io::Error| {
+            let why = match error.kind() {
+                io::ErrorKind::PermissionDenied => "you have no permission to write there".into(),
+                io::ErrorKind::AlreadyExists => "there is something of that name already".into(),
+                io::ErrorKind::NotFound => "the folder that it would be in is not there".into(),
+                _ => why_unreadable(&error),
+            };
             Report::new(ErrorKind::Usage, format!("cannot write the suite to {}", folder.display()))
-                .cause(why_unreadable(&error))
+                .cause(why)
                 .hint("name a folder that is not there yet, in one that can be written")
         };
         fs::create_dir(folder).map_err(failed)?;
@@ -226,6 +232,12 @@ mod tests {
         for (one, other) in suite.attacks().iter().zip(again.attacks()) {
             assert_eq!((&one.name, &one.expect, &one.component), (&other.name, &other.expect, &other.component));
         }
-        assert!(suite.export(&folder).unwrap_err().to_string().contains("cannot write the suite"));
+        for (folder, says) in [
+            (folder.clone(), "there is something of that name already"),
+            (folder.join("none/out"), "the folder that it would be in is not there"),
+        ] {
+            let report = suite.export(&folder).unwrap_err().to_string();
+            assert!(report.contains("cannot write the suite") && report.contains(says), "{report}");
+        }
     }
 }

@@ -20,7 +20,8 @@ pub enum KvError {
         "all stores in memory together hold at most {most} bytes: remove some, or try again when other runs have ended"
     )]
     NoMemory { most: usize },
-    #[error("the key-value store {} is damaged at byte {at}: {reason}; it is left as it is", path.display())]
+    #[error("the key-value store {} is damaged at byte {at}: {reason}; it is left as it is: to begin \
+         with an empty store move the file away, and what it holds is lost to the plugin", path.display())]
     Damaged { path: PathBuf, at: u64, reason: &'static str },
     #[error("another process has not let go of the key-value store {} for {} seconds", path.display(), limits::KV_LOCK_TIME.as_secs())]
     InUse { path: PathBuf },

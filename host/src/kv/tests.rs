@@ -250,6 +250,7 @@ fn what_is_damaged_is_told_with_its_place_and_left_alone() {
         for _ in 0..2 {
             let error = store.write("k", ANY, Some(b"v")).unwrap_err();
             let KvError::Damaged { path: told, at: byte, .. } = &error else { panic!("{error}") };
+            assert!(error.to_string().contains("move the file away, and what it holds is lost"), "{error}");
             assert_eq!((told, *byte), (&path, at as u64), "{damage}");
             assert!(error.is_of_operator() && !error.fault().to_string().contains("p.kv"), "{:?}", error.fault());
         }

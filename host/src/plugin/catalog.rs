@@ -235,6 +235,16 @@ impl PluginCatalog {
         }
     }
 
+    /// Adds all that lies in these directories, as far as they are there, and nothing that has the id of one that is there.
+    pub fn add_all(&mut self, directories: &[PathBuf]) {
+        for folder in directories.iter().filter_map(|directory| plugin_folders(directory).ok()).flatten() {
+            let id = Manifest::read(&folder).map(|manifest| manifest.id);
+            if !id.is_ok_and(|id| self.plugins.contains_key(&id)) {
+                self.add(&folder);
+            }
+        }
+    }
+
     /// Those that lie in these directories come with the host.
     pub fn mark_shipped(&mut self, directories: &[PathBuf]) {
         self.shipped = directories.iter().filter_map(|directory| directory.canonicalize().ok()).collect();

@@ -48,7 +48,7 @@ pub struct Import {
     pub name: String,
     /// Whether it is linked.
     pub state: ImportState,
-    /// The capability that it takes; none for what every plugin of its kind has.
+    /// The capability that it takes; none for what every plugin of its kind has, as an effect has its conversation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capability: Option<&'static str>,
 }
@@ -94,6 +94,7 @@ impl Certificate {
                 Some(need) if need.is_given_by(&grant, manifest) => ImportState::Satisfied,
                 _ => ImportState::Refused,
             };
+            let need = need.filter(|need| !need.comes_with_kind(&grant, manifest));
             Import { name: name.clone(), state, capability: need.and_then(Need::capability) }
         };
         Self {

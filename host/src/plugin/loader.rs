@@ -17,7 +17,7 @@ use super::{
     folders::{self, Folders, Mount},
     imports::{self, KvBinding},
     manifest::Manifest,
-    runtime::{CallSetup, Lane, Limits, PluginEngine, PluginState, Share},
+    runtime::{CallSetup, Lane, Limits, PROBE, PluginEngine, PluginState, Share},
 };
 use crate::{
     agent::OnFailure,
@@ -322,7 +322,7 @@ impl Plugin {
 
         let (events, stream) = EventSink::channel();
         let cx = RunCx::new(agent).with_run("load").with_events(events);
-        let setup = CallSetup { function: "probe", time: self.limits.probe_time, lane: Lane::Step, input: 0 };
+        let setup = CallSetup { function: PROBE, time: self.limits.probe_time, lane: Lane::Step, input: 0 };
         let kinds = &self.kinds;
         let asking = async {
             // The stream of what it logs ends with this.

@@ -97,12 +97,18 @@ async fn a_guest_runs_into_each_limit_that_a_config_sets() {
     let random = |bytes: u32| format!("(call $random (i32.const {bytes}) (i32.const {SCRATCH}))");
     let clock = || Guest::tool().import(guest::CLOCK);
     for (limits, guest, outcome, says) in [
-        ("{time: 200ms}", Guest::tool().attack(LOOP), "timeout", "plugin `hostile` took longer than 0.2 seconds"),
+        (
+            "{time: 200ms}",
+            Guest::tool().attack(LOOP),
+            "timeout",
+            "plugin `hostile` took longer than 0.2 seconds (its limit `time`); to raise it write `limits: {time: …}` under agents.helper.plugins.hostile in the config, at most 1h",
+        ),
         (
             "{cpu: 60ms}",
             Guest::tool().attack(LOOP),
             "limit",
-            "plugin `hostile` computed for more than 0.06 seconds (its limit `cpu`)",
+            "plugin `hostile` computed for more than 0.06 seconds (its limit `cpu`); to raise it write `limits: {cpu: …}` \
+             under agents.helper.plugins.hostile in the config, at most 1h",
         ),
         // Time in functions of the host counts.
         ("{cpu: 60ms, host_calls_per_second: 10000000}", clock().attack(CLOCK_LOOP), "limit", "(its limit `cpu`)"),
@@ -122,7 +128,8 @@ async fn a_guest_runs_into_each_limit_that_a_config_sets() {
             "{stack_bytes: 65536}",
             Guest::tool().with(DEEP).attack("(drop (call $deep (i32.const 0)))"),
             "limit",
-            "needs more than its 64 KiB of stack (its limit `stack_bytes`)",
+            "needs more than its 64 KiB of stack (its limit `stack_bytes`); to raise it write `limits: {stack_bytes: …}` \
+             at the top of the config, at most 8388608",
         ),
         (
             "{input_bytes: 1000}",
@@ -289,6 +296,7 @@ async fn calls_over_the_concurrency_of_a_plugin_wait_and_not_for_ever() {
     assert!(started.elapsed() >= limits::PLUGIN_PLACE_WAIT);
     let says = "1 calls of plugin `hostile` (its limit `concurrency`) are under way";
     assert!(second.is_error && second.text().contains(says), "{}", second.text());
+    assert!(second.text().contains("try it later; to raise it write `limits: {concurrency: …}` under"));
     assert_eq!(taken(&events).outcome, "limit");
     // Others have places of their own, and this one has its again when the first call is over.
     let other = tool(&house, &Guest::tool()).await;

@@ -303,7 +303,7 @@ fn a_session_is_exported_to_be_read() {
     let free = [(1, began("lead", "lead", json!({}))), (1, reply)];
     drop(made(&place, "free", "Go", &free));
     let free = ran(&place, &["export", "free"]).stdout;
-    assert!(free.contains("| lead | 1 | 123 | - |\n| **all** | 1 | 123 | - |\n"), "{free}");
+    assert!(free.contains("| lead | 1 | 123 | unknown |\n| **all** | 1 | 123 | unknown |\n"), "{free}");
     fs::create_dir(place.path().join("folder")).unwrap();
     for (to, why) in [("folder", "something else than a file stands there"), ("none/a.md", "No such file")] {
         let ran = place.run(&["session", "export", "last", "--out", to]);

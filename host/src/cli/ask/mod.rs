@@ -12,7 +12,7 @@ use futures_util::FutureExt;
 use lines::{Line, Lines};
 use wording::{Said, prompt, shown, understood};
 
-pub use trust::{Consent, trust};
+pub use trust::{Choice, Consent, trust};
 
 use super::render::{DIM, PLAIN, Progress, YELLOW, name, tell};
 use crate::{

@@ -12,23 +12,58 @@ pub enum Consent {
     No,
 }
 
-const ANSWERS: &str = "[y]es, from now on; [o]nce; [n]o (Enter alone: no): ";
-
-/// Shows what is asked and waits for the answer to a question such as `trust them?`. The question ends with the future.
-pub async fn trust(shown: &str, question: &str) -> Consent {
-    answer(shown, question, Lines::new()).await
+/// What can be said: where nothing is run now there is no once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Choice {
+    /// Yes from now on, yes for this run, or no.
+    WithOnce,
+    /// Yes from now on, or no.
+    YesOrNo,
+    /// The same as [`Choice::WithOnce`], about a session.
+    GoOn,
 }
 
-async fn answer(shown: &str, question: &str, mut lines: Lines) -> Consent {
-    let prompt = format!("{question} {ANSWERS}");
+impl Choice {
+    fn prompt(self) -> &'static str {
+        match self {
+            Self::WithOnce => "trust them? [y]es, from now on; [o]nce; [n]o (Enter alone: no): ",
+            Self::YesOrNo => "trust them from now on? [y]es; [n]o (Enter alone: no): ",
+            Self::GoOn => "go on with it? [y]es, from now on; [o]nce; [n]o (Enter alone: no): ",
+        }
+    }
+
+    fn wanted(self) -> &'static str {
+        match self {
+            Self::WithOnce | Self::GoOn => "write y, o or n",
+            Self::YesOrNo => "write y or n",
+        }
+    }
+
+    fn understood(self, line: &str) -> Option<Consent> {
+        match line.trim().to_lowercase().as_str() {
+            "y" | "yes" => Some(Consent::Yes),
+            "o" | "once" if self != Self::YesOrNo => Some(Consent::Once),
+            "" | "n" | "no" => Some(Consent::No),
+            _ => None,
+        }
+    }
+}
+
+/// Shows what is asked and waits for the answer. The question ends with the future.
+pub async fn trust(shown: &str, choice: Choice) -> Consent {
+    answer(shown, choice, Lines::new()).await
+}
+
+async fn answer(shown: &str, choice: Choice, mut lines: Lines) -> Consent {
+    let prompt = choice.prompt();
     let mut put = format!("{shown}{prompt}");
     loop {
         lines.forget();
         tell(&put);
         match lines.next().await {
-            Line::Text(line) => match understood(&line) {
+            Line::Text(line) => match choice.understood(&line) {
                 Some(consent) => return consent,
-                None => put = format!("write y, o or n\n{prompt}"),
+                None => put = format!("{}\n{prompt}", choice.wanted()),
             },
             Line::NotText => put = format!("that is not UTF-8 text\n{prompt}"),
             Line::End => {
@@ -36,15 +71,6 @@ async fn answer(shown: &str, question: &str, mut lines: Lines) -> Consent {
                 return Consent::No;
             }
         }
-    }
-}
-
-fn understood(line: &str) -> Option<Consent> {
-    match line.trim().to_lowercase().as_str() {
-        "y" | "yes" => Some(Consent::Yes),
-        "o" | "once" => Some(Consent::Once),
-        "" | "n" | "no" => Some(Consent::No),
-        _ => None,
     }
 }
 
@@ -60,18 +86,21 @@ mod tests {
     #[tokio::test]
     async fn a_person_is_asked_until_it_is_clear_and_silence_is_no() {
         let text = |text: &str| Line::Text(text.into());
-        for (typed, consent) in [
-            (vec![text("y\n")], Consent::Yes),
-            (vec![text(" YES\r\n")], Consent::Yes),
-            (vec![text("yep\n"), Line::NotText, text("o\n")], Consent::Once),
-            (vec![text("t\n"), text("once\n")], Consent::Once),
-            (vec![text("no\n")], Consent::No),
-            (vec![text("\n")], Consent::No),
-            (vec![text("what?\n"), Line::End], Consent::No),
+        let (once, either) = (Choice::WithOnce, Choice::YesOrNo);
+        for (choice, typed, consent) in [
+            (once, vec![text("y\n")], Consent::Yes),
+            (once, vec![text(" YES\r\n")], Consent::Yes),
+            (once, vec![text("yep\n"), Line::NotText, text("o\n")], Consent::Once),
+            (once, vec![text("t\n"), text("once\n")], Consent::Once),
+            (once, vec![text("no\n")], Consent::No),
+            (once, vec![text("\n")], Consent::No),
+            (once, vec![text("what?\n"), Line::End], Consent::No),
+            (either, vec![text("o\n"), text("once\n"), text("y\n")], Consent::Yes),
+            (either, vec![text("\n")], Consent::No),
         ] {
             let (wants, wanted) = sync_channel(1);
             let (sender, lines) = mpsc::channel(1);
-            let mut asked = pin!(answer("", "sure?", Lines::from(wants, lines)));
+            let mut asked = pin!(answer("", choice, Lines::from(wants, lines)));
             // Typed before anything was asked: it is no answer.
             sender.send(text("y\n")).await.unwrap();
             let mut typed = typed.into_iter().peekable();

@@ -1,6 +1,6 @@
 //! Sessions that are copied, and those that go.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use clap::{ArgGroup, Args};
 use serde_json::json;
@@ -8,6 +8,7 @@ use serde_json::json;
 use super::{Format, Project, damaged, named};
 use crate::{
     cli::{
+        place::resume_arguments,
         plugin::size,
         render::{self, Output, json_line, name, print, tell, warn},
     },
@@ -46,7 +47,8 @@ impl Fork {
             Format::Json => print(&json_line(&json!({ "id": id, "forked_from": from, "at": self.at })))?,
             Format::Text => {
                 print(&id)?;
-                tell(&format!("go on with it: shelly-host session resume {id}\n"));
+                let arguments = resume_arguments(&id, self.project.config.as_deref(), &[] as &[&Path]);
+                tell(&format!("go on with it: shelly-host session resume {}\n", name(&arguments)));
             }
         }
         Ok(0)

@@ -10,7 +10,7 @@ use super::{Project, Read, date, facts, instant, markdown, read};
 use crate::{
     agent::journal::Ended,
     chat::Message,
-    cli::render::{json_line, name, print, tell},
+    cli::render::{json_line, name, print, tell, used},
     error::{ErrorKind, Report, without_number},
     files,
     session::{RunTranscript, Said},
@@ -83,7 +83,7 @@ impl Export {
 /// A session as one JSON value.
 pub fn document(read: &Read) -> Value {
     let runs: Vec<_> = read.transcript.runs().map(run).collect();
-    json!({ "session": facts(&read.id, &read.header), "runs": runs, "agents": read.transcript.ledger() })
+    json!({ "session": facts(&read.id, &read.header), "runs": runs, "agents": used(read.transcript.ledger()) })
 }
 
 fn run(run: &RunTranscript) -> Value {
@@ -101,7 +101,7 @@ fn run(run: &RunTranscript) -> Value {
         "calls": calls(run),
         "completions": run.spent.completions,
         "usage": run.spent.usage,
-        "usd": run.spent.usd,
+        "usd": used(&run.spent)["usd"],
         "outcome": run.ended.as_ref().map(outcome),
     })
 }

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     chat::{Content, Part, Role, ToolCall, ToolResult},
-    cli::render::{escaped, json_line, name},
+    cli::render::{cost, escaped, json_line, name},
     session::{Header, RunTranscript},
 };
 
@@ -26,8 +26,7 @@ pub fn of(read: &Read) -> String {
         let rows = transcript.ledger().agents().map(|(agent, tally)| (plain(agent), *tally));
         for (agent, tally) in rows.chain([("**all**".to_owned(), total)]) {
             let (completions, tokens) = (tally.completions, tally.usage.total());
-            // Nobody knows a price of what costs nothing.
-            let cost = if tally.usd.pico() == 0 { "-".into() } else { tally.usd.to_string() };
+            let cost = cost(&tally);
             text.push_str(&format!("| {agent} | {completions} | {tokens} | {cost} |\n"));
         }
     }

@@ -249,9 +249,8 @@ impl Page<'_> {
     fn totals(&mut self) {
         let ledger = self.transcript.ledger();
         let row = |agent: &str, tally: &Tally| {
-            let Tally { completions, usage, usd } = tally;
-            let cost = if usd.pico() == 0 { "-".into() } else { usd.to_string() };
-            [name(agent), completions.to_string(), usage.total().to_string(), cost]
+            let Tally { completions, usage, .. } = tally;
+            [name(agent), completions.to_string(), usage.total().to_string(), render::cost(tally)]
         };
         let mut rows = vec![["AGENT", "COMPLETIONS", "TOKENS", "COST"].map(str::to_owned)];
         rows.extend(ledger.agents().map(|(agent, tally)| row(agent, tally)));

@@ -120,6 +120,11 @@ impl Need {
         }
     }
 
+    /// Whether a plugin has it because of what it is, and not because it was granted.
+    pub fn comes_with_kind(self, granted: &Grant, manifest: &Manifest) -> bool {
+        self.is_given_by(&Grant { chat: false, ..granted.clone() }, manifest) && self == Self::Chat
+    }
+
     /// Whether a plugin that has got this can import it.
     pub fn is_given_by(self, granted: &Grant, manifest: &Manifest) -> bool {
         match self {

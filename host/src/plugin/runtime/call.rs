@@ -41,6 +41,9 @@ pub struct CallSetup {
     pub input: usize,
 }
 
+/// The function of a plugin that is tried when it is loaded, for events.
+pub const PROBE: &str = "probe";
+
 /// How a call ended, seen from outside.
 enum End {
     Ok,
@@ -99,24 +102,28 @@ impl Plugin {
         let (end, outcome) = match called {
             Ok(Ok(Ok(value))) if value.state_bytes() > self.limits.state_bytes => {
                 let (bytes, most) = (value.state_bytes(), self.limits.state_bytes);
-                self.beyond(
-                    "state_bytes",
-                    format!("wants more kept than it may: its state has {bytes} bytes, at most {most} are kept"),
-                )
+                let what = format!("wants more kept than it may: its state has {bytes} bytes, at most {most} are kept");
+                self.beyond("state_bytes", most_of(most, limits::STATE_BYTES), what)
             }
             Ok(Ok(Ok(value))) => (End::Ok, Ok(value)),
             Ok(Ok(Err(error))) => (End::Fault, Err(convert::fault(error))),
             Ok(Err(error)) => self.crashed(&store, &error),
             Err(Cut::Cpu) => {
-                self.beyond("cpu", format!("computed for more than {} seconds", self.limits.cpu.as_secs_f32()))
+                let what = format!("computed for more than {} seconds", self.limits.cpu.as_secs_f32());
+                self.beyond("cpu", most_time(self.limits.cpu, limits::PLUGIN_CPU_CEILING), what)
             }
             Err(Cut::Time) => {
                 let why = match meter.was_slowed() {
-                    true => format!(
-                        ": it was slowed down to {} calls of imported functions a second (its limit `host_calls_per_second`)",
-                        self.limits.host_calls_per_second
-                    ),
-                    false => String::new(),
+                    true => {
+                        let (now, most) = (self.limits.host_calls_per_second, limits::HOST_CALLS_PER_SECOND_CEILING);
+                        let limit = self.limit("host_calls_per_second", most_of(now as usize, most as usize));
+                        format!(": it was slowed down to {now} calls of imported functions a second {limit}")
+                    }
+                    // How long a plugin may be tried stands in no config.
+                    false if setup.function == PROBE => String::new(),
+                    false => {
+                        format!(" {}", self.limit("time", most_time(setup.time, limits::PLUGIN_TIME_CEILING)))
+                    }
                 };
                 let message =
                     format!("plugin `{}` took longer than {} seconds{why}", self.id, setup.time.as_secs_f32());
@@ -132,15 +139,19 @@ impl Plugin {
     async fn places(&self, setup: &CallSetup) -> Result<[SemaphorePermit<'_>; 3], Fault> {
         let closed = || Fault::other("the plugin engine is closed");
         let (id, waited) = (&self.id, limits::PLUGIN_PLACE_WAIT.as_secs());
-        let busy = |calls: u32, limit: &str| {
+        let busy = |calls: u32, whose: &str, raised: &str| {
             let message = format!(
-                "{calls} calls of {limit} are under way, and none came to an end in {waited} seconds: try it later"
+                "{calls} calls of {whose} are under way, and none came to an end in {waited} seconds: try it \
+                 later{raised}"
             );
             Fault::Unavailable { message, after: None }
         };
         let own = timeout(limits::PLUGIN_PLACE_WAIT, self.share.place()).await;
-        let own =
-            own.map_err(|_| busy(self.limits.concurrency, &format!("plugin `{id}` (its limit `concurrency`)")))?;
+        let own = own.map_err(|_| {
+            let calls = self.limits.concurrency;
+            let raised = self.raised("concurrency", most_of(calls as usize, limits::PLUGIN_CALLS as usize));
+            busy(calls, &format!("plugin `{id}` (its limit `concurrency`)"), &raised)
+        })?;
         let of_crowd = self.share.crowd().places(setup.lane).acquire_many(self.places);
         let of_crowd = timeout(limits::PLUGIN_PLACE_WAIT, of_crowd).await.map_err(|_| {
             let message = format!(
@@ -152,7 +163,7 @@ impl Plugin {
         })?;
         let of_all = self.engine.places(setup.lane).acquire_many(self.places);
         let of_all =
-            timeout(limits::PLUGIN_PLACE_WAIT, of_all).await.map_err(|_| busy(limits::PLUGIN_CALLS, "plugins"))?;
+            timeout(limits::PLUGIN_PLACE_WAIT, of_all).await.map_err(|_| busy(limits::PLUGIN_CALLS, "plugins", ""))?;
         Ok([own.ok_or_else(closed)?, of_crowd.map_err(|_| closed())?, of_all.map_err(|_| closed())?])
     }
 
@@ -182,34 +193,57 @@ impl Plugin {
         store
     }
 
-    /// The end of a call at a limit, which is named as a config names it.
-    fn beyond<R>(&self, limit: &str, what: impl std::fmt::Display) -> (End, Result<R, Fault>) {
-        (End::Limit, Err(Fault::Exhausted { message: format!("plugin `{}` {what} (its limit `{limit}`)", self.id) }))
+    /// The end of a call at a limit, which is named as a config names it. `most` is what a config can raise it to.
+    fn beyond<R>(&self, limit: &str, most: Option<String>, what: impl std::fmt::Display) -> (End, Result<R, Fault>) {
+        let message = format!("plugin `{}` {what} {}", self.id, self.limit(limit, most));
+        (End::Limit, Err(Fault::Exhausted { message }))
+    }
+
+    /// A limit of this plugin, and where a config raises it.
+    fn limit(&self, limit: &str, most: Option<String>) -> String {
+        format!("(its limit `{limit}`){}", self.raised(limit, most))
+    }
+
+    fn raised(&self, limit: &str, most: Option<String>) -> String {
+        let Some(most) = most else { return ", which cannot be raised".into() };
+        let place = match limit {
+            "stack_bytes" => "at the top of the config".to_owned(),
+            _ => format!("under {} in the config", self.settings().place),
+        };
+        format!("; to raise it write `limits: {{{limit}: …}}` {place}, at most {most}")
     }
 
     fn crashed<R>(&self, store: &Store<PluginState>, error: &wasmtime::Error) -> (End, Result<R, Fault>) {
-        let (id, limits) = (&self.id, &self.limits);
+        let (id, own) = (&self.id, &self.limits);
         let more = |what: String| format!("needs more than its {what}");
         match (store.data().limiter.hit, error.downcast_ref::<Trap>()) {
             (Some(Bound::Memory), _) => {
-                self.beyond("memory_bytes", more(format!("{} of memory", shown(limits.memory_bytes))))
+                let most = most_of(own.memory_bytes, limits::PLUGIN_MEMORY_CEILING);
+                self.beyond("memory_bytes", most, more(format!("{} of memory", shown(own.memory_bytes))))
             }
             (Some(Bound::Tables), _) => {
-                self.beyond("table_elements", format!("needs tables of more than {} elements", limits.table_elements))
+                let most = most_of(own.table_elements, limits::PLUGIN_TABLE_ELEMENTS_CEILING);
+                let what = format!("needs tables of more than {} elements", own.table_elements);
+                self.beyond("table_elements", most, what)
             }
             (Some(Bound::Input), _) => {
-                self.beyond("input_bytes", format!("is handed more than its {}", shown(limits.input_bytes)))
+                let most = most_of(own.input_bytes, limits::PLUGIN_CROSSING_CEILING);
+                self.beyond("input_bytes", most, format!("is handed more than its {}", shown(own.input_bytes)))
             }
             (Some(Bound::Output), _) => {
-                self.beyond("output_bytes", format!("hands over more than its {}", shown(limits.output_bytes)))
+                let most = most_of(own.output_bytes, limits::PLUGIN_CROSSING_CEILING);
+                self.beyond("output_bytes", most, format!("hands over more than its {}", shown(own.output_bytes)))
             }
             (None, Some(Trap::StackOverflow)) => {
-                self.beyond("stack_bytes", more(format!("{} of stack", shown(self.engine.stack_bytes()))))
+                let stack = self.engine.stack_bytes();
+                let most = most_of(stack, limits::PLUGIN_STACK_CEILING);
+                self.beyond("stack_bytes", most, more(format!("{} of stack", shown(stack))))
             }
             (None, Some(trap)) => (End::Trap, Err(Fault::other(format!("plugin `{id}` crashed: {trap}")))),
             // The engine has no word of its own for it.
             (None, None) if error.to_string().contains(TOO_MANY_INSTANCES) => {
-                self.beyond("instances", more(format!("{} core instances", limits.instances)))
+                let most = most_of(own.instances, limits::PLUGIN_CORE_INSTANCES_CEILING);
+                self.beyond("instances", most, more(format!("{} core instances", own.instances)))
             }
             (None, None) => {
                 let reason = convert::bounded(format!("{:#}", error), limits::ERROR_BYTES);
@@ -258,6 +292,16 @@ impl Plugin {
 
 /// How the engine begins to say that a component has more core instances than it may.
 const TOO_MANY_INSTANCES: &str = "instance count too high";
+
+/// What a number that holds `now` can be raised to; none if it is there.
+fn most_of(now: usize, ceiling: usize) -> Option<String> {
+    (now < ceiling).then(|| ceiling.to_string())
+}
+
+/// The same for a time.
+fn most_time(now: Duration, ceiling: Duration) -> Option<String> {
+    (now < ceiling).then(|| humantime::format_duration(ceiling).to_string())
+}
 
 /// Bytes in the largest unit in which they are a whole number.
 fn shown(bytes: usize) -> String {

@@ -9,7 +9,7 @@ mod meter;
 mod share;
 mod state;
 
-pub(super) use call::{CallSetup, Lane};
+pub(super) use call::{CallSetup, Lane, PROBE};
 pub use engine::{PluginEngine, engine_config};
 pub(super) use limiter::{Bound, Limiter};
 pub use limits::Limits;

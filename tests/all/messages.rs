@@ -1,0 +1,314 @@
+//! What the program says where a person would not know how to go on without it.
+
+use std::{
+    fs,
+    net::TcpStream,
+    process::{Child, Command, Stdio},
+    sync::mpsc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+
+use crate::{
+    GUEST_ROOT, PLUGIN_ROOT,
+    bad_input::{FOUR, Server, answer},
+    support::{Place, Ran},
+};
+
+const OFFLINE: &str = "providers: [{name: offline, kind: plugin, plugin: offline-model}]\n";
+const TASK: &str = "How many words are in \"one two three\"?";
+
+/// It ends with this exit code and says all of this on standard error.
+fn says(ran: &Ran, code: i32, says: &[&str]) {
+    assert_eq!(ran.code, code, "{}", ran.shown());
+    for says in says {
+        assert!(ran.stderr.contains(says), "{says}\n{}", ran.shown());
+    }
+}
+
+#[test]
+fn who_may_start_nobody_is_told() {
+    let place = Place::new();
+    for (named, is_told) in [("[]", true), ("[a]", true), ("[a, a]", true), ("[a, b]", false), ("[b]", false)] {
+        place.file(
+            "c.yaml",
+            format!(
+                "agents:\n  - {{name: a, options: {{max_delegation_depth: 1}}, delegable: {{agents: {named}}}}}\n  \
+                 - name: b\n"
+            ),
+        );
+        let ran = place.run(&["config", "check", "--config", "c.yaml"]);
+        says(&ran, 0, &[]);
+        let says = "agents.a.delegable.agents: it names no other agent, so nobody can be started: name some";
+        assert_eq!(ran.stderr.contains(says), is_told, "{named}: {}", ran.shown());
+    }
+}
+
+#[test]
+fn a_limit_says_where_it_stands_and_where_it_is_raised() {
+    let place = Place::new();
+    let provider = |limits: &str| {
+        format!("providers:\n  - {{name: offline, kind: plugin, plugin: offline-model, limits: {limits}}}\n")
+    };
+    let agent =
+        |limits: &str| format!("{OFFLINE}agents:\n  - {{name: a, plugins: {{count-text: {{limits: {limits}}}}}}}\n");
+    let mend = "give the plugin more under `limits` of the model (providers.offline in the config)";
+    for (config, code, told) in [
+        // As other mistakes, with its line.
+        (agent("{time: 2h}"), 2, &["`time` cannot be used (c.yaml, line 3, column ", "it can be at most 1h"][..]),
+        (provider("{memory_bytes: 0}"), 2, &["`memory_bytes` cannot be used (c.yaml, line 2, ", "it is at least 1"]),
+        (
+            agent("{state_bytes: -1}"),
+            2,
+            &["`state_bytes` is not a whole number (c.yaml, line 3, ", "in digits alone, without a sign"],
+        ),
+        // When it is reached.
+        (
+            provider("{input_bytes: 100}"),
+            4,
+            &[
+                "(its limit `input_bytes`); to raise it write `limits: {input_bytes: …}` under providers.offline in",
+                "at most 1073741824",
+                mend,
+            ],
+        ),
+        (
+            provider("{memory_bytes: 65536}"),
+            3,
+            &["write `limits: {memory_bytes: …}` under providers.offline in the config, at most 1073741824"],
+        ),
+        (
+            agent("{memory_bytes: 65536}"),
+            3,
+            &["write `limits: {memory_bytes: …}` under agents.a.plugins.count-text in the config"],
+        ),
+    ] {
+        place.file("c.yaml", &config);
+        let ran = place.run(&["run", "--config", "c.yaml", "--plugins", PLUGIN_ROOT, TASK]);
+        says(&ran, code, told);
+        assert!(!ran.stderr.contains("vendor") && ran.stderr.contains("hint:"), "{config}{}", ran.shown());
+    }
+}
+
+#[test]
+fn the_config_that_is_used_is_the_one_that_is_named() {
+    // A model server of whoever runs the tests would be found.
+    if [11434, 8080, 8000, 1234].into_iter().any(|port| TcpStream::connect(("127.0.0.1", port)).is_ok()) {
+        return;
+    }
+    let place = Place::new();
+    for (file, arguments) in [
+        ("shelly.yaml", &["run", "hi"][..]),
+        (".shelly/config.yaml", &["run", "hi"]),
+        ("other.yaml", &["run", "hi", "--config", "other.yaml"]),
+    ] {
+        place.file(file, "agents: [{name: a}]\n");
+        says(&place.run(arguments), 2, &[&format!("or name a model under `providers` in {file}\n")]);
+    }
+}
+
+#[test]
+fn a_config_that_init_hides_is_told() {
+    let place = Place::new();
+    place.file("shelly.yaml", OFFLINE);
+    let warning = "warning: shelly.yaml is not used any more, since .shelly/config.yaml comes first: move what you \
+                   need of it there, or name it with --config shelly.yaml\n";
+    says(&place.run(&["init"]), 0, &[warning]);
+    assert!(!place.run(&["init", "--list"]).stderr.contains("warning"));
+    says(&place.run(&["init"]), 2, &["nothing was written"]);
+    fs::remove_file(place.path().join("shelly.yaml")).unwrap();
+    assert!(!place.run(&["init", "--force"]).stderr.contains("warning"));
+}
+
+#[test]
+fn a_config_of_a_folder_around_this_one_is_named_and_not_used() {
+    let place = Place::untrusted();
+    fs::create_dir_all(place.path().join("a/b")).unwrap();
+    let run = |arguments: &[&str]| {
+        place.ran(place.command(arguments).current_dir(place.path().join("a/b")).output().unwrap())
+    };
+    for (file, above) in [("shelly.yaml", "../../shelly.yaml"), (".shelly/config.yaml", "../../.shelly/config.yaml")] {
+        place.file(file, OFFLINE);
+        let note = format!("the config {above} is not of this folder and was not used: --config {above}\n");
+        says(&run(&["config", "check"]), 2, &[&note, "there is no config to check"]);
+        says(&run(&["plugin", "list", "--plugins", PLUGIN_ROOT]), 0, &[&note]);
+        let ran = run(&["plugin", "list", "--plugins", PLUGIN_ROOT, "--config", above]);
+        assert!(ran.code == 0 && !ran.stderr.contains("not used"), "{}", ran.shown());
+    }
+}
+
+#[test]
+fn a_config_that_is_named_needs_no_consent_and_says_so() {
+    let place = Place::untrusted();
+    place.file("c.yaml", OFFLINE);
+    let ran = place.run(&["config", "trust", "--config", "c.yaml", "--plugins", PLUGIN_ROOT]);
+    says(&ran, 0, &[]);
+    assert!(ran.stdout.starts_with("you have named c.yaml, so what it names needs no consent"), "{}", ran.shown());
+}
+
+#[test]
+fn what_an_agent_does_not_use_is_not_asked_about() {
+    let place = Place::untrusted();
+    place.file("docs/a.txt", "a");
+    let config = |ceiling: &str| {
+        format!(
+            "{OFFLINE}agents: [{{name: a, {ceiling} plugins: {{read-files: {{files: [{{path: docs, mode: write}}]}}}}}}]\n"
+        )
+    };
+    let check = |ceiling: &str| {
+        place.file("shelly.yaml", config(ceiling));
+        place.run(&["config", "check", "--plugins", PLUGIN_ROOT])
+    };
+    says(&check(""), 0, &["the plugin `read-files` may read and change `[DIR]/docs`"]);
+    says(&check("use: {files: [{path: .}]},"), 0, &["the plugin `read-files` may read `[DIR]/docs`"]);
+}
+
+#[test]
+fn a_fork_is_gone_on_with_by_the_config_that_was_named() {
+    let place = Place::new();
+    place.file("c.yaml", format!("{OFFLINE}agents: [{{name: a}}]\n"));
+    let run = ["run", "--config", "c.yaml", "--plugins", PLUGIN_ROOT, "--session", "one", TASK];
+    says(&place.run(&run), 0, &[]);
+    let ran = place.run(&["session", "fork", "one", "--config", "c.yaml"]);
+    says(&ran, 0, &[&format!("go on with it: shelly-host session resume {} --config c.yaml\n", ran.stdout.trim())]);
+}
+
+#[test]
+fn what_has_no_price_is_not_said_to_be_free() {
+    let place = Place::new();
+    let config = |price: &str| OFFLINE.replace("plugin: offline-model", &format!("plugin: offline-model{price}"));
+    for (price, is_known) in [("", false), (", price: {input: 1, output: 2}", true)] {
+        place.file("c.yaml", config(price));
+        let ran = place.run(&[
+            "run",
+            "--config",
+            "c.yaml",
+            "--plugins",
+            PLUGIN_ROOT,
+            "--output",
+            "json",
+            "--session",
+            "one",
+            TASK,
+        ]);
+        says(&ran, 0, &[]);
+        let result: Value = serde_json::from_str(&ran.stdout).unwrap();
+        for usd in [&result["spent"]["usd"], &result["agents"][0]["usd"]] {
+            assert!(if is_known { usd.as_f64() > Some(0.0) } else { *usd == Value::Null }, "{}", ran.shown());
+        }
+        let shown = place.run(&["session", "show", "one", "--config", "c.yaml"]);
+        assert_eq!(shown.stdout.contains("unknown"), !is_known, "{}", shown.shown());
+        let exported = place.run(&["session", "export", "one", "--config", "c.yaml", "--format", "json"]);
+        let exported: Value = serde_json::from_str(&exported.stdout).unwrap();
+        assert_eq!(exported["runs"][0]["usd"].is_null(), !is_known, "{exported}");
+        let rm = place.run(&["session", "rm", "one", "--config", "c.yaml"]);
+        says(&rm, 0, &[]);
+    }
+}
+
+#[test]
+fn what_comes_with_a_kind_is_no_capability() {
+    let place = Place::new();
+    place.file("c.yaml", "agents: [{name: a, plugins: {loop-guard: {powers: [note]}}}]\n");
+    let ran = place.run(&["plugin", "certify", "loop-guard", "--config", "c.yaml", "--plugins", PLUGIN_ROOT]);
+    let certificate: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(certificate["grant"]["chat"], false);
+    let imports = certificate["imports"].as_array().unwrap();
+    let chat = imports.iter().find(|import| import["name"].as_str().unwrap().starts_with("shelly:plugin/chat@"));
+    let name = &chat.unwrap()["name"];
+    assert_eq!(chat.unwrap(), &json!({"name": name, "state": "satisfied"}), "it has it because it is an effect");
+    let help = place.run(&["plugin", "certify", "--help"]).stdout;
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(help.contains("`powerless` that it is there in name alone"), "{help}");
+}
+
+#[test]
+fn an_attack_that_expects_nonsense_is_told_what_there_is() {
+    let place = Place::new();
+    place.file("suite/x/attack.toml", "tries = \"nothing\"\nkind = \"tool\"\nexpect = \"helt\"\n");
+    place.file("suite/x/guest.wat", "");
+    let told = [
+        "cannot read the attack suite/x",
+        "expect: there is no verdict `helt`; there is: refused, timed-out, limited, trapped, held",
+    ];
+    says(&place.run(&["conformance", "--suite", "suite"]), 2, &told);
+    let ran = place.run(&["conformance", "--export", "none/suite"]);
+    says(&ran, 2, &["cannot write the suite to none/suite", "the folder that it would be in is not there"]);
+}
+
+/// Sends a signal.
+fn send(child: &Child, signal: &str) {
+    let status = Command::new("sh").args(["-c", &format!("kill -{signal} {}", child.id())]).status().unwrap();
+    assert!(status.success());
+}
+
+/// Waits until that is so; it is given up after a time.
+fn wait_for(what: &str, is_so: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < Duration::from_secs(120), "{what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn a_suite_that_is_interrupted_leaves_no_folders() {
+    let place = Place::new();
+    let folder = place.path().join("temporary");
+    fs::create_dir(&folder).unwrap();
+    let count = || fs::read_dir(&folder).unwrap().count();
+    for (signal, code) in [("INT", 130), ("TERM", 143)] {
+        let mut command = place.command(&["conformance"]);
+        let child = command.env("TMPDIR", &folder).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        // One for the runs as they should be, and some for attacks.
+        wait_for("no attack is played", || count() > 2);
+        send(&child, signal);
+        let ran = place.ran(child.wait_with_output().unwrap());
+        says(&ran, code, &["cancelled\n"]);
+        assert_eq!((ran.stdout.as_str(), count()), ("", 0), "{}", ran.shown());
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn every_signal_that_ends_a_run_tells_how_to_go_on() {
+    let place = Place::new();
+    place.file(
+        "c.yaml",
+        "providers: [{name: stuck, kind: plugin, plugin: probe-hooks, \
+         params: {provider: tool-call-for-ever, tool: count_text, arguments: {text: a}}}]\n\
+         agents: [{name: a, plugins: {count-text: }, options: {max_iterations: 0}}]\n",
+    );
+    let run = ["run", "--config", "c.yaml", "--plugins", PLUGIN_ROOT, "--plugins", GUEST_ROOT];
+    for (signal, code) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
+        let name = format!("of-{signal}");
+        let journal = place.path().join(".shelly/local/sessions").join(&name).join("journal.jsonl");
+        let mut command = place.command(&[&run[..], &["--session", &name, "go"]].concat());
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let lines = || fs::read_to_string(&journal).map_or(0, |text| text.lines().count());
+        wait_for("nothing is done", || lines() > 3);
+        send(&child, signal);
+        let ran = place.ran(child.wait_with_output().unwrap());
+        says(&ran, code, &["cancelled\n", &format!("go on with: shelly-host session resume {name} --config c.yaml")]);
+    }
+    // Whoever wants it to outlive the terminal is not ended with it.
+    let (go_on, wait) = mpsc::channel();
+    let server = Server::start(move |_| {
+        let _ = wait.recv();
+        answer("200 OK", FOUR)
+    });
+    place.file("slow.yaml", server.config(""));
+    let command = place.command(&["run", "--config", "slow.yaml", "--no-session", "hi"]);
+    let mut shell = Command::new("sh");
+    shell.current_dir(place.path()).env("XDG_STATE_HOME", place.path());
+    shell.arg("-c").arg("trap '' HUP; exec \"$0\" \"$@\"").arg(command.get_program()).args(command.get_args());
+    let child = shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_for("it is not asked", || !server.asked.lock().unwrap().is_empty());
+    send(&child, "HUP");
+    go_on.send(()).unwrap();
+    let ran = place.ran(child.wait_with_output().unwrap());
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "Four.\n"), "{}", ran.shown());
+}
