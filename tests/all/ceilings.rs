@@ -166,7 +166,7 @@ async fn a_plugin_that_cannot_do_without_is_left_out_and_a_guard_is_not() {
     assert!(told.contains("grant it under agents.lead.delegable.grant in the config: `clock: true`"), "{told}");
 
     // Nor the powers that it watches with, however it is started.
-    let looping = "plugins: {loop-guard: {powers: [see-messages, see-arguments, note, stop]}}";
+    let looping = "plugins: {loop-detect: {powers: [see-messages, see-arguments, note, stop]}}";
     let lines = |delegable: &str| {
         format!(
             "  - {{name: lead, instructions: I am lead., options: {{max_delegation_depth: 3}}, {looping}{delegable}}}\n  \

@@ -23,7 +23,7 @@ agents:
     provider: far
     max_concurrency: 2
     plugins:
-      loop-guard: {powers: [note], params: {threshold: 3}}
+      loop-detect: {powers: [note], params: {threshold: 3}}
       read-files: {files: [{path: docs, as: d}], confirm: true, on_failure: skip}
       redact:
 context: {max_external_file_size: 1000}

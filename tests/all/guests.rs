@@ -117,20 +117,108 @@ mod shipped {
         assert_eq!(result["spent"]["tool_calls"], 5, "{result}");
     }
 
-    #[test]
-    fn loop_guard() {
-        // A model that calls the same tool for ever is only to be had from a test guest.
+    /// A model that calls `count_text` for ever, with these arguments: only to be had from a test guest.
+    fn stuck(effect: &str, arguments: &str) -> Ran {
         let place = Place::new();
         place.file(
             "shelly.yaml",
-            "providers: [{name: stuck, kind: plugin, plugin: probe-hooks, params: {provider: tool-call-for-ever, tool: count_text, arguments: {text: a}}}]\n\
-             agents:\n  - name: reader\n    plugins:\n      count-text:\n      \
-             loop-guard: {powers: [see-messages, see-arguments, note, stop], params: {threshold: 2, stop_after: 4}}\n",
+            format!(
+                "providers: [{{name: stuck, kind: plugin, plugin: probe-hooks, \
+                 params: {{provider: tool-call-for-ever, tool: count_text, arguments: {arguments}}}}}]\n\
+                 agents:\n  - name: reader\n    options: {{max_iterations: 200}}\n    plugins:\n      count-text:\n      {effect}\n"
+            ),
         );
         let ran = place.run(&["run", "--plugins", crate::PLUGIN_ROOT, "--plugins", crate::GUEST_ROOT, "go"]);
         assert_eq!(ran.code, 1, "{}", ran.shown());
-        assert!(ran.stderr.contains("loop-guard edits the chat: note"), "{}", ran.shown());
-        assert!(ran.stderr.contains("`loop-guard` stopped the run (loop)"), "{}", ran.shown());
+        ran
+    }
+
+    #[test]
+    fn loop_detect() {
+        let ran = stuck(
+            "loop-detect: {powers: [see-messages, see-arguments, note, stop], params: {threshold: 2, stop_after: 4}}",
+            "{text: a}",
+        );
+        assert!(ran.stderr.contains("loop-detect edits the chat: note"), "{}", ran.shown());
+        assert!(ran.stderr.contains("`loop-detect` stopped the run (loop)"), "{}", ran.shown());
+    }
+
+    #[test]
+    fn stall_detect() {
+        let ran = stuck("stall-detect: {powers: [see-messages, see-results, note, stop]}", "{text: a}");
+        assert!(ran.stderr.contains("stall-detect edits the chat: note"), "{}", ran.shown());
+        assert!(ran.stderr.contains("`stall-detect` stopped the run (stall)"), "{}", ran.shown());
+        // Without its powers it sees nothing, and says nothing of it.
+        let blind = stuck("stall-detect: {powers: [see-messages, note, stop]}", "{text: a}");
+        assert!(blind.stderr.contains("no answer after 200 turns"), "{}", blind.shown());
+        assert!(!blind.stderr.contains("edits the chat"), "{}", blind.shown());
+    }
+
+    #[test]
+    fn reflection() {
+        let ran = stuck("reflection: {powers: [note]}", "{}");
+        assert!(ran.stderr.contains("reflection edits the chat: note"), "{}", ran.shown());
+        let well = stuck("reflection: {powers: [note]}", "{text: a}");
+        assert!(!well.stderr.contains("edits the chat"), "{}", well.shown());
+    }
+
+    #[test]
+    fn progress() {
+        let ran = stuck("progress: {powers: [note], params: {interval: 20}}", "{text: a}");
+        assert_eq!(ran.stderr.matches("progress edits the chat: note").count(), 9, "{}", ran.shown());
+    }
+
+    #[test]
+    fn token_budget() {
+        // Each reply uses 20 tokens.
+        let ran = stuck("token-budget: {powers: [note, stop], params: {max_tokens: 100}}", "{text: a}");
+        assert_eq!(ran.stderr.matches("token-budget edits the chat: note").count(), 1, "{}", ran.shown());
+        let why = "`token-budget` stopped the run (token-budget): the run has used 100 tokens, and may use 100";
+        assert!(ran.stderr.contains(why), "{}", ran.shown());
+    }
+
+    #[test]
+    fn time_budget() {
+        // As little as there can be: how fast the model is does not matter.
+        let ran = stuck("time-budget: {powers: [note, stop], params: {max_duration: 1ms}}", "{text: a}");
+        assert!(
+            ran.stderr.contains("`time-budget` stopped the run (time-budget): the run has waited"),
+            "{}",
+            ran.shown()
+        );
+        let place = Place::new();
+        place.file("docs/a.txt", TEXT);
+        let soon = format!("{READER}      time-budget: {{powers: [note, stop], params: {{max_duration: soon}}}}\n");
+        let ran = ask(&place, &soon, "What files are in the folder?");
+        assert!(ran.code != 0 && ran.stderr.contains("`max_duration` is `soon`"), "{}", ran.shown());
+    }
+
+    #[test]
+    fn tool_scope() {
+        let place = Place::new();
+        place.file("docs/a.txt", TEXT);
+        let scope = |params: &str| format!("{READER}      tool-scope: {{powers: [hide-tools], params: {params}}}\n");
+        let ran = ask(&place, &scope("{exclude: [nothing_*]}"), "How many words are in a.txt?");
+        assert!(ran.code == 0 && ran.stdout.contains("18"), "{}", ran.shown());
+        assert!(ran.stderr.contains("no tool of reader is called `nothing_*`"), "{}", ran.shown());
+        let ran = ask(&place, &scope("{exclude: [count_*]}"), "How many words are in a.txt?");
+        assert!(ran.code == 0 && !ran.stdout.contains("18"), "{}", ran.shown());
+        assert!(ran.stderr.contains("tool-scope edits the chat: hide-tools"), "{}", ran.shown());
+        // Tools of an effect that comes after it as well.
+        for (exclude, tools) in [("[pong]", "1 tools"), ("[p*g]", "0 tools")] {
+            place.file(
+                "shelly.yaml",
+                format!(
+                    "providers: [{{name: p, kind: plugin, plugin: probe-hooks, params: {{provider: tool-call, tool: ping}}}}]\n\
+                     agents:\n  - name: reader\n    plugins:\n      \
+                     tool-scope: {{powers: [hide-tools], params: {{exclude: {exclude}}}}}\n      \
+                     probe-hooks: {{powers: [provide-tools]}}\n"
+                ),
+            );
+            let ran = place.run(&["run", "--plugins", crate::PLUGIN_ROOT, "--plugins", crate::GUEST_ROOT, "go"]);
+            assert!(ran.code == 0 && ran.stdout.contains(tools), "{}", ran.shown());
+            assert_eq!(ran.stderr.contains("ping done"), tools == "1 tools", "{}", ran.shown());
+        }
     }
 }
 

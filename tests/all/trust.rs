@@ -33,7 +33,7 @@ fn own_plugins(place: &Place, ids: &[&str]) {
 /// Everything that a project can name, with plugins of its own.
 fn project() -> Place {
     let place = Place::untrusted();
-    own_plugins(&place, &["count-text", "offline-model", "read-files", "loop-guard"]);
+    own_plugins(&place, &["count-text", "offline-model", "read-files", "loop-detect"]);
     place.file("docs/a.txt", "a");
     place.file("shelly.yaml", CONFIG);
     place
@@ -49,7 +49,7 @@ agents:
     plugins:
       count-text: {confirm: true}
       read-files: {files: [{path: docs}]}
-      loop-guard: {powers: [note]}
+      loop-detect: {powers: [note]}
 ";
 
 fn fine(ran: Ran) -> Ran {
@@ -126,7 +126,7 @@ fn what_was_said_yes_to_holds_until_it_changes() {
         ("agents:", "# a comment\nagents:"),
         ("  - name: a\n", "  - name: a\n    instructions: Be brief.\n    budget: {tool_calls: 9}\n"),
         ("{powers: [note]}", "{powers: [note], params: {threshold: 5}}"),
-        ("loop-guard: {powers: [note], params: {threshold: 5}}", "loop-guard: "),
+        ("loop-detect: {powers: [note], params: {threshold: 5}}", "loop-detect: "),
     ] {
         edit("shelly.yaml", from, to);
         fine(run());
@@ -139,9 +139,9 @@ fn what_was_said_yes_to_holds_until_it_changes() {
         ("{confirm: true}", "{}", "+ the agent `a`: the plugin `count-text` is used, and you are not asked"),
         ("count-text: {}", "count-text: {clock: true}", "+ the agent `a`: the plugin `count-text` may know the time"),
         (
-            "loop-guard: ",
-            "loop-guard: {powers: [note, stop]}",
-            "+ the agent `a`: the plugin `loop-guard` has the power `stop`",
+            "loop-detect: ",
+            "loop-detect: {powers: [note, stop]}",
+            "+ the agent `a`: the plugin `loop-detect` has the power `stop`",
         ),
     ] {
         edit("shelly.yaml", from, to);

@@ -106,7 +106,7 @@ fn starts(starts: usize) -> Result<(), Box<dyn Error>> {
         folder.path().join("shelly.yaml"),
         "providers: [{name: offline, kind: plugin, plugin: offline-model}]\n\
          agents:\n  - name: reader\n    plugins:\n      read-files: {files: [{path: .}]}\n      count-text:\n      \
-         loop-guard: {powers: [see-messages, see-arguments, note, stop]}\n      redact:\n",
+         loop-detect: {powers: [see-messages, see-arguments, note, stop]}\n      redact:\n",
     )?;
     let mut histogram = Histogram::<u64>::new(3)?;
     for round in 0..=starts {

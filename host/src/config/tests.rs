@@ -19,7 +19,7 @@ agents:
       read-files:
         files: [{path: docs, mode: read}]
       count-text:
-      loop-guard:
+      loop-detect:
         powers: [note, stop]
         params: {threshold: 3, deep: {list: [1, true, null, x]}}
         on_failure: skip
@@ -28,10 +28,10 @@ agents:
     )
     .unwrap();
     let agent = config.agent(None).unwrap();
-    assert_eq!(agent.plugins.keys().collect::<Vec<_>>(), ["read-files", "count-text", "loop-guard"]);
+    assert_eq!(agent.plugins.keys().collect::<Vec<_>>(), ["read-files", "count-text", "loop-detect"]);
     let grant = agent.plugins["read-files"].as_ref().unwrap().grant(|path| config.root.join(path));
     assert_eq!(grant.files, [("/project/docs".into(), Access::Read)].into_iter().collect());
-    let guard = agent.plugins["loop-guard"].as_ref().unwrap();
+    let guard = agent.plugins["loop-detect"].as_ref().unwrap();
     assert_eq!(params(&guard.params).get(), r#"{"threshold":3,"deep":{"list":[1,true,null,"x"]}}"#);
     assert_eq!(config.provider(Some("local")).unwrap().unwrap().model.as_deref(), Some("llama"));
 }

@@ -1,5 +1,14 @@
 //! Every first-party effect as the component that it is: tables of cases, one file an effect.
 
+mod loop_detect;
+mod progress;
+mod reflection;
+mod runs;
+mod stall_detect;
+mod time_budget;
+mod token_budget;
+mod tool_scope;
+
 use std::{
     path::Path,
     sync::{Arc, OnceLock},
@@ -13,7 +22,7 @@ use shelly_host::{
     chat::{Chat, Content, Message, Part, Role, Snapshot, ToolCall, ToolResult, ToolSpec},
     error::Fault,
     event::RunCx,
-    model::{Completion, Usage},
+    model::Usage,
     plugin::{Plugin, PluginEffect, PluginEngine, PluginPackage, Settings},
 };
 

@@ -68,7 +68,7 @@ async fn settings_logs_and_clocks_are_each_agents_own() {
 /// same plugin and run at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_an_effect_remembers_is_each_runs_own() {
-    let guard = of(crate::plugin::LOOP_GUARD, "ada", json!({ "threshold": 2, "stop_after": 4 })).await;
+    let guard = of(crate::plugin::LOOP_DETECT, "ada", json!({ "threshold": 2, "stop_after": 4 })).await;
     let looping = |times: usize| {
         let replies = std::iter::repeat_with(|| act("again", json!({}))).take(times).chain([text("done")]);
         Agent::new("helper", "", Arc::new(Mind::steps(replies)))

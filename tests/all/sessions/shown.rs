@@ -106,7 +106,7 @@ fn tale(place: &Place) -> Session {
     let sends =
         message("lead", "assistant", json!([call("c2", "send", r#"{"to": "ada"}"#), call("c3", "look", &looks)]));
     let note = json!({
-        "sender": "loop-guard", "role": "user", "parts": [{"type": "text", "value": "Come to an end."}],
+        "sender": "loop-detect", "role": "user", "parts": [{"type": "text", "value": "Come to an end."}],
         "meta": [["shelly.note", "true"]]
     });
     let errand = json!({"run": 1, "call": "c1", "task": 0});

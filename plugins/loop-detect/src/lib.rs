@@ -1,16 +1,19 @@
-//! Watches for an agent that makes the same tool call over and over: same tool, same arguments. After some repetitions
-//! it tells the model so, each time the number grows; after some more it stops the run.
+//! Watches for an agent that makes the same tool call over and over: same tool, same arguments. From `threshold` calls in
+//! a row on it tells the model so, each time the number grows; at `stop_after` of them it stops the run. It counts no
+//! further than `window_size`.
 //!
-//! Params: `{"threshold": 3, "stop_after": 5}`, which are the defaults.
+//! Params: `{"threshold": 3, "window_size": 10, "stop_after": 0}`, which are the defaults; a `stop_after` of 0 stops
+//! nothing.
 //!
 //! Without the power `see-arguments` all arguments look alike, and calls that only differ in them count as the same.
 
 use serde::Deserialize;
 use shelly_plugin::{
     Error, Message, Part, chat,
-    chat::Traits,
+    chat::{Entry, Traits},
     config,
     effect::{Edit, Effect, Moment, Phase, Step, Stop, Wake},
+    text,
     types::Role,
 };
 
@@ -18,40 +21,57 @@ mod state;
 
 use state::State;
 
-shelly_plugin::export!(effect: LoopGuard);
+shelly_plugin::export!(effect: LoopDetect);
 
-/// Most messages looked at from the end.
-const WINDOW: u32 = 512;
+/// Most calls that are counted.
+const MAX_WINDOW: u32 = 100;
+
+/// Most messages looked at from the end: a call, its result and notes for each of them.
+const MESSAGES: u32 = 512;
+
+/// Messages looked at in one go.
+const PAGE: u32 = 64;
 
 /// Arguments are shown up to so many characters.
 const MAX_SHOWN: usize = 200;
 
-struct LoopGuard;
+struct LoopDetect;
 
 #[derive(Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Params {
     /// From this many equal calls in a row on the model is told.
     threshold: u32,
-    /// At this many the run ends.
+    /// It counts no further: no note follows the one that tells of so many.
+    window_size: u32,
+    /// At this many the run ends. 0: never.
     stop_after: u32,
 }
 
 impl Default for Params {
     fn default() -> Params {
-        Params { threshold: 3, stop_after: 5 }
+        Params { threshold: 3, window_size: 10, stop_after: 0 }
     }
 }
 
 impl Params {
     fn check(self) -> Result<Params, Error> {
-        if self.threshold < 2 || self.stop_after < self.threshold {
-            return Err(Error::Invalid(format!(
-                "params: `threshold` is {} and `stop_after` {}; `threshold` must be at least 2, `stop_after` not less",
-                self.threshold, self.stop_after
-            )));
-        }
-        Ok(self)
+        let Params { threshold, window_size, stop_after } = self;
+        let wrong = if threshold < 2 {
+            format!("`threshold` is {threshold}; it must be at least 2: one call repeats nothing")
+        } else if !(threshold..=MAX_WINDOW).contains(&window_size) {
+            format!(
+                "`window_size` is {window_size}; it must be at least `threshold`, {threshold}, at most {MAX_WINDOW}"
+            )
+        } else if stop_after != 0 && !(threshold..=window_size).contains(&stop_after) {
+            format!(
+                "`stop_after` is {stop_after}; it must be 0, which stops nothing, or at least `threshold`, {threshold}, \
+                 and at most `window_size`, {window_size}"
+            )
+        } else {
+            return Ok(self);
+        };
+        Err(Error::Invalid(format!("params: {wrong}")))
     }
 }
 
@@ -63,13 +83,14 @@ struct Call {
     arguments: String,
 }
 
-impl Effect for LoopGuard {
+impl Effect for LoopDetect {
     fn eval(moment: Moment, state: Vec<u8>) -> Result<Step, Error> {
         let params = config::<Params>()?.check()?;
         if moment.phase != Phase::BeforeModel {
             return Ok(Step::edits(state, Vec::new()));
         }
-        let repeated = repeated_call(moment.messages, params.stop_after);
+        // Before the first turn whatever is there was done for another task.
+        let repeated = (moment.iteration > 0).then(|| repeated_call(moment.messages, params.window_size)).flatten();
         Ok(step(&params, repeated, moment.iteration, &state))
     }
 }
@@ -84,7 +105,7 @@ fn step(params: &Params, repeated: Option<(Call, u32)>, iteration: u32, state: &
     };
     let noted = State::decode(state);
     let now = State::new(&call, count);
-    let edit = if count >= params.stop_after {
+    let edit = if params.stop_after != 0 && count >= params.stop_after {
         vec![Edit::Stop(Stop {
             code: "loop".into(),
             message: format!("{} was called {count} times in a row", shown(&call)),
@@ -92,9 +113,12 @@ fn step(params: &Params, repeated: Option<(Call, u32)>, iteration: u32, state: &
     } else if noted.call != now.call || noted.count < count {
         vec![Edit::Note(format!(
             "You have called {} {count} times in a row. Calling it again gives nothing new: use the results that you \
-             have, change the arguments, try another tool, or say what is in the way. At {} calls the run is stopped.",
+             have, change the arguments, try another tool, or say what is in the way.{}",
             shown(&call),
-            params.stop_after
+            match params.stop_after {
+                0 => String::new(),
+                most => format!(" At {most} calls the run is stopped."),
+            }
         ))]
     } else {
         Vec::new()
@@ -103,30 +127,29 @@ fn step(params: &Params, repeated: Option<(Call, u32)>, iteration: u32, state: &
 }
 
 fn shown(call: &Call) -> String {
-    let cut: String = call.arguments.chars().take(MAX_SHOWN).collect();
-    let rest = if cut.len() < call.arguments.len() { "…" } else { "" };
-    format!("`{}` with {cut}{rest}", call.tool)
+    format!("`{}` with `{}`", call.tool, text::short(&call.arguments, MAX_SHOWN))
 }
 
 /// The call that the chat ends with, and how often it was made in a row, counted up to `max`. Reads only the messages
 /// that have calls, from the end on, until one differs.
 fn repeated_call(messages: u32, max: u32) -> Option<(Call, u32)> {
-    let start = messages.saturating_sub(WINDOW);
-    let mut tail = Tail::default();
-    for (index, entry) in chat::entries(start, messages).iter().enumerate().rev() {
-        if tail.count >= max || is_new_task(entry.role, entry.traits) {
+    let (first, mut end, mut tail) = (messages.saturating_sub(MESSAGES), messages, Tail::default());
+    while end > first {
+        let start = end.saturating_sub(PAGE).max(first);
+        let entries = chat::entries(start, end);
+        let goes_on = |(place, entry): (u32, &Entry)| {
+            if tail.count >= max || is_new_task(entry.role, entry.traits) {
+                return false;
+            }
+            let has_calls = entry.traits.contains(Traits::CALLS);
+            !has_calls || chat::read(place, place + 1).iter().all(|message| tail.take(message))
+        };
+        if !(start..end).zip(&entries).rev().all(goes_on) {
             break;
         }
-        if !entry.traits.contains(Traits::CALLS) {
-            continue;
-        }
-        let position = start + index as u32;
-        let read = chat::read(position, position + 1);
-        if !read.iter().all(|message| tail.take(message)) {
-            break;
-        }
+        end = start;
     }
-    tail.call.map(|call| (call, tail.count))
+    tail.call.map(|call| (call, tail.count.min(max)))
 }
 
 /// What a person says begins something new; notes do not.
@@ -196,7 +219,7 @@ mod tests {
 
     #[test]
     fn it_sleeps_notes_once_a_count_and_stops() {
-        let params = Params::default().check().unwrap();
+        let params = Params { stop_after: 5, ..Params::default() }.check().unwrap();
         let mut state = Vec::new();
         // Calls in a row, and what comes of them: the iteration slept to, a note, a stop.
         let turns = [
@@ -226,13 +249,32 @@ mod tests {
         let answer = step(&Params::default(), Some((call(&"ä".repeat(9_000)), 3)), 3, &[]);
         let Action::Edits(edits) = answer.action else { panic!("no edits") };
         let [Edit::Note(note)] = &edits[..] else { panic!("no note") };
-        assert!(note.starts_with("You have called `read` with ää") && note.len() < 1_000, "{note}");
+        assert!(note.starts_with("You have called `read` with `ää") && note.len() < 1_000, "{note}");
     }
 
     #[test]
     fn senseless_params_are_refused() {
-        for (threshold, stop_after) in [(0, 5), (1, 5), (4, 3)] {
-            assert!(Params { threshold, stop_after }.check().is_err());
+        for (threshold, window_size, stop_after, names) in [
+            (0, 10, 0, "`threshold` is 0"),
+            (1, 10, 5, "`threshold` is 1"),
+            (4, 10, 3, "`stop_after` is 3"),
+            (4, 10, 11, "`stop_after` is 11"),
+            (4, 3, 0, "`window_size` is 3"),
+            (4, 101, 0, "`window_size` is 101"),
+        ] {
+            let error = Params { threshold, window_size, stop_after }.check().err().unwrap();
+            assert!(error.message().contains(names), "{error:?}");
         }
+        for (threshold, window_size, stop_after) in [(2, 2, 0), (2, 100, 2), (3, 10, 10)] {
+            assert!(Params { threshold, window_size, stop_after }.check().is_ok());
+        }
+    }
+
+    #[test]
+    fn it_stops_nothing_unless_it_is_told_to() {
+        let answer = step(&Params::default(), Some((call("{}"), 10)), 12, &[]);
+        let Action::Edits(edits) = answer.action else { panic!("no edits") };
+        let [Edit::Note(note)] = &edits[..] else { panic!("no note: {edits:?}") };
+        assert!(note.contains("10 times in a row") && !note.contains("stopped"), "{note}");
     }
 }

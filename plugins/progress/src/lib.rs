@@ -1,0 +1,123 @@
+//! Asks an agent every `interval` turns where it stands: to write it down with its tool `write_note` if it has one, else
+//! to say it together with its next call. Between two such turns it is not even started.
+//!
+//! Params: `{"interval": 5}`, which is the default.
+
+use serde::Deserialize;
+use shelly_plugin::{
+    Error, chat, config,
+    effect::{Edit, Effect, Moment, Phase, Step, Wake},
+};
+
+shelly_plugin::export!(effect: Progress);
+
+/// The tool that notes are written with.
+const WRITE_NOTE: &str = "write_note";
+
+struct Progress;
+
+#[derive(Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Params {
+    /// Turns from one question to the next.
+    interval: u32,
+}
+
+impl Default for Params {
+    fn default() -> Params {
+        Params { interval: 5 }
+    }
+}
+
+impl Params {
+    fn check(self) -> Result<Params, Error> {
+        if self.interval == 0 {
+            return Err(Error::Invalid("params: `interval` is 0; it must be at least 1 turn, such as 5".into()));
+        }
+        Ok(self)
+    }
+}
+
+impl Effect for Progress {
+    fn eval(moment: Moment, state: Vec<u8>) -> Result<Step, Error> {
+        let params = config::<Params>()?.check()?;
+        if moment.phase != Phase::BeforeModel {
+            return Ok(Step::edits(state, Vec::new()));
+        }
+        let can_write = || chat::tools().iter().any(|tool| tool == WRITE_NOTE);
+        Ok(step(params.interval, moment.iteration, can_write))
+    }
+}
+
+/// The answer in this turn. What it remembers is nothing: the number of the turn says all.
+fn step(interval: u32, iteration: u32, can_write: impl FnOnce() -> bool) -> Step {
+    let since = iteration % interval;
+    let is_due = iteration > 0 && since == 0;
+    let edits = is_due.then(|| Edit::Note(question(iteration, can_write())));
+    Step::edits(Vec::new(), edits.into_iter().collect())
+        .until(Wake::at_iteration(iteration.saturating_add(interval - since)))
+}
+
+fn question(turns: u32, can_write: bool) -> String {
+    let turns = if turns == 1 { "1 turn".to_owned() } else { format!("{turns} turns") };
+    let rest = if can_write {
+        "With your next call, write down with `write_note` what is done, what you found out and what comes next, so that \
+         it is not lost. Then go on with the task: the note does not end it."
+    } else {
+        "Say in one sentence what is done and what comes next, and make your next call in the same reply, so that the \
+         work goes on. Answer without a call only if the task is done."
+    };
+    format!("You have worked for {turns}. {rest}")
+}
+
+#[cfg(test)]
+mod tests {
+    use shelly_plugin::effect::Action;
+
+    use super::*;
+
+    fn note(step: &Step) -> Option<&str> {
+        match &step.action {
+            Action::Edits(edits) => match &edits[..] {
+                [] => None,
+                [Edit::Note(note)] => Some(note),
+                other => panic!("{other:?}"),
+            },
+            Action::AskModel(_) => panic!("it asks"),
+        }
+    }
+
+    #[test]
+    fn it_asks_every_interval_and_sleeps_between() {
+        for (interval, iteration, asks, wake) in [
+            (5, 0, false, 5),
+            (5, 3, false, 5),
+            (5, 5, true, 10),
+            (5, 7, false, 10),
+            (5, 10, true, 15),
+            (1, 0, false, 1),
+            (1, 1, true, 2),
+            (1, u32::MAX, true, u32::MAX),
+        ] {
+            let step = step(interval, iteration, || false);
+            assert_eq!(note(&step).is_some(), asks, "{interval} {iteration}");
+            assert_eq!(step.wake, Some(Wake::at_iteration(wake)), "{interval} {iteration}");
+        }
+    }
+
+    #[test]
+    fn it_asks_for_a_note_only_where_one_can_be_written() {
+        for (iteration, can_write, says) in [
+            (1, true, "worked for 1 turn. With your next call, write down with `write_note`"),
+            (10, false, "worked for 10 turns. Say in one sentence"),
+        ] {
+            let step = step(1, iteration, || can_write);
+            assert!(note(&step).unwrap().contains(says), "{step:?}");
+        }
+    }
+
+    #[test]
+    fn no_interval_at_all_is_refused() {
+        assert!(Params { interval: 0 }.check().is_err_and(|error| error.message().contains("`interval` is 0")));
+    }
+}

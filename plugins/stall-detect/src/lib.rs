@@ -1,0 +1,304 @@
+//! Watches for an agent whose tools keep saying the same, whatever it calls them with. Once one and the same result makes
+//! up `similarity_threshold` of the last `window` results, it tells the model; if that is so again a window later, it
+//! stops the run. Results are the same if they come from the same tool, are errors or not alike, and begin with the same
+//! 200 bytes. A new task begins anew.
+//!
+//! Params: `{"window": 6, "similarity_threshold": 0.8}`, which are the defaults. A threshold of 0.5 catches two results
+//! that take turns, and some honest work as well.
+//!
+//! What the powers `see-messages` and `see-results` do not show is not counted.
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+use shelly_plugin::{
+    Error, Part, chat,
+    chat::{Entry, Traits},
+    config,
+    effect::{Edit, Effect, Moment, Phase, Step, Stop, Wake},
+    types::Role,
+};
+
+mod fingerprint;
+mod state;
+
+use state::State;
+
+shelly_plugin::export!(effect: StallDetect);
+
+/// Most results that are compared.
+const MAX_WINDOW: usize = 100;
+
+/// Messages looked at in one go, from the end on.
+const PAGE: u32 = 64;
+
+struct StallDetect;
+
+#[derive(Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Params {
+    /// So many results are compared.
+    window: usize,
+    /// The share of them that must be the same.
+    similarity_threshold: f64,
+}
+
+impl Default for Params {
+    fn default() -> Params {
+        Params { window: 6, similarity_threshold: 0.8 }
+    }
+}
+
+impl Params {
+    fn check(self) -> Result<Params, Error> {
+        let (window, share) = (self.window, self.similarity_threshold);
+        if !(2..=MAX_WINDOW).contains(&window) {
+            return Err(Error::Invalid(format!("params: `window` is {window}; it must be 2 to {MAX_WINDOW} results")));
+        }
+        // One result is always the same as itself.
+        let least = 1.0 / window as f64;
+        if !(share > least && share <= 1.0) {
+            return Err(Error::Invalid(format!(
+                "params: `similarity_threshold` is {share}; it must be a share above 1/{window}, which one result alone \
+                 makes up, and at most 1, such as 0.8"
+            )));
+        }
+        Ok(self)
+    }
+}
+
+impl Effect for StallDetect {
+    fn eval(moment: Moment, state: Vec<u8>) -> Result<Step, Error> {
+        let params = config::<Params>()?.check()?;
+        if moment.phase != Phase::BeforeModel {
+            return Ok(Step::edits(state, Vec::new()));
+        }
+        if moment.iteration == 0 {
+            // Whatever is there was done for another task.
+            return Ok(Step::edits(state, Vec::new()).until(Wake::at_iteration(1)));
+        }
+        let mut state = State::decode(&state);
+        let fresh = Fresh::since(state.seen, moment.messages, params.window);
+        if !fresh.goes_on {
+            state = State::default();
+        }
+        state.seen = fresh.seen;
+        state.results.extend(fingerprints(&fresh.places));
+        let edit = judge(&params, &mut state);
+        Ok(Step::edits(state.encode(), edit.into_iter().collect()))
+    }
+}
+
+/// What is to be said to the results so far.
+fn judge(params: &Params, state: &mut State) -> Option<Edit> {
+    let old = state.results.len().saturating_sub(params.window);
+    state.results.drain(..old);
+    if state.results.len() < params.window {
+        return None;
+    }
+    let most = most_alike(&state.results);
+    if (most as f64) / (params.window as f64) < params.similarity_threshold {
+        state.told = false;
+        return None;
+    }
+    if state.told {
+        return Some(Edit::Stop(Stop {
+            code: "stall".into(),
+            message: format!(
+                "{most} of the last {} results of tools were the same, also after the agent was told so",
+                params.window
+            ),
+        }));
+    }
+    // From here on a whole window is to come.
+    state.told = true;
+    state.results.clear();
+    Some(Edit::Note(format!(
+        "{most} of the last {window} results of your tools were the same: what you do brings nothing new. Say in a sentence \
+         what you know and what is missing, then take another way: other arguments, another tool, a smaller step. If \
+         something is in the way that you cannot change, answer with that. If the next {window} results are like these, \
+         the run is stopped.",
+        window = params.window
+    )))
+}
+
+/// How often the result is there that is there most often.
+fn most_alike(results: &[u64]) -> usize {
+    let mut counts: HashMap<u64, usize> = HashMap::new();
+    for result in results {
+        *counts.entry(*result).or_default() += 1;
+    }
+    counts.into_values().max().unwrap_or(0)
+}
+
+/// What has been added to the chat.
+#[derive(Debug, Default, PartialEq)]
+struct Fresh {
+    /// The id of the chat's last message.
+    seen: Option<u64>,
+    /// Where the newest results are, and whose they are: oldest first.
+    places: Vec<(u32, Option<u64>)>,
+    /// Whether it goes on from what was seen before: not after a new task, and not where that was removed.
+    goes_on: bool,
+}
+
+impl Fresh {
+    /// What was added after the message `seen`, as far as it belongs to the newest task, but at most so many results. At the
+    /// first time all is new; if what was seen has been removed, nothing is: what is left may have been seen before.
+    fn since(seen: Option<u64>, messages: u32, most: usize) -> Fresh {
+        let removed = seen.is_some_and(|id| chat::find(id).is_none());
+        let mut fresh = Fresh { goes_on: !removed, ..Fresh::default() };
+        let mut end = messages;
+        while end > 0 {
+            let start = end.saturating_sub(PAGE);
+            let entries = chat::entries(start, end);
+            let mut places = (start..end).zip(&entries).rev();
+            if !places.all(|(place, entry)| fresh.take(place, entry, seen, most)) || removed {
+                break;
+            }
+            end = start;
+        }
+        if removed {
+            fresh.places.clear();
+        }
+        fresh.places.reverse();
+        fresh
+    }
+
+    /// Adds the message before. False as soon as no more is wanted.
+    fn take(&mut self, place: u32, entry: &Entry, seen: Option<u64>, most: usize) -> bool {
+        self.seen.get_or_insert(entry.id);
+        if seen == Some(entry.id) || self.places.len() == most {
+            return false;
+        }
+        if entry.role == Role::User && !entry.traits.contains(Traits::NOTE) {
+            self.goes_on = false;
+            return false;
+        }
+        // What an effect has made of a result says nothing of the tool.
+        if entry.traits.contains(Traits::RESULTS) && !entry.traits.contains(Traits::EDITED) {
+            self.places.push((place, entry.group));
+        }
+        true
+    }
+}
+
+/// Of the results at these places. Each message is read alone, and a reply once for all of its results.
+fn fingerprints(places: &[(u32, Option<u64>)]) -> Vec<u64> {
+    let (mut group_read, mut names) = (None, HashMap::new());
+    let mut found = Vec::new();
+    for (place, group) in places {
+        if group_read != *group {
+            names = group.and_then(chat::find).map(tools_called).unwrap_or_default();
+            group_read = *group;
+        }
+        for part in chat::read(*place, place + 1).into_iter().flat_map(|message| message.parts) {
+            let Part::ToolResult(result) = part else { continue };
+            let tool = names.get(&result.call_id).map_or("", String::as_str);
+            found.extend(fingerprint::of(tool, &result));
+        }
+    }
+    found
+}
+
+/// The names of the tools that the message at this place calls, by the id of the call.
+fn tools_called(place: u32) -> HashMap<String, String> {
+    let parts = chat::read(place, place + 1).into_iter().flat_map(|message| message.parts);
+    let name = |part| if let Part::ToolCall(call) = part { Some((call.id, call.name)) } else { None };
+    parts.filter_map(name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What comes of results that come one after the other: `.` nothing, `n` a note, `s` a stop.
+    fn course(params: &Params, results: &str) -> String {
+        let mut state = State::default();
+        let step = |result: char| {
+            state.results.push(u64::from(result));
+            let answer = match judge(params, &mut state) {
+                None => '.',
+                Some(Edit::Note(_)) => 'n',
+                Some(Edit::Stop(stop)) if stop.code == "stall" => 's',
+                Some(other) => panic!("{other:?}"),
+            };
+            state = State::decode(&state.encode());
+            answer
+        };
+        results.chars().map(step).collect()
+    }
+
+    #[test]
+    fn it_tells_once_and_stops_a_window_later() {
+        let usual = Params::default().check().unwrap();
+        let of = |window, similarity_threshold| Params { window, similarity_threshold }.check().unwrap();
+        for (params, results, expected) in [
+            (&usual, "aaaaa", "....."),
+            (&usual, "abcdefghij", ".........."),
+            (&usual, "aaaaaa", ".....n"),
+            (&usual, "abaaaa", ".....n"),
+            (&usual, "abcaaaaa", ".......n"),
+            (&usual, "aaaaaaaaaaaa", ".....n.....s"),
+            (&usual, "aaaaaabbbbbb", ".....n.....s"),
+            // It has found another way, and is told again when it stalls again.
+            (&usual, "aaaaaaabcdefffff", ".....n.........n"),
+            (&usual, "abababababab", "............"),
+            (&of(4, 0.5), "abababab", "...n...s"),
+            (&of(2, 1.0), "aabb", ".n.s"),
+            (&of(2, 1.0), "aabcc", ".n..n"),
+            (&of(3, 1.0), "aabaabaab", "........."),
+        ] {
+            assert_eq!(course(params, results), expected, "{results}");
+        }
+    }
+
+    fn entry(id: u64, letter: char) -> Entry {
+        let (role, traits) = match letter {
+            'c' => (Role::Assistant, Traits::CALLS),
+            'r' => (Role::Tool, Traits::RESULTS),
+            'x' => (Role::Tool, Traits::RESULTS | Traits::EDITED),
+            'u' => (Role::User, Traits::empty()),
+            'n' => (Role::User, Traits::NOTE),
+            other => panic!("{other}"),
+        };
+        Entry { id, role, traits, group: None, tokens: 1 }
+    }
+
+    #[test]
+    fn only_what_is_new_and_of_the_same_task_is_looked_at() {
+        for (chat, seen, places, goes_on) in [
+            ("ucrcr", None, vec![2, 4], false),
+            ("ucrcr", Some(2), vec![4], true),
+            ("ucrcrn", Some(5), vec![], true),
+            ("ucrncrr", Some(3), vec![5, 6], true),
+            ("ucrucr", Some(2), vec![5], false),
+            ("ucxcr", Some(0), vec![4], true),
+            ("ucrrrrrr", Some(0), vec![5, 6, 7], true),
+        ] {
+            let mut fresh = Fresh { goes_on: true, ..Fresh::default() };
+            let entries = (0_u32..).zip(chat.chars()).map(|(id, letter)| (id, entry(id.into(), letter)));
+            let entries: Vec<_> = entries.collect();
+            let _ = entries.iter().rev().all(|(place, entry)| fresh.take(*place, entry, seen, 3));
+            fresh.places.reverse();
+            let found: Vec<_> = fresh.places.iter().map(|(place, _)| *place).collect();
+            assert_eq!((found, fresh.goes_on), (places, goes_on), "{chat} {seen:?}");
+            assert_eq!(fresh.seen, Some(chat.len() as u64 - 1), "{chat}");
+        }
+    }
+
+    #[test]
+    fn senseless_params_are_refused() {
+        for (window, similarity_threshold, names) in [
+            (1, 0.8, "`window` is 1"),
+            (101, 0.8, "`window` is 101"),
+            (6, 0.0, "`similarity_threshold` is 0"),
+            (4, 0.25, "above 1/4"),
+            (6, 1.1, "`similarity_threshold` is 1.1"),
+            (6, f64::NAN, "`similarity_threshold`"),
+        ] {
+            let error = Params { window, similarity_threshold }.check().err().unwrap();
+            assert!(error.message().contains(names), "{error:?}");
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Bounds what a run may spend in tokens: all four counts of its own completions, not those of agents that it delegates
+//! to. At a share of the bound it tells the model to bring its work to an end; at the bound it stops the run: before the
+//! model is asked again, or before the calls of a reply are made. An answer that has come is left as it is.
+//!
+//! Params: `{"max_tokens": 0, "warn_threshold": 0.8}`, which are the defaults. A `max_tokens` of 0 bounds nothing; a
+//! `warn_threshold` of 1 warns of nothing.
+
+use serde::Deserialize;
+use shelly_plugin::{
+    Error, chat,
+    chat::Traits,
+    config,
+    effect::{Edit, Effect, Moment, Phase, Step, Stop, Wake},
+    types::Usage,
+};
+
+shelly_plugin::export!(effect: TokenBudget);
+
+/// Of the state: a byte, then one that is 1 once the model was warned.
+const VERSION: u8 = 1;
+
+struct TokenBudget;
+
+#[derive(Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Params {
+    /// At so many tokens the run ends. 0: never.
+    max_tokens: u64,
+    /// At this share of them the model is warned.
+    warn_threshold: f64,
+}
+
+impl Default for Params {
+    fn default() -> Params {
+        Params { max_tokens: 0, warn_threshold: 0.8 }
+    }
+}
+
+impl Params {
+    fn check(self) -> Result<Params, Error> {
+        let share = self.warn_threshold;
+        if !(share > 0.0 && share <= 1.0) {
+            return Err(Error::Invalid(format!(
+                "params: `warn_threshold` is {share}; it must be a share above 0 and at most 1, such as 0.8"
+            )));
+        }
+        Ok(self)
+    }
+
+    /// At so many tokens the model is warned.
+    fn warn_at(&self) -> u64 {
+        (self.max_tokens as f64 * self.warn_threshold).ceil() as u64
+    }
+}
+
+impl Effect for TokenBudget {
+    fn eval(moment: Moment, state: Vec<u8>) -> Result<Step, Error> {
+        let params = config::<Params>()?.check()?;
+        let can_stop = match moment.phase {
+            Phase::BeforeModel => true,
+            Phase::AfterModel => wants_tools(moment.messages),
+            Phase::Other(_) => return Ok(Step::edits(state, Vec::new())),
+        };
+        let used = total(&moment.run_usage);
+        Ok(step(&params, used, moment.phase == Phase::BeforeModel, can_stop, state))
+    }
+}
+
+/// The answer, given what is used so far.
+fn step(params: &Params, used: u64, is_before: bool, can_stop: bool, state: Vec<u8>) -> Step {
+    let (most, warn_at) = (params.max_tokens, params.warn_at());
+    let at = |tokens| Wake { run_tokens: Some(tokens), ..Wake::NEVER };
+    let warned = vec![VERSION, 1];
+    if most == 0 {
+        Step::edits(state, Vec::new()).until(Wake::NEVER)
+    } else if used >= most {
+        let message = format!("the run has used {used} tokens, and may use {most}");
+        let stop = can_stop.then(|| Edit::Stop(Stop { code: "token-budget".into(), message }));
+        Step::edits(state, stop.into_iter().collect())
+    } else if used < warn_at {
+        Step::edits(state, Vec::new()).until(at(warn_at))
+    } else if state == warned {
+        Step::edits(state, Vec::new()).until(at(most))
+    } else if is_before {
+        let percent = u128::from(used) * 100 / u128::from(most);
+        let note = Edit::Note(format!(
+            "You have used {used} of your {most} tokens ({percent} %). Bring your work to an end: finish what is begun, \
+             then answer. At {most} the run is stopped."
+        ));
+        Step::edits(warned, vec![note]).until(at(most))
+    } else {
+        // There is only something to say if another turn follows.
+        Step::edits(state, Vec::new())
+    }
+}
+
+/// Whether the chat ends with a reply whose calls are still to be made: notes wait until they are.
+fn wants_tools(messages: u32) -> bool {
+    let last = chat::entries(messages.saturating_sub(1), messages);
+    last.last().is_some_and(|entry| entry.traits.contains(Traits::CALLS))
+}
+
+fn total(usage: &Usage) -> u64 {
+    let counts = [usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens];
+    counts.into_iter().fold(0, u64::saturating_add)
+}
+
+#[cfg(test)]
+mod tests {
+    use shelly_plugin::effect::Action;
+
+    use super::*;
+
+    /// What it does, and at how many tokens it wakes; 0: in the next phase.
+    fn does(params: &Params, used: u64, is_before: bool, can_stop: bool, state: &mut Vec<u8>) -> (&'static str, u64) {
+        let step = step(params, used, is_before, can_stop, state.clone());
+        *state = step.state;
+        let Action::Edits(edits) = step.action else { panic!("it asks") };
+        let edit = match &edits[..] {
+            [] => "",
+            [Edit::Note(_)] => "note",
+            [Edit::Stop(stop)] if stop.code == "token-budget" => "stop",
+            other => panic!("{other:?}"),
+        };
+        (edit, step.wake.map_or(0, |wake| wake.run_tokens.unwrap_or(u64::MAX)))
+    }
+
+    #[test]
+    fn it_warns_once_then_stops_where_something_follows() {
+        let params = Params { max_tokens: 1_000, ..Params::default() };
+        let mut state = Vec::new();
+        for (used, is_before, can_stop, expected) in [
+            (0, true, true, ("", 800)),
+            (799, false, true, ("", 800)),
+            (850, false, false, ("", 0)),
+            (850, true, true, ("note", 1_000)),
+            (900, false, true, ("", 1_000)),
+            (999, true, true, ("", 1_000)),
+            (1_000, false, false, ("", 0)),
+            (1_000, false, true, ("stop", 0)),
+            (u64::MAX, true, true, ("stop", 0)),
+        ] {
+            assert_eq!(does(&params, used, is_before, can_stop, &mut state), expected, "{used} {is_before} {can_stop}");
+        }
+        // What another version wrote is as if nothing had been: it warns.
+        for mut strange in [vec![], vec![VERSION], vec![9, 1], vec![VERSION, 1, 1]] {
+            assert_eq!(does(&params, 850, true, true, &mut strange), ("note", 1_000));
+        }
+    }
+
+    #[test]
+    fn without_a_bound_it_sleeps_for_ever_and_without_a_share_it_does_not_warn() {
+        assert_eq!(does(&Params::default(), 9_999, true, true, &mut vec![]), ("", u64::MAX));
+        let params = Params { max_tokens: 10, warn_threshold: 1.0 };
+        assert_eq!(does(&params, 9, true, true, &mut vec![]), ("", 10));
+        assert_eq!(does(&params, 10, true, true, &mut vec![]), ("stop", 0));
+    }
+
+    #[test]
+    fn it_says_how_much_is_used() {
+        let step = step(&Params { max_tokens: 1_000, ..Params::default() }, 850, true, true, vec![]);
+        let Action::Edits(edits) = step.action else { panic!("it asks") };
+        assert!(
+            matches!(&edits[..], [Edit::Note(note)] if note.contains("850 of your 1000 tokens (85 %)")),
+            "{edits:?}"
+        );
+    }
+
+    #[test]
+    fn all_four_counts_are_added() {
+        let usage = Usage { input_tokens: 1, output_tokens: 20, cache_read_tokens: 300, cache_write_tokens: 4_000 };
+        assert_eq!(total(&usage), 4_321);
+        assert_eq!(total(&Usage { input_tokens: u64::MAX, ..usage }), u64::MAX);
+    }
+
+    #[test]
+    fn senseless_shares_are_refused() {
+        for warn_threshold in [0.0, -0.5, 1.01, f64::NAN] {
+            let error = Params { warn_threshold, ..Params::default() }.check().err().unwrap();
+            assert!(error.message().contains("`warn_threshold`"), "{error:?}");
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! `tool-scope`: tools that an agent does not have.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use shelly_host::{
+    agent::{Action, Agent, Edit, EffectFn, Phase},
+    capability::Power,
+    event::{Event, LogLevel},
+    model::CompletionRequest,
+};
+
+use super::{Stage, chat, runs};
+use crate::{
+    plugin::TOOL_SCOPE,
+    script::{Mind, act, run, text, tool},
+};
+
+#[tokio::test]
+async fn it_hides_nothing_unless_it_is_told_to_and_looks_once() {
+    let mut stage = Stage::of(TOOL_SCOPE, json!({})).await;
+    stage.moment.iteration = 0;
+    let step = stage.step(&chat("go", &[])).await.unwrap();
+    assert!(matches!(step.action, Action::Edits(edits) if edits.is_empty()));
+    assert_eq!(step.wake, Some(Default::default()));
+    stage.moment.phase = Phase::AfterModel;
+    assert_eq!(runs::letter(&stage.edits(&chat("go", &[])).await), '.');
+}
+
+/// The tools that the model was shown in each turn.
+fn shown(mind: &Mind) -> Vec<Vec<String>> {
+    let names = |request: &CompletionRequest| request.tools.iter().map(|tool| tool.name.clone()).collect();
+    mind.asked().iter().map(|(_, request)| names(request)).collect()
+}
+
+async fn with(params: Value, mind: &Arc<Mind>) -> Agent {
+    let mut agent = runs::agent(TOOL_SCOPE, params, Mind::steps([])).await;
+    agent.completer = mind.clone();
+    agent
+        .with_tool(tool("fs_read", async |_| Ok("read".into())))
+        .with_tool(tool("fs_write", async |_| Ok("wrote".into())))
+}
+
+#[tokio::test]
+async fn what_is_hidden_is_not_shown_and_not_run() {
+    for (params, rest) in [
+        (json!({"exclude": ["fail", "fs_*"]}), &["look"][..]),
+        (json!({"exclude": ["*_write"]}), &["look", "fail", "fs_read"]),
+        (json!({"only": ["fs_*"]}), &["fs_read", "fs_write"]),
+        (json!({"only": ["fs_*", "look"], "exclude": ["*write"]}), &["look", "fs_read"]),
+    ] {
+        let steps = [act("fs_write", json!({})), act("look", json!({})), act("fs_write", json!({})), text("done")];
+        let mind = Arc::new(Mind::steps(steps));
+        let ran = run(&with(params.clone(), &mind).await, "go").await;
+        assert_eq!(ran.told(), "done");
+        // In all turns: it is called before the first one alone.
+        assert_eq!(shown(&mind), vec![rest; 4], "{params}");
+        let wrote = ran.results().iter().filter(|result| *result == "wrote").count();
+        assert_eq!(wrote, if rest.contains(&"fs_write") { 2 } else { 0 }, "{params}: {:?}", ran.results());
+    }
+}
+
+/// What another effect hides and shows again in between is no matter for it.
+#[tokio::test]
+async fn other_effects_do_not_show_what_it_hides() {
+    let mind = Arc::new(Mind::steps([act("look", json!({})), act("look", json!({})), text("done")]));
+    let also = EffectFn::new("also", Phase::BeforeModel, [Power::HideTools], |moment, _| {
+        Ok(if moment.iteration == 1 { vec![Edit::HideTools(vec!["look".into()])] } else { vec![] })
+    });
+    let agent = with(json!({"exclude": ["fs_*"]}), &mind).await.with_effect(also);
+    assert_eq!(run(&agent, "go").await.told(), "done");
+    assert_eq!(shown(&mind), [vec!["look", "fail"], vec!["fail"], vec!["look", "fail"]]);
+}
+
+#[tokio::test]
+async fn a_pattern_that_nothing_matches_is_told_once() {
+    let mind = Arc::new(Mind::steps([act("look", json!({})), text("done")]));
+    let ran = run(&with(json!({"exclude": ["exec_*", "fs_read"], "only": ["looks", "*"]}), &mind).await, "go").await;
+    let logged: Vec<_> = ran.events.iter().filter(|event| matches!(event, Event::PluginLog { .. })).collect();
+    let told = format!("{logged:?}");
+    assert_eq!(logged.len(), 1, "{told}");
+    assert!(told.contains("no tool of helper is called `exec_*`, `looks`"), "{told}");
+    assert!(matches!(logged[0], Event::PluginLog { level: LogLevel::Warn, .. }), "{told}");
+}
