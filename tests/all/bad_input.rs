@@ -171,7 +171,7 @@ fn a_name_that_is_not_there() {
     told.fails(&place, "agent", 2, &[&RUN[..], &["--agent", "xyz"]].concat());
     told.fails(&place, "model", 2, &[&RUN[..], &["--model", "gpt-9"]].concat());
     told.fails(&place, "plugin of an agent", 3, &RUN);
-    told.fails(&place, "plugin of an agent, without any plugins", 3, &["run", "hi", "--agent", "helper"]);
+    told.fails(&place, "plugin of an agent, without named plugins", 3, &["run", "hi", "--agent", "helper"]);
 
     place.file("shelly.yaml", helper("    provider: offline\n").replace("offline-model", "offline-modle"));
     told.fails(&place, "plugin of a provider", 3, &RUN);
@@ -721,7 +721,6 @@ fn nothing_to_list_or_to_look_into() {
     let place = Place::new();
     place.plugin("one", TOOL, HOLLOW);
     let mut told = Told::default();
-    told.fails(&place, "no directory", 2, &["plugin", "list"]);
     told.fails(&place, "no such file", 2, &["plugin", "inspect", "missing"]);
     told.fails(&place, "a directory of plugins", 2, &["plugin", "inspect", "plugins"]);
     told.fails(&place, "not a plugin", 3, &["plugin", "inspect", "plugins/one/plugin.toml"]);

@@ -270,7 +270,8 @@ async fn a_link_in_the_place_of_a_folder_leads_nowhere() {
 
 /// A config in which a plugin is granted all of these, and its agent may use this.
 fn bounded(place: &Place, plugin: &str, grants: &str, uses: &str) -> Certificate {
-    let text = format!("agents: [{{name: a, use: {{{uses}}}, plugins: {{{plugin}: {{{grants}}}}}}}]");
+    let models = "providers: [{name: own, kind: openai, model: m}, {name: other, kind: openai, model: n}]";
+    let text = format!("{models}\nagents: [{{name: a, use: {{{uses}}}, plugins: {{{plugin}: {{{grants}}}}}}}]");
     let config = Config::parse(&text, place.path()).unwrap_or_else(|report| panic!("{text}: {report}"));
     let plugins = [crate::PLUGIN_ROOT.into(), crate::GUEST_ROOT.into()];
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
@@ -298,6 +299,7 @@ fn every_capability_of_a_ceiling_bounds() {
         }
         grants.extend(wants.kv.then(|| "kv: run".to_owned()));
         grants.extend(wants.files.map(|_| files("read")));
+        grants.extend(wants.models.then(|| "models: [other]".to_owned()));
         let powers: Vec<_> = wants.powers.iter().map(ToString::to_string).collect();
         grants.extend((!powers.is_empty()).then(|| format!("powers: [{}]", powers.join(", "))));
         let all = grants.join(", ");

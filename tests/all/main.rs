@@ -24,6 +24,7 @@ mod output;
 mod properties;
 mod security;
 mod sessions;
+mod steps;
 mod tidy;
 mod transcripts;
 mod trust;

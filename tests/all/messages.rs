@@ -211,8 +211,8 @@ fn what_has_no_price_is_not_said_to_be_free() {
 #[test]
 fn what_comes_with_a_kind_is_no_capability() {
     let place = Place::new();
-    place.file("c.yaml", "agents: [{name: a, plugins: {loop-guard: {powers: [note]}}}]\n");
-    let ran = place.run(&["plugin", "certify", "loop-guard", "--config", "c.yaml", "--plugins", PLUGIN_ROOT]);
+    place.file("c.yaml", "agents: [{name: a, plugins: {loop-detect: {powers: [note]}}}]\n");
+    let ran = place.run(&["plugin", "certify", "loop-detect", "--config", "c.yaml", "--plugins", PLUGIN_ROOT]);
     let certificate: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(certificate["grant"]["chat"], false);
     let imports = certificate["imports"].as_array().unwrap();

@@ -192,6 +192,7 @@ fn the_readme_has_the_same_map() {
         "SHELLY_CACHE_DIR",
         "SHELLY_WASM_ROUTE",
         "XDG_CACHE_HOME",
+        "XDG_DATA_HOME",
         "XDG_STATE_HOME",
     ];
     for word in readme.split(|c: char| !c.is_alphanumeric() && c != '_') {

@@ -7,7 +7,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 use shelly_host::{
     capability::{Power, Powers},
     chat::{Content, Media, Message, Opaque, Part, Role, Source, StopReason, Thinking, ToolCall, ToolResult, Usage},
-    config::{Config, Effective, Known, KnownAgent},
+    config::{Config, Effective, Known, KnownAgent, KnownPlugin},
     error::{Fault, Report},
     fuzz, limits,
     model::Completion,
@@ -62,7 +62,8 @@ pub fn config(bytes: &[u8]) -> bool {
     let agents = config.agents.iter().map(|agent| KnownAgent {
         toolboxes: vec![vec![]; agent.toolboxes.len()],
         skills: vec![],
-        kinds: vec![vec![]; agent.plugins.len()],
+        plugins: vec![KnownPlugin::default(); agent.all_plugins().count()],
+        ..KnownAgent::default()
     });
     let known = Known { plugin_dirs: vec![], prices: vec![None; config.providers.len()], agents: agents.collect() };
     let shown = serde_json::to_string(&Effective::new(&config, &known)).unwrap();

@@ -162,6 +162,9 @@ impl Middleware for Recovery {
     }
 }
 
+/// The target under which [`Logger`] writes.
+pub const LOGGER_TARGET: &str = "shelly_host::runs";
+
 /// Writes the beginning and the end of each attempt to the log of the program, through `tracing`.
 pub struct Logger;
 
@@ -176,7 +179,7 @@ impl Middleware for Logger {
     }
 
     async fn before(&self, cx: &RunCx, input: &[Message]) -> Result<BeforeDecision, Fault> {
-        tracing::info!(run = &*cx.run, agent = &*cx.agent, depth = cx.depth, messages = input.len(), "begins");
+        tracing::info!(target: LOGGER_TARGET, run = &*cx.run, agent = &*cx.agent, depth = cx.depth, messages = input.len(), "begins");
         Ok(BeforeDecision::Proceed { input: None, state: Vec::new() })
     }
 
@@ -184,8 +187,8 @@ impl Middleware for Logger {
         let tokens = outcome.usage.total();
         let (run, agent, attempt, seconds) = (&*cx.run, &*cx.agent, outcome.attempt, outcome.duration.as_secs_f64());
         match &outcome.reply {
-            Ok(_) => tracing::info!(run, agent, attempt, tokens, seconds, "answers"),
-            Err(error) => tracing::warn!(run, agent, attempt, tokens, seconds, %error, "fails"),
+            Ok(_) => tracing::info!(target: LOGGER_TARGET, run, agent, attempt, tokens, seconds, "answers"),
+            Err(error) => tracing::warn!(target: LOGGER_TARGET, run, agent, attempt, tokens, seconds, %error, "fails"),
         }
         Ok(AfterDecision::Accept)
     }

@@ -31,7 +31,7 @@ pub use delegate::RUN_TOOLS;
 pub use effect::{Action, Ask, Edit, Effect, EffectFn, Moment, Phase, Step, Wake};
 pub use error::RunError;
 pub use grants::Grants;
-pub use guard::{InputGuardrail, Logger, OutputGuardrail, Recovery, Timeout};
+pub use guard::{InputGuardrail, LOGGER_TARGET, Logger, OutputGuardrail, Recovery, Timeout};
 pub use middleware::{AfterDecision, BeforeDecision, Middleware, Outcome};
 pub use registry::{Cost, Entry, Factory, Refused, Registry};
 pub use runner::{Answer, Ending};

@@ -3,7 +3,10 @@ use std::collections::HashSet;
 use super::{App, Shared, extend, models::model_name, no_price};
 use crate::{
     capability::Budget,
-    config::{self, AgentConfig, Config, Effective, Known, KnownAgent, Listed, Order, ProviderConfig, ProviderKind},
+    config::{
+        self, AgentConfig, Config, Effective, Known, KnownAgent, KnownPlugin, Listed, Order, ProviderConfig,
+        ProviderKind,
+    },
     error::{ErrorKind, Report},
     plugin::{Certificate, Kind},
     tool::ToolBox,
@@ -174,7 +177,8 @@ impl App {
             settings.check(package).map_err(|error| error.report())?;
             warnings.extend(settings.lacking(&package.manifest));
             warnings.extend(settings.in_vain(&package.manifest));
-            known.kinds.push(package.manifest.kinds.iter().map(|kind| kind.name()).collect());
+            let kinds = package.manifest.kinds.iter().map(|kind| kind.name()).collect();
+            known.plugins.push(KnownPlugin { kinds, on_failure: package.manifest.on_failure });
         }
         known.order = self.order(agent);
         if agent.options.context_threshold.is_some() && agent.effects.iter().flatten().any(|step| !step.is_default) {

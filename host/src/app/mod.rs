@@ -222,7 +222,7 @@ impl App {
         Ok((outfit, model))
     }
 
-    /// Every plugin that needs nothing, with nothing granted.
+    /// Every plugin with tools that needs nothing, with nothing granted.
     fn default_agent(&self, warnings: &mut Vec<String>) -> AgentConfig {
         let mut config = AgentConfig { name: DEFAULT_AGENT.into(), ..AgentConfig::default() };
         for (id, package) in self.catalog.iter() {
@@ -233,7 +233,8 @@ impl App {
                     continue;
                 }
             };
-            if package.manifest.kinds == [Kind::Provider] {
+            // A model, and what stands around an agent's work, are there for who names them.
+            if !package.manifest.kinds.contains(&Kind::Tool) {
                 continue;
             }
             match Grant::default().missing(&package.manifest.wants).as_slice() {

@@ -156,9 +156,9 @@ fn runtime() -> Result<tokio::runtime::Runtime, Report> {
     runtime.map_err(|error| Report::new(ErrorKind::Bug, "cannot start").cause(error))
 }
 
-/// Our own log, off unless `SHELLY_LOG` asks for it.
+/// Our own log, off unless `SHELLY_LOG` asks for it; but for what a config asks for with the middleware `logger`.
 fn log_to_stderr() {
-    let filter = std::env::var("SHELLY_LOG").unwrap_or_else(|_| "off".into());
+    let filter = std::env::var("SHELLY_LOG").unwrap_or_else(|_| format!("off,{}=info", crate::agent::LOGGER_TARGET));
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
         .with_env_filter(tracing_subscriber::EnvFilter::new(filter))

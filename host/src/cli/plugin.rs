@@ -18,7 +18,7 @@ use crate::{
 
 #[derive(Subcommand)]
 pub enum Plugin {
-    /// List the plugins of the config's `plugin_dirs` and of --plugins.
+    /// List the plugins of the config's `plugin_dirs` and of --plugins; where none are named, those that need not be.
     ///
     /// Those that cannot be used are listed too, with the reason on standard error and exit code 3.
     List {
@@ -101,7 +101,10 @@ fn list(config: Option<&PathBuf>, plugins: &[PathBuf], output: Format) -> Result
     let PluginDirs { named, standard, .. } = super::plugin_dirs(plugins);
     let directories = config.plugin_directories(&named);
     let mut catalog = PluginCatalog::scan(&directories)?;
-    catalog.add_all(&[vec![config.root.join(".shelly/plugins")], standard].concat());
+    // Where none is named: what a config could name by its id alone.
+    if directories.is_empty() {
+        catalog.add_all(&[vec![config.root.join(".shelly/plugins")], standard].concat());
+    }
     if catalog.iter().next().is_none() {
         return Err(Report::new(ErrorKind::Usage, "there is no plugin directory")
             .hint("name one with --plugins, or under `plugin_dirs` in the config"));

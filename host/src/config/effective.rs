@@ -12,7 +12,7 @@ use super::{
     setting::{Holds, Setting, is, list, map, or, positive, set, shown, word},
 };
 use crate::{
-    agent::DEFAULT_PREFIX,
+    agent::{DEFAULT_PREFIX, OnFailure},
     capability::{Budget, KvScope, Price},
     limits,
 };
@@ -39,14 +39,23 @@ pub struct KnownAgent {
     pub toolboxes: Vec<Vec<String>>,
     /// The names of its skills.
     pub skills: Vec<String>,
-    /// The kinds of each of its plugins, in the order of [`AgentConfig::all_plugins`].
-    pub kinds: Vec<Vec<&'static str>>,
+    /// Its plugins, in the order of [`AgentConfig::all_plugins`].
+    pub plugins: Vec<KnownPlugin>,
     /// In which order what stands around its work is called.
     pub order: Order,
 }
 
+/// What is known of a plugin of an agent beyond the config.
+#[derive(Debug, Clone, Default)]
+pub struct KnownPlugin {
+    /// Its kinds.
+    pub kinds: Vec<&'static str>,
+    /// What its failure means where the config does not say.
+    pub on_failure: OnFailure,
+}
+
 /// In which order effects and middleware are called: their names, of middleware the outermost first.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default)]
 pub struct Order {
     /// Effects.
     pub effects: Vec<String>,
@@ -213,11 +222,12 @@ fn agent_setting(agent: &AgentConfig, config: &Config, known: &KnownAgent) -> Se
     let others = config.agents.iter().filter(|other| options.max_delegation_depth > 0 && other.name != *name);
     let others = others.filter(|other| may_start(other));
     let hand_overs = Some(options.max_handoffs).filter(|most| *most > 0);
-    let mut kinds = agent.all_plugins().zip(&known.kinds);
+    let unknown = KnownPlugin::default();
+    let mut plugins = known.plugins.iter();
     let mut step = |step: &StepUse| {
         let Some(own) = step.own() else {
-            let kinds = kinds.next().map(|(_, kinds)| &kinds[..]).unwrap_or_default();
-            return step_setting(step, plugin_keys(&step.uses, kinds, config));
+            let known = plugins.next().unwrap_or(&unknown);
+            return step_setting(step, plugin_keys(&step.uses, known, config));
         };
         let time = |time| map([("time", is(&shown(time)))]);
         let params = match own {
@@ -232,8 +242,8 @@ fn agent_setting(agent: &AgentConfig, config: &Config, known: &KnownAgent) -> Se
         None => is(&()).noted("none: it is not known what the model can take, or no plugins came with the host"),
     };
     let middleware = list(middleware.iter().map(&mut step));
-    let listed = agent.all_plugins().zip(&known.kinds).filter(|((listed, ..), _)| *listed == Listed::Plugins);
-    let plugins = listed.map(|((_, id, uses), kinds)| (id.to_owned(), map(plugin_keys(uses, kinds, config)))).collect();
+    let listed = agent.all_plugins().zip(&known.plugins).filter(|((listed, ..), _)| *listed == Listed::Plugins);
+    let plugins = listed.map(|((_, id, uses), known)| (id.to_owned(), map(plugin_keys(uses, known, config)))).collect();
     map([
         ("name", is(name)),
         ("description", set(description)),
@@ -252,7 +262,7 @@ fn agent_setting(agent: &AgentConfig, config: &Config, known: &KnownAgent) -> Se
         ("use", grant_setting(ceiling.as_ref(), "what each plugin is granted", config)),
         ("delegable", delegable_setting(delegable, config)),
         ("options", options_setting(options)),
-        ("order", is(&known.order)),
+        ("order", order_setting(&known.order)),
         ("delegates_to", is(&others.map(|other| &other.name).collect::<Vec<_>>())),
         ("hand_overs", or(hand_overs, limits::HAND_OVERS, "of a task that it delegates")),
     ])
@@ -348,13 +358,18 @@ fn options_setting(options: &AgentOptions) -> Setting {
     ])
 }
 
+fn order_setting(Order { effects, runs, requests, calls }: &Order) -> Setting {
+    map([("effects", is(effects)), ("runs", is(runs)), ("requests", is(requests)), ("calls", is(calls))])
+}
+
 fn step_setting(step: &StepUse, mut keys: Vec<(&'static str, Setting)>) -> Setting {
     let kind = is(&step.kind).noted_if(step.is_default, "of an agent whose config names no effects");
     keys.insert(0, ("kind", kind));
     map(keys)
 }
 
-fn plugin_keys(uses: &PluginUse, kinds: &[&'static str], config: &Config) -> Vec<(&'static str, Setting)> {
+fn plugin_keys(uses: &PluginUse, known: &KnownPlugin, config: &Config) -> Vec<(&'static str, Setting)> {
+    let kinds = &known.kinds;
     let PluginUse { files, clock, random, chat, kv, models, powers, confirm, params, on_failure, limits: bounds } =
         uses;
     let file = |FileUse { path, name, mode }: &FileUse| {
@@ -375,7 +390,7 @@ fn plugin_keys(uses: &PluginUse, kinds: &[&'static str], config: &Config) -> Vec
         ("limits", bounds.setting_over(&config.limits)),
     ];
     if kinds.iter().any(|kind| *kind == "effect" || kind.ends_with("middleware")) {
-        keys.push(("on_failure", is(on_failure).noted_if(on_failure.is_none(), "as the plugin says")));
+        keys.push(("on_failure", or(*on_failure, known.on_failure, "as the plugin says")));
     }
     keys
 }
@@ -438,7 +453,7 @@ agents:
         let config = Config::parse(text, "/project".into()).unwrap();
         let coder = KnownAgent {
             toolboxes: vec![vec!["shared_state_get".into()]],
-            kinds: vec![vec!["effect"]],
+            plugins: vec![KnownPlugin { kinds: vec!["effect"], ..KnownPlugin::default() }],
             ..KnownAgent::default()
         };
         let known = Known { prices: vec![None], agents: vec![KnownAgent::default(), coder], ..Known::default() };

@@ -26,7 +26,7 @@ use indexmap::IndexMap;
 use serde::Deserialize;
 
 pub use bounds::LimitsConfig;
-pub use effective::{Effective, Known, KnownAgent, Order};
+pub use effective::{Effective, Known, KnownAgent, KnownPlugin, Order};
 pub use explain::{nearest, unknown};
 pub use schema::{
     AgentConfig, AgentOptions, ContextConfig, DelegableConfig, FileUse, FolderUse, GrantConfig, PluginUse,

@@ -63,7 +63,7 @@ async fn what_is_granted_in_vain_is_told() {
     let place_of = "agents.helper.plugins.count-text";
     let in_vain = |what: &str| format!("{place_of} grants `{what}`, which the plugin does not ask for");
     let mut expected: Vec<_> = ["files", "clock", "random", "chat", "kv", "powers: [note]"].map(in_vain).into();
-    expected.push(format!("{place_of} sets `on_failure`, which is for effects, and the plugin is none"));
+    expected.push(format!("{place_of} sets `on_failure`, which is for effects and middleware, and the plugin is none"));
     assert_eq!(warnings, expected);
 
     let model =

@@ -4,10 +4,14 @@ use std::{collections::BTreeSet, fs, path::Path, sync::Arc};
 
 use serde_json::json;
 use shelly_host::{
-    agent::{Edit, EffectFn, InputGuardrail, OnFailure, OutputGuardrail, Phase},
+    agent::{
+        AfterDecision, BeforeDecision, Edit, EffectFn, InputGuardrail, Middleware, OnFailure, Outcome, OutputGuardrail,
+        Phase,
+    },
     capability::{Budget, Power, Powers},
+    chat::Message,
     error::Fault,
-    event::Event,
+    event::{Event, RunCx},
 };
 
 use super::{agent, crew, delegate, done, lead, with_steps};
@@ -72,6 +76,25 @@ impl shelly_host::agent::Effect for Fails {
     }
 }
 
+/// A middleware without which a run goes on.
+struct Broken;
+
+#[async_trait::async_trait]
+impl Middleware for Broken {
+    fn name(&self) -> &str {
+        "broken"
+    }
+    fn on_failure(&self) -> OnFailure {
+        OnFailure::Skip
+    }
+    async fn before(&self, _: &RunCx, _: &[Message]) -> Result<BeforeDecision, Fault> {
+        Err(Fault::other("broken"))
+    }
+    async fn after(&self, _: &RunCx, _: &Outcome, _: Vec<u8>) -> Result<AfterDecision, Fault> {
+        Err(Fault::other("broken"))
+    }
+}
+
 /// A run in which everything happens.
 async fn rich() -> Vec<Event> {
     let mut coder = with_steps(
@@ -91,6 +114,7 @@ async fn rich() -> Vec<Event> {
         .with_effect(note)
         .with_effect(Fails(Powers::new()));
     let guarded = agent("guarded", Arc::new(Mind::steps([text("no")])))
+        .with_middleware(Broken)
         .with_middleware(OutputGuardrail::new("guard", |_| Err(Fault::other("never"))));
     let lead = lead(crew([coder, expert, guarded]), [delegate(&[("coder", "go"), ("guarded", "go")]), text("done")]);
     // The four replies below the last cost 60.

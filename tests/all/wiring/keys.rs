@@ -236,6 +236,22 @@ pub fn table() -> Vec<(&'static str, Shown)> {
         ),
         ("agent.budget", Seen("requests: 0", agent(", budget: {tokens: 5}"), BASE)),
         ("agent.plugins", Seen("count_text", agent(", plugins: {count-text: }"), BASE)),
+        (
+            "agent.effects",
+            Seen(
+                "effect_edited",
+                calling(agent(", effects: [{kind: progress, params: {interval: 1}, powers: [note]}]"), &[LIST]),
+                calling(BASE, &[LIST]),
+            ),
+        ),
+        (
+            "agent.middleware",
+            Seen(
+                "it took longer than 0.000001 seconds",
+                agent(", middleware: [{kind: timeout, params: {time: 1us}}]"),
+                BASE,
+            ),
+        ),
         ("agent.options", Seen(r#""name":"delegate""#, BASE, Parts { depth: "0", ..BASE })),
         ("budget.tokens", Seen("overspent", agent(", budget: {tokens: 20000}"), BASE)),
         ("budget.usd", Seen("the budget of $0.000001 is used up", agent(", budget: {usd: 0.000001}"), BASE)),
@@ -310,6 +326,14 @@ pub fn table() -> Vec<(&'static str, Shown)> {
             ),
         ),
         (
+            "plugin.models",
+            Seen(
+                "there is no model `third`",
+                agent(", plugins: {count-text: {models: [third]}}"),
+                agent(", plugins: {count-text: {models: [second]}}"),
+            ),
+        ),
+        (
             "plugin.confirm",
             Seen(
                 "needs a person's consent",
@@ -328,7 +352,7 @@ pub fn table() -> Vec<(&'static str, Shown)> {
         (
             "plugin.on_failure",
             Seen(
-                "effect_failed",
+                r#""skipped":true"#,
                 agent(", plugins: {probe-hooks: {on_failure: skip, params: {effect: error-other}}}"),
                 agent(", plugins: {probe-hooks: {params: {effect: error-other}}}"),
             ),
@@ -365,6 +389,7 @@ pub fn table() -> Vec<(&'static str, Shown)> {
         ("grant.random", By("ceilings.rs", "every_capability_of_a_ceiling_bounds")),
         ("grant.kv", By("ceilings.rs", "every_capability_of_a_ceiling_bounds")),
         ("grant.chat", By("ceilings.rs", "every_capability_of_a_ceiling_bounds")),
+        ("grant.models", By("ceilings.rs", "every_capability_of_a_ceiling_bounds")),
         ("grant.powers", By("ceilings.rs", "every_capability_of_a_ceiling_bounds")),
         ("folder.path", By("ceilings.rs", "one_that_is_started_has_what_its_starter_may_pass_on")),
         ("folder.mode", By("ceilings.rs", "every_capability_of_a_ceiling_bounds")),
@@ -389,6 +414,7 @@ pub fn table() -> Vec<(&'static str, Shown)> {
                 calling(BASE, &[TASK, ("handoff", r#"{"target_agent": "cy", "reason": "r", "context": "c"}"#)]),
             ),
         ),
+        ("options.context_threshold", By("steps.rs", "a_conversation_is_kept_short_where_the_window_is_known")),
         (
             "options.interaction_mode",
             Seen(r#""name":"answer_delegation_questions""#, options(", interaction_mode: interactive"), BASE),

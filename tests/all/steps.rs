@@ -1,0 +1,112 @@
+//! Effects and middleware as a config names them: found, ordered, granted, called.
+
+use serde_json::{Value, json};
+
+use crate::{PLUGIN_ROOT, support::Place};
+
+const OFFLINE: &str = "providers: [{name: offline, kind: plugin, plugin: offline-model}]\n";
+
+/// What `config check` shows of the first agent.
+fn checked(place: &Place, config: &str) -> Value {
+    place.file("c.yaml", config);
+    let ran = place.run(&["config", "check", "--config", "c.yaml", "--output", "json"]);
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+    serde_json::from_str::<Value>(&ran.stdout).unwrap()["config"]["agents"][0].clone()
+}
+
+/// What the run of a config says and shows.
+fn refused(place: &Place, config: &str) -> String {
+    place.file("c.yaml", config);
+    let ran = place.run(&["config", "check", "--config", "c.yaml"]);
+    assert_ne!(ran.code, 0, "{}", ran.shown());
+    ran.stderr
+}
+
+#[test]
+fn a_kind_is_found_without_being_told_where_and_has_what_it_asks_for() {
+    let place = Place::new();
+    let agent = checked(&place, &format!("{OFFLINE}agents: [{{name: a, effects: [progress, {{kind: loop_detect}}]}}]"));
+    let powers = |at: usize| agent["effects"][at]["powers"].clone();
+    assert_eq!((agent["effects"][0]["kind"].clone(), powers(0)), ("progress".into(), json!(["note"])));
+    assert_eq!(agent["effects"][1]["kind"], "loop-detect");
+    assert_eq!(powers(1), json!(["see-messages", "see-arguments", "note", "stop"]));
+    let listed = place.run(&["plugin", "list"]);
+    assert!(listed.code == 0 && listed.stdout.contains("\nprogress "), "{}", listed.shown());
+    // What is said holds.
+    let agent = checked(
+        &place,
+        &format!(
+            "{OFFLINE}agents: [{{name: a, effects: [{{kind: loop-detect, powers: [note]}}, {{kind: progress, powers: []}}]}}]"
+        ),
+    );
+    assert_eq!((&agent["effects"][0]["powers"], &agent["effects"][1]["powers"]), (&json!(["note"]), &json!([])));
+    // The same plugin in a folder of the project is somebody else's.
+    copy(&format!("{PLUGIN_ROOT}/progress"), &place.path().join(".shelly/plugins/progress"));
+    let agent = checked(&place, &format!("{OFFLINE}agents: [{{name: a, effects: [progress]}}]"));
+    assert_eq!(agent["effects"][0]["powers"], json!([]));
+}
+
+fn copy(from: &str, to: &std::path::Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        std::fs::copy(&path, to.join(path.file_name().unwrap())).unwrap();
+    }
+}
+
+#[test]
+fn the_order_is_shown() {
+    let place = Place::new();
+    let agent = checked(
+        &place,
+        &format!(
+            "{OFFLINE}agents:\n  - name: a\n    effects: [progress, reflection]\n    \
+             middleware: [logger, redact, {{kind: timeout, params: {{time: 5s}}}}]\n    plugins: {{loop-detect: }}\n"
+        ),
+    );
+    assert_eq!(
+        agent["order"],
+        json!({"effects": ["progress", "reflection", "loop-detect"], "runs": ["logger", "redact", "timeout"],
+               "requests": [], "calls": []})
+    );
+    assert_eq!(agent["middleware"][2]["params"]["time"], "5s");
+}
+
+#[test]
+fn what_is_wrong_with_a_step_is_told() {
+    let place = Place::new();
+    let of = |agent: &str| format!("{OFFLINE}agents: [{{name: a, {agent}}}]");
+    for (agent, says) in [
+        ("effects: [progres]", "there is no plugin `progres`"),
+        ("effects: [redact]", "plugin `redact` is no effect: its kinds are"),
+        ("middleware: [progress]", "plugin `progress` is no middleware: its kinds are effect"),
+        ("effects: [{params: {}}]", "the key `kind` is missing"),
+        ("effects: [{kind: progress, threshold: 1}]", "there is no key `threshold`"),
+        ("effects: [[progress]]", "is not"),
+        ("middleware: [timeout]", "agents.a.middleware.timeout: missing field `time`: write params: {time: 60s}"),
+        ("middleware: [{kind: timeout, params: {time: 0s}}]", "it must be longer than nothing"),
+        ("middleware: [{kind: timeout, params: {time: 1s}, powers: [note]}]", "it has `kind` and `params` alone"),
+        ("middleware: [{kind: logger, params: {level: debug}}]", "agents.a.middleware.logger: it has no params"),
+        ("middleware: [budget]", "agents.a.middleware.budget: it bounds nothing"),
+        ("middleware: [{kind: budget, params: {tokens: 0}}]", "a budget of 0 allows nothing"),
+        ("options: {context_threshold: 1.5}", "it is a share of the model's window: between 0 and 1"),
+        ("effects: [{kind: progress, models: [nobody]}]", "there is no model `nobody`"),
+        ("effects: [../../evil]", "there is no plugin `../../evil`"),
+    ] {
+        let told = refused(&place, &of(agent));
+        assert!(told.contains(says), "{agent}: {told}");
+    }
+}
+
+#[test]
+fn middleware_of_the_host_stands_around_runs() {
+    let place = Place::new();
+    let run = |middleware: &str| {
+        place.file("c.yaml", format!("{OFFLINE}agents: [{{name: a, middleware: [{middleware}]}}]"));
+        place.ran(place.command(&["run", "--config", "c.yaml", "Hello"]).env("SHELLY_LOG", "info").output().unwrap())
+    };
+    let ran = run("logger, recovery, {kind: timeout, params: {time: 1m}}, {kind: budget, params: {tokens: 100000}}");
+    assert!(ran.code == 0 && ran.stderr.contains("begins") && ran.stderr.contains("answers"), "{}", ran.shown());
+    let ran = run("{kind: budget, params: {tokens: 1}}");
+    assert!(ran.code == 1 && ran.stderr.contains("the budget of 1 tokens"), "{}", ran.shown());
+}
