@@ -24,8 +24,9 @@ pub const TOOL_RESULT_CHARS: usize = 32_000;
 pub const TASK_BYTES: usize = 1 << 20;
 /// Questions to a model that one effect may ask in a row.
 pub const ASKS_IN_A_ROW: u32 = 8;
-/// Times that one run middleware may ask for another attempt.
-pub const MIDDLEWARE_RETRIES: u32 = 2;
+/// Times that one middleware, around a run or around a request to a model, may ask for another attempt: with pauses that
+/// double from a second on, eight outlast a vendor's bad minutes, and a budget ends a run that repeats itself before.
+pub const MIDDLEWARE_RETRIES: u32 = 8;
 /// The longest pause that a middleware may ask for before another attempt.
 pub const MIDDLEWARE_DELAY: Duration = Duration::from_secs(60);
 /// Events waiting for a slow reader before the run waits for it.

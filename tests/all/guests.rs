@@ -220,6 +220,204 @@ mod shipped {
             assert_eq!(ran.stderr.contains("ping done"), tools == "1 tools", "{}", ran.shown());
         }
     }
+
+    /// An agent that reads the same long file again and again, with these effects.
+    fn reads_for_ever(place: &Place, effects: &str) -> Ran {
+        place.file("docs/a.txt", "all work and no play\n".repeat(100));
+        place.file(
+            "shelly.yaml",
+            format!(
+                "providers: [{{name: stuck, kind: plugin, plugin: probe-hooks, context_window: 4000, params: \
+                 {{provider: tool-call-for-ever, tool: read_file, arguments: {{path: a.txt}}}}}}]\n\
+                 agents:\n  - name: reader\n    options: {{max_iterations: 8}}\n    plugins:\n      \
+                 read-files: {{files: [{{path: docs, as: .}}]}}\n{effects}"
+            ),
+        );
+        place.run(&["run", "--plugins", crate::PLUGIN_ROOT, "--plugins", crate::GUEST_ROOT, "go"])
+    }
+
+    #[test]
+    fn trim_tool_results() {
+        let powers = "powers: [see-messages, see-results, edit-results]";
+        let trim = format!("      trim-tool-results: {{{powers}, params: {{preserve_recent: 1}}}}\n");
+        let ran = reads_for_ever(&Place::new(), &trim);
+        assert!(ran.stderr.contains("trim-tool-results edits the chat: replace-result"), "{}", ran.shown());
+    }
+
+    #[test]
+    fn observation_mask() {
+        let powers = "powers: [see-messages, see-results, edit-results]";
+        let mask = format!("      observation-mask: {{{powers}, params: {{threshold: 0.5, recent_window: 2}}}}\n");
+        let ran = reads_for_ever(&Place::new(), &mask);
+        assert!(ran.stderr.contains("observation-mask edits the chat: replace-result"), "{}", ran.shown());
+    }
+
+    #[test]
+    fn offload() {
+        let powers = "powers: [see-messages, see-results, edit-results, provide-tools]";
+        let params = "params: {threshold: 0.4, recent_window: 2}";
+        let ran = reads_for_ever(&Place::new(), &format!("      offload: {{kv: run, {powers}, {params}}}\n"));
+        assert!(ran.stderr.contains("offload edits the chat: replace-result"), "{}", ran.shown());
+    }
+
+    /// An agent whose model also writes summaries, of a kind.
+    fn summarises(effect: &str) -> Ran {
+        let place = Place::new();
+        place.file("docs/a.txt", "all work and no play\n".repeat(100));
+        place.file(
+            "shelly.yaml",
+            format!(
+                "providers: [{{name: offline, kind: plugin, plugin: offline-model, context_window: 1000}}]\n\
+                 agents:\n  - name: reader\n    plugins:\n{READER}{effect}"
+            ),
+        );
+        place.run(&["run", "--plugins", crate::PLUGIN_ROOT, "How many words are in a.txt?"])
+    }
+
+    #[test]
+    fn compact() {
+        let powers = "powers: [see-messages, see-arguments, see-results, rewrite, ask-model, stop]";
+        let ran = summarises(&format!("      compact: {{{powers}, params: {{threshold: 0.5}}}}\n"));
+        assert!(ran.stderr.contains("compact edits the chat: replace"), "{}", ran.shown());
+    }
+
+    #[test]
+    fn sliding_window() {
+        let powers = "powers: [see-messages, see-arguments, see-results, edit-results, rewrite, ask-model]";
+        let params = "params: {threshold: 0.5, recent_zone: 1, medium_zone: 0}";
+        let ran = summarises(&format!("      sliding-window: {{{powers}, {params}}}\n"));
+        assert!(ran.stderr.contains("sliding-window edits the chat: replace"), "{}", ran.shown());
+    }
+
+    /// An agent of a model that does as it is told, with these middlewares.
+    fn around(place: &Place, model: &str, keys: &str, middleware: &str) -> Ran {
+        place.file(
+            "shelly.yaml",
+            format!(
+                "providers: [{{name: p, kind: plugin, plugin: probe-hooks, params: {model}}}, \
+                 {{name: spare, kind: plugin, plugin: probe-hooks, params: {{provider: text, text: from the spare}}}}]\n\
+                 agents: [{{name: a, provider: p, {keys} middleware: [{middleware}]}}]\n"
+            ),
+        );
+        place.run(&["run", "--plugins", crate::PLUGIN_ROOT, "--plugins", crate::GUEST_ROOT, "hello"])
+    }
+
+    #[test]
+    fn retry() {
+        let unavailable = "{provider: error-unavailable}";
+        let ran = around(&Place::new(), unavailable, "", "{kind: retry, params: {base_delay: 1ms, attempts: 4}}");
+        assert_eq!(ran.code, 4, "{}", ran.shown());
+        assert_eq!(ran.stderr.matches("retry: retry").count(), 3, "{}", ran.shown());
+    }
+
+    #[test]
+    fn fallback() {
+        let fallback = "{kind: fallback, models: [spare], params: {models: [spare]}}";
+        let ran = around(&Place::new(), "{provider: error-denied}", "", fallback);
+        assert!(ran.code == 0 && ran.stdout.contains("from the spare"), "{}", ran.shown());
+        let ran = around(&Place::new(), "{provider: error-invalid}", "", fallback);
+        assert_eq!(ran.code, 4, "{}", ran.shown());
+    }
+
+    #[test]
+    fn router() {
+        let rules = |matches: &str| {
+            let params = format!("{{rules: [{{model: spare, matches: '{matches}'}}]}}");
+            format!("{{kind: router, models: [spare], powers: [see-messages], params: {params}}}")
+        };
+        for (matches, is_spare) in [("^hello$", true), ("^bye$", false)] {
+            let ran = around(&Place::new(), "{provider: text, text: from its own}", "", &rules(matches));
+            assert!(ran.code == 0 && ran.stdout.contains("from the spare") == is_spare, "{}", ran.shown());
+        }
+    }
+
+    #[test]
+    fn cache() {
+        let place = Place::new();
+        let cache = "{kind: cache, kv: agent, clock: true, powers: [answer]}";
+        for is_answered in [false, true] {
+            let ran = around(&place, "{provider: text, text: from its own}", "", cache);
+            assert!(ran.code == 0 && ran.stdout.contains("from its own"), "{}", ran.shown());
+            assert_eq!(ran.stderr.contains("cache: answer"), is_answered, "{}", ran.shown());
+        }
+    }
+
+    #[test]
+    fn redact_requests() {
+        let powers = "[see-messages, see-arguments, see-results, rewrite]";
+        let redact = |extra: &str| format!("{{kind: redact-requests, powers: {powers}, params: {{extra: [{extra}]}}}}");
+        for (extra, says) in [("hello", "[redacted]"), ("bye", "hello")] {
+            let ran = around(&Place::new(), "{provider: echo}", "", &redact(extra));
+            assert!(ran.code == 0 && ran.stdout.contains(says), "{}", ran.shown());
+        }
+    }
+
+    #[test]
+    fn redact_results() {
+        let place = Place::new();
+        place.file("docs/a.txt", "write to ann@example.com");
+        let ask = |middleware: &str| {
+            ask(&place, &format!("{READER}    middleware: [{middleware}]\n"), "What does a.txt say?")
+        };
+        let open = ask("");
+        assert!(open.stdout.contains("ann@example.com"), "{}", open.shown());
+        let closed = ask("{kind: redact-results, params: {what: [emails]}}");
+        assert!(closed.code == 0 && closed.stdout.contains("[redacted]"), "{}", closed.shown());
+        assert!(!(closed.stdout + &closed.stderr).contains("ann@example.com"));
+    }
+
+    #[test]
+    fn output_guardrail() {
+        let guard = "{kind: output-guardrail, params: {json_schema: {type: object}, retries: 1}}";
+        let ran = around(&Place::new(), "{provider: text, text: prose}", "", guard);
+        assert_eq!(ran.code, 1, "{}", ran.shown());
+        assert!(ran.stderr.contains("the answer breaks `json_schema` after 2 attempts"), "{}", ran.shown());
+        let ran = around(&Place::new(), "{provider: text, text: '{}'}", "", guard);
+        assert_eq!((ran.code, ran.stdout.as_str()), (0, "{}\n"), "{}", ran.shown());
+    }
+
+    #[test]
+    fn input_guardrail() {
+        let guard = |deny: &str| format!("{{kind: input-guardrail, params: {{deny: ['{deny}']}}}}");
+        let ran = around(&Place::new(), "{provider: text, text: done}", "", &guard("(?i)^HELLO$"));
+        assert!(ran.code == 1 && ran.stderr.contains("breaks the rule `deny[0]`"), "{}", ran.shown());
+        let ran = around(&Place::new(), "{provider: text, text: done}", "", &guard("bye"));
+        assert_eq!((ran.code, ran.stdout.as_str()), (0, "done\n"), "{}", ran.shown());
+    }
+
+    #[test]
+    fn output_format() {
+        let format = "{kind: output_format, params: {trim: true, prefix: '> '}}";
+        let ran = around(&Place::new(), "{provider: text, text: ' done '}", "", format);
+        assert_eq!((ran.code, ran.stdout.as_str()), (0, "> done\n"), "{}", ran.shown());
+    }
+
+    #[test]
+    fn rate_limit() {
+        let place = Place::new();
+        let limit = "{kind: rate_limit, kv: agent, clock: true, params: {runs: 1, per: 1h}}";
+        let ran = around(&place, "{provider: text, text: done}", "", limit);
+        assert_eq!((ran.code, ran.stdout.as_str()), (0, "done\n"), "{}", ran.shown());
+        let ran = around(&place, "{provider: text, text: done}", "", limit);
+        assert!(ran.code == 1 && ran.stderr.contains("1 runs have begun within 1h"), "{}", ran.shown());
+    }
+
+    #[test]
+    fn tool_policy() {
+        let place = Place::new();
+        place.file("docs/a.txt", "one two three");
+        let ask = |rules: &str| {
+            let policy = format!("{READER}    middleware: [{{kind: tool-policy, params: {{rules: [{rules}]}}}}]\n");
+            ask(&place, &policy, "What does a.txt say?")
+        };
+        let ran = ask("{tools: 'read_*', arguments: {path: '\\.txt$'}, action: deny}");
+        assert!(!ran.stdout.contains("one two three"), "{}", ran.shown());
+        assert!(ran.stderr.contains("tool-policy: deny"), "{}", ran.shown());
+        let ran = ask("{tools: 'read_*', arguments: {path: '^/etc/'}, action: deny}");
+        assert!(ran.code == 0 && ran.stdout.contains("one two three"), "{}", ran.shown());
+        let ran = ask("{tools: 'read_*', action: ask}");
+        assert!(!ran.stdout.contains("one two three"), "nobody can be asked: {}", ran.shown());
+    }
 }
 
 /// Guests that only tests use: that they do what the tests take them to do.

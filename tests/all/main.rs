@@ -19,6 +19,7 @@ mod init;
 mod interleavings;
 mod kv;
 mod messages;
+mod middleware;
 mod minds;
 mod output;
 mod properties;

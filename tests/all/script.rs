@@ -79,6 +79,12 @@ impl Mind {
         self
     }
 
+    /// It can take so many tokens.
+    pub fn windowed(mut self, tokens: u64) -> Self {
+        self.info.context_window = Some(tokens);
+        self
+    }
+
     pub fn slow(mut self, delay: Duration) -> Self {
         self.delay = delay;
         self
@@ -127,7 +133,8 @@ where
     spec_of(name, move |cx, _| does(cx))
 }
 
-fn spec_of<Fut>(
+/// A tool that reads its arguments, whatever they are.
+pub fn spec_of<Fut>(
     name: &str,
     does: impl Fn(ToolCx, Value) -> Fut + Send + Sync + 'static,
 ) -> FnTool<Value, impl Fn(ToolCx, Value) -> Fut + Send + Sync + 'static>

@@ -632,7 +632,19 @@ async fn retries_end() {
     assistant: no
     user: again
     assistant: no
-    => failed: `never` rejected it: it asked for more than 2 further attempts
+    user: again
+    assistant: no
+    user: again
+    assistant: no
+    user: again
+    assistant: no
+    user: again
+    assistant: no
+    user: again
+    assistant: no
+    user: again
+    assistant: no
+    => failed: `never` rejected it: it asked for more than 8 further attempts
     ");
 }
 

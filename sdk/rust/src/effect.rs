@@ -1,6 +1,9 @@
 //! Effects: look at the agent's chat once per turn and answer with changes to it.
 //!
-//! The chat itself is read through [`crate::chat`]. What an effect must remember it returns as state.
+//! The chat itself is read through [`crate::chat`]. What an effect must remember it returns as state: [`state`] makes it and
+//! [`remembered`] reads it.
+
+use serde::{Serialize, de::DeserializeOwned};
 
 #[doc(inline)]
 pub use crate::bindings::effect::exports::shelly::plugin::effect::*;
@@ -29,11 +32,34 @@ impl Moment {
     /// Whether the conversation fills this share of what the model can take, by the estimate of the next request or by what
     /// the model counted last. Never where the window is not known.
     pub fn fills(&self, share: f64) -> bool {
-        let counted = self.last_usage.map_or(0, |usage| {
-            usage.input_tokens.saturating_add(usage.cache_read_tokens).saturating_add(usage.cache_write_tokens)
-        });
         let at = self.tokens_at(share);
-        at.is_some_and(|at| self.request_tokens.max(counted) >= at)
+        at.is_some_and(|at| self.request_tokens.max(self.counted()) >= at)
+    }
+
+    /// When to look again whether the conversation [fills](Moment::fills) this share, where it does not yet. `new` are the
+    /// estimated tokens that the model has not counted: [`tokens_since_reply`](crate::chat::tokens_since_reply).
+    ///
+    /// A wake condition knows estimates only. Where the model counts more than was estimated it is set lower by as much, and
+    /// it is never more than twice what the request is now, because that ratio changes; where the model has not counted yet,
+    /// the effect is called again in the next turn.
+    pub fn until_fills(&self, share: f64, new: u64) -> Wake {
+        let Some(at) = self.tokens_at(share) else { return Wake::NEVER };
+        let counted = self.counted();
+        let estimated = self.request_tokens.saturating_sub(new).max(1);
+        let (iteration, at) = match counted {
+            0 => (Some(self.iteration.saturating_add(1)), at),
+            _ if counted <= estimated => (None, at),
+            _ => (None, (at as f64 * estimated as f64 / counted as f64) as u64),
+        };
+        let at = at.min(self.request_tokens.saturating_mul(2));
+        Wake { iteration, request_tokens: Some(at), ..Wake::NEVER }
+    }
+
+    /// Tokens of the last request as the model counted them; 0 if there was none in this run.
+    fn counted(&self) -> u64 {
+        self.last_usage.map_or(0, |usage| {
+            usage.input_tokens.saturating_add(usage.cache_read_tokens).saturating_add(usage.cache_write_tokens)
+        })
     }
 
     /// How many tokens this share of what the model can take is; none where the window is not known or the share is none.
@@ -50,5 +76,93 @@ impl Wake {
     /// From this iteration on.
     pub fn at_iteration(iteration: u32) -> Wake {
         Wake { iteration: Some(iteration), ..Wake::NEVER }
+    }
+}
+
+/// State to return: a version of yours, and the value as JSON.
+pub fn state(version: u8, value: &impl Serialize) -> Vec<u8> {
+    let mut bytes = vec![version];
+    // Writing to memory fails for no value that JSON can hold; whoever reads nothing begins anew.
+    let _ = serde_json::to_writer(&mut bytes, value);
+    bytes
+}
+
+/// What [`state`] of this version has written. Everything else, such as the state of another version of the plugin, counts
+/// as nothing.
+pub fn remembered<T: DeserializeOwned + Default>(version: u8, state: &[u8]) -> T {
+    let json = state.split_first().filter(|(of, _)| **of == version);
+    json.and_then(|(_, json)| serde_json::from_slice(json).ok()).unwrap_or_default()
+}
+
+/// Refuses a param that is no share of the context window.
+pub fn check_share(param: &str, share: f64) -> Result<(), Error> {
+    if share > 0.0 && share <= 1.0 {
+        return Ok(());
+    }
+    Err(Error::Invalid(format!(
+        "params: `{param}` is {share}; it is a share of the context window: above 0, at most 1"
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::{RunContext, Usage};
+
+    fn moment(request_tokens: u64, window: Option<u64>, counted: Option<u64>) -> Moment {
+        let usage = Usage { cache_read_tokens: 10, output_tokens: 99, ..Usage::default() };
+        Moment {
+            cx: RunContext { run: "run".into(), agent: "a".into(), depth: 0 },
+            phase: Phase::BeforeModel,
+            iteration: 4,
+            messages: 9,
+            request_tokens,
+            context_window: window,
+            last_usage: counted.map(|counted| Usage { input_tokens: counted - 10, ..usage }),
+            run_usage: Usage::default(),
+            model_ms: 0,
+            elapsed_ms: 0,
+            reply: None,
+        }
+    }
+
+    #[test]
+    fn it_sleeps_until_the_share_is_filled_by_estimate_or_count() {
+        // Request, window, count, tokens that were not counted; whether half is filled; request tokens and iteration to wake at.
+        for (now, window, counted, new, fills, at, iteration) in [
+            (100, None, Some(9_999), 0, false, None, None),
+            (100, Some(0), Some(9_999), 0, false, None, None),
+            (499, Some(1_000), None, 0, false, Some(500), Some(5)),
+            (500, Some(1_000), None, 0, true, Some(500), Some(5)),
+            (300, Some(1_000), Some(100), 100, false, Some(500), None),
+            (300, Some(1_000), Some(400), 100, false, Some(250), None),
+            (300, Some(1_000), Some(500), 100, true, Some(200), None),
+            (100, Some(1_000), Some(100), 10, false, Some(200), None),
+            (100, Some(1_000), Some(100), 999, false, Some(5), None),
+        ] {
+            let moment = moment(now, window, counted);
+            let wake = moment.until_fills(0.5, new);
+            assert_eq!(
+                (moment.fills(0.5), wake.request_tokens, wake.iteration),
+                (fills, at, iteration),
+                "{now} of {window:?}, {counted:?} counted, {new} new"
+            );
+        }
+    }
+
+    #[test]
+    fn state_of_another_version_counts_as_nothing() {
+        let bytes = state(3, &vec![1_u64, 2]);
+        assert_eq!(remembered::<Vec<u64>>(3, &bytes), [1, 2]);
+        for (version, bytes) in [(2, &bytes[..]), (3, &bytes[..3]), (3, &[]), (3, &[3]), (3, b"\x03{}")] {
+            assert_eq!(remembered::<Vec<u64>>(version, bytes), Vec::<u64>::new(), "{version} {bytes:?}");
+        }
+    }
+
+    #[test]
+    fn a_share_is_above_nothing_and_at_most_all() {
+        for (share, fine) in [(0.1, true), (1.0, true), (0.0, false), (-1.0, false), (1.1, false), (f64::NAN, false)] {
+            assert_eq!(check_share("threshold", share).is_ok(), fine, "{share}");
+        }
     }
 }

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 
 use crate::{bindings::imports::shelly::plugin as host, types::Error};
 
-pub use host::{attachments, chat, clock, http, outgoing, process, random};
+pub use host::{attachments, clock, http, outgoing, process, random};
 
 const IN_HOST: bool = cfg!(target_arch = "wasm32");
 

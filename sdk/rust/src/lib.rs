@@ -7,11 +7,14 @@ pub mod types;
 
 pub mod effect;
 mod kinds;
+pub mod shorten;
+pub mod summary;
 pub mod text;
 pub use kinds::{coordinator, model_middleware, provider, run_middleware, tool_middleware};
 
+pub mod chat;
 mod imports;
-pub use imports::{attachments, chat, clock, http, outgoing, process, random};
+pub use imports::{attachments, clock, http, outgoing, process, random};
 pub use imports::{config, log, progress, sink};
 
 mod export;

@@ -1,13 +1,20 @@
 //! Every first-party effect as the component that it is: tables of cases, one file an effect.
 
+mod chance;
+mod compact;
 mod loop_detect;
+mod made;
+mod observation_mask;
+mod offload;
 mod progress;
 mod reflection;
 mod runs;
+mod sliding_window;
 mod stall_detect;
 mod time_budget;
 mod token_budget;
 mod tool_scope;
+mod trim_tool_results;
 
 use std::{
     path::Path,
@@ -22,19 +29,24 @@ use shelly_host::{
     chat::{Chat, Content, Message, Part, Role, Snapshot, ToolCall, ToolResult, ToolSpec},
     error::Fault,
     event::RunCx,
-    model::Usage,
+    model::{Completion, Usage},
     plugin::{Plugin, PluginEffect, PluginEngine, PluginPackage, Settings},
 };
 
-/// An effect of ours with these params, granted all that it asks for.
-async fn plugin(component: &str, params: Value) -> Arc<Plugin> {
+/// A plugin of ours with these params, granted all that it asks for.
+pub async fn plugin(component: &str, params: Value) -> Arc<Plugin> {
+    granted(component, params, |grant| grant).await
+}
+
+/// The same, granted what becomes of all that it asks for.
+pub async fn granted(component: &str, params: Value, change: impl FnOnce(Grant) -> Grant) -> Arc<Plugin> {
     static ENGINE: OnceLock<Arc<PluginEngine>> = OnceLock::new();
     let engine = ENGINE.get_or_init(|| Arc::new(PluginEngine::new(None).unwrap()));
     let package = Arc::new(PluginPackage::read(Path::new(component).parent().unwrap()).unwrap());
     let wants = package.manifest.wants.grant();
     let kv = if package.manifest.wants.kv { [KvScope::Run].into() } else { Default::default() };
     let settings = Settings {
-        grant: Grant { kv, ..wants },
+        grant: change(Grant { kv, ..wants }),
         params: serde_json::value::to_raw_value(&params).unwrap(),
         ..Settings::new("helper", format!("agents.helper.effects.{}", package.manifest.id))
     };

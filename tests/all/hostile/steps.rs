@@ -225,7 +225,7 @@ async fn a_middleware_that_goes_wrong_fails_the_run_and_the_next_one_works() {
         ),
         (
             around().answer("after", |image| image.words(&[0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0])),
-            "more than 2 further attempts",
+            "more than 8 further attempts",
         ),
         (around().answer("before", |image| image.failure(8, [ZEROS, 1 << 20])), "\0…"),
         (calls, "a middleware's message can have neither tool calls nor results"),

@@ -24,6 +24,11 @@ impl Provider for Probe {
                 emit(&text);
                 says(text)
             }
+            "text" => {
+                let text = params.text("said");
+                emit(&text);
+                says(text)
+            }
             "tool-call" if request.messages.last().is_some_and(|message| message.role == Role::Tool) => {
                 says(echo(&request))
             }

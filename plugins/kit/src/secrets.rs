@@ -1,4 +1,12 @@
-//! Finds secrets in a text.
+//! Finds secrets in a text: a net, not a wall. What has no known shape passes.
+
+mod personal;
+
+use serde::{Deserialize, de::IgnoredAny};
+use serde_json::Value;
+use shelly_plugin::Error;
+
+use crate::bad;
 
 const BLOT: &str = "[redacted]";
 
@@ -46,44 +54,113 @@ const PASSWORDS: &[&str] = &["password", "passwd", "passphrase", "pwd"];
 const SECRETS: &[&str] =
     &["secret", "api_key", "apikey", "api-key", "access_key", "access-key", "private_key", "token"];
 
-/// The text without its secrets, and how many there were.
-pub(crate) fn redact(text: &str, extra: &[String]) -> (String, usize) {
-    let mut clean = String::with_capacity(text.len());
-    let mut count = 0;
-    let mut at = 0;
-    while let Some(next) = text[at..].chars().next() {
-        match secret_at(text, at, extra) {
-            Some((start, end)) => {
-                clean += &text[at..start];
-                clean += BLOT;
-                count += 1;
-                at = end;
-            }
-            None => {
-                clean.push(next);
-                at += next.len_utf8();
-            }
-        }
-    }
-    (clean, count)
+/// A class of texts that are blotted out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum What {
+    /// Keys and tokens of well-known shapes, private keys, passwords in assignments.
+    Secrets,
+    /// E-mail addresses.
+    Emails,
+    /// Numbers of payment cards.
+    Cards,
 }
 
-/// The secret that begins at `at`, or whose name does: from where to where it goes.
-fn secret_at(text: &str, at: usize, extra: &[String]) -> Option<(usize, usize)> {
-    let rest = &text[at..];
-    // The longest, in case one is part of another.
-    let listed = extra.iter().filter(|secret| rest.starts_with(secret.as_str())).map(String::len).max();
-    if let Some(length) = listed.or_else(|| private_key(rest)) {
-        return Some((at, at + length));
+/// What is blotted out.
+#[derive(Debug)]
+pub struct Net {
+    what: Vec<What>,
+    extra: Vec<String>,
+}
+
+impl Net {
+    /// One for these classes, and for the texts in `extra` wherever they occur.
+    pub fn new(what: Vec<What>, extra: Vec<String>) -> Result<Net, Error> {
+        if extra.iter().any(|text| text.trim().is_empty()) {
+            return Err(bad("`extra` has an empty text; each must be a secret to blot out"));
+        }
+        if what.is_empty() && extra.is_empty() {
+            return Err(bad("`what` and `extra` are empty: nothing would be blotted out"));
+        }
+        Ok(Net { what, extra })
     }
-    let before = text[..at].chars().next_back();
-    if before.is_some_and(char::is_alphanumeric) {
-        return None;
+
+    /// The text without its secrets, and how many there were.
+    pub fn redact(&self, text: &str) -> (String, usize) {
+        let mut clean = String::with_capacity(text.len());
+        let mut count = 0;
+        let mut at = 0;
+        while let Some(next) = text[at..].chars().next() {
+            match self.secret_at(text, at) {
+                Some((start, end)) => {
+                    clean += &text[at..start];
+                    clean += BLOT;
+                    count += 1;
+                    at = end;
+                }
+                None => {
+                    clean.push(next);
+                    at += next.len_utf8();
+                }
+            }
+        }
+        (clean, count)
     }
-    if let Some(length) = shaped(rest).or_else(|| web_token(rest)) {
-        return Some((at, at + length));
+
+    /// The same of a JSON value, which stays one.
+    pub fn redact_json(&self, json: &str) -> (String, usize) {
+        let (clean, count) = self.redact(json);
+        if count == 0 || serde_json::from_str::<IgnoredAny>(&clean).is_ok() {
+            return (clean, count);
+        }
+        // A blot stands where no text can: look at each value by itself.
+        let Ok(mut value) = serde_json::from_str::<Value>(json) else { return (clean, count) };
+        let count = self.redact_value(&mut value);
+        (value.to_string(), count)
     }
-    assigned(rest).map(|(start, end)| (at + start, at + end))
+
+    fn redact_value(&self, value: &mut Value) -> usize {
+        match value {
+            Value::Null | Value::Bool(_) => 0,
+            Value::Number(number) => match self.redact(&number.to_string()) {
+                (_, 0) => 0,
+                (clean, count) => {
+                    *value = clean.into();
+                    count
+                }
+            },
+            Value::String(text) => {
+                let (clean, count) = self.redact(text);
+                *text = clean;
+                count
+            }
+            Value::Array(values) => values.iter_mut().map(|value| self.redact_value(value)).sum(),
+            Value::Object(fields) => fields.iter_mut().map(|(_, value)| self.redact_value(value)).sum(),
+        }
+    }
+
+    /// The secret that begins at `at`, or whose name does: from where to where it goes.
+    fn secret_at(&self, text: &str, at: usize) -> Option<(usize, usize)> {
+        let rest = &text[at..];
+        let has = |what| self.what.contains(&what);
+        // The longest, in case one is part of another.
+        let listed = self.extra.iter().filter(|secret| rest.starts_with(secret.as_str())).map(String::len).max();
+        if let Some(length) = listed.or_else(|| private_key(rest).filter(|_| has(What::Secrets))) {
+            return Some((at, at + length));
+        }
+        let before = text[..at].chars().next_back();
+        if before.is_some_and(char::is_alphanumeric) {
+            return None;
+        }
+        let secret = || shaped(rest).or_else(|| web_token(rest)).filter(|_| has(What::Secrets));
+        let email = || personal::email(rest).filter(|_| has(What::Emails));
+        let card = || personal::card(rest).filter(|_| has(What::Cards));
+        if let Some(length) = secret().or_else(email).or_else(card) {
+            return Some((at, at + length));
+        }
+        let (start, end) = assigned(rest).filter(|_| has(What::Secrets))?;
+        Some((at + start, at + end))
+    }
 }
 
 fn shaped(text: &str) -> Option<usize> {
@@ -191,6 +268,10 @@ fn is_bearer(c: char) -> bool {
 mod tests {
     use super::*;
 
+    fn redact(text: &str, extra: &[String]) -> (String, usize) {
+        Net::new(vec![What::Secrets], extra.to_vec()).unwrap().redact(text)
+    }
+
     /// `§` stands for forty letters and digits, so that this file holds nothing that looks like a secret.
     fn fill(text: &str) -> String {
         text.replace('§', "A1B2C3D4E5F6G7H8A1B2C3D4E5F6G7H8A1B2C3D4")
@@ -259,5 +340,33 @@ mod tests {
     fn listed_texts_go_wherever_they_stand() {
         let extra = ["blue".to_owned(), "blueberry".to_owned(), "öl".to_owned()];
         assert_eq!(redact("skyblue, blueberry, Öl öl", &extra), ("sky[redacted], [redacted], Öl [redacted]".into(), 3));
+    }
+    #[test]
+    fn only_what_is_asked_for_goes() {
+        let text = "ann@example.com pays with 4111 1111 1111 1111, password=hunter22";
+        for (what, expected) in [
+            (vec![What::Emails], "[redacted] pays with 4111 1111 1111 1111, password=hunter22"),
+            (vec![What::Cards], "ann@example.com pays with [redacted], password=hunter22"),
+            (vec![What::Secrets], "ann@example.com pays with 4111 1111 1111 1111, password=[redacted]"),
+            (vec![What::Cards, What::Secrets, What::Emails], "[redacted] pays with [redacted], password=[redacted]"),
+        ] {
+            assert_eq!(Net::new(what, Vec::new()).unwrap().redact(text).0, expected);
+        }
+        for (what, extra) in [(vec![], vec![]), (vec![What::Cards], vec![" ".to_owned()])] {
+            assert!(Net::new(what, extra).is_err());
+        }
+    }
+
+    #[test]
+    fn json_stays_json() {
+        let net = Net::new(vec![What::Secrets, What::Emails, What::Cards], vec!["{".into()]).unwrap();
+        for (json, expected, count) in [
+            (r#"[1]"#, r#"[1]"#, 0),
+            (r#"["ann@example.com"]"#, r#"["[redacted]"]"#, 1),
+            (r#"[{"b": 4111111111111111, "a": "x"}]"#, r#"[{"a":"x","b":"[redacted]"}]"#, 1),
+            (r#"["a \"password=abcd1234\" b", null, true]"#, r#"["a \"password=[redacted]\" b",null,true]"#, 1),
+        ] {
+            assert_eq!(net.redact_json(json), (expected.to_owned(), count), "{json}");
+        }
     }
 }

@@ -1,0 +1,156 @@
+//! A reply as it is kept: JSON, so that a later version can read it.
+
+use serde::{Deserialize, Serialize};
+use shelly_plugin::{
+    Error, Part,
+    types::{Completion, Opaque, StopReason, Thinking, ToolCall, Usage},
+};
+
+/// Of the layout below.
+const VERSION: u32 = 1;
+
+/// Keys of the host in a `meta`: a plugin may not make them up.
+const OF_THE_HOST: &str = "shelly.";
+
+type Meta = Vec<(String, String)>;
+
+/// A reply, when it was kept, and as which one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Entry {
+    version: u32,
+    /// Milliseconds since 1970.
+    pub at_ms: u64,
+    /// How many were kept before it, and itself.
+    pub number: u64,
+    model: String,
+    /// Whether it calls tools.
+    calls: bool,
+    parts: Vec<Piece>,
+    meta: Meta,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Piece {
+    Text(String),
+    Thinking { text: String, opaque: Option<String> },
+    ToolCall { id: String, name: String, arguments: String, meta: Meta },
+    Other { kind: String, json: String },
+}
+
+impl Entry {
+    /// None of one that cannot be kept: media are at the host for this call alone.
+    pub(crate) fn of(completion: &Completion, at_ms: u64) -> Option<Entry> {
+        Some(Entry {
+            version: VERSION,
+            at_ms,
+            number: 0,
+            model: completion.model.clone(),
+            calls: completion.stop == StopReason::ToolCalls,
+            parts: completion.parts.iter().map(Piece::of).collect::<Option<_>>()?,
+            meta: own(&completion.meta),
+        })
+    }
+
+    /// What it used counts no more: nobody was asked.
+    pub(crate) fn into_completion(self) -> Completion {
+        Completion {
+            parts: self.parts.into_iter().map(Piece::into_part).collect(),
+            stop: if self.calls { StopReason::ToolCalls } else { StopReason::EndTurn },
+            usage: Usage::default(),
+            model: self.model,
+            meta: self.meta,
+        }
+    }
+
+    pub(crate) fn encode(&self) -> Result<Vec<u8>, Error> {
+        serde_json::to_vec(self).map_err(Error::other)
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Entry> {
+        serde_json::from_slice(bytes).ok().filter(|entry: &Entry| entry.version == VERSION)
+    }
+}
+
+impl Piece {
+    fn of(part: &Part) -> Option<Piece> {
+        Some(match part.clone() {
+            Part::Text(text) => Piece::Text(text),
+            Part::Thinking(Thinking { text, opaque }) => Piece::Thinking { text, opaque },
+            Part::ToolCall(ToolCall { id, name, arguments, meta }) => {
+                Piece::ToolCall { id, name, arguments, meta: own(&meta) }
+            }
+            Part::Other(Opaque { kind, json }) => Piece::Other { kind, json },
+            Part::Media(_) | Part::ToolResult(_) => return None,
+        })
+    }
+
+    fn into_part(self) -> Part {
+        match self {
+            Piece::Text(text) => Part::Text(text),
+            Piece::Thinking { text, opaque } => Part::Thinking(Thinking { text, opaque }),
+            Piece::ToolCall { id, name, arguments, meta } => Part::ToolCall(ToolCall { id, name, arguments, meta }),
+            Piece::Other { kind, json } => Part::Other(Opaque { kind, json }),
+        }
+    }
+}
+
+fn own(meta: &[(String, String)]) -> Meta {
+    meta.iter().filter(|(key, _)| !key.starts_with(OF_THE_HOST)).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use shelly_plugin::types::{Media, Source};
+
+    use super::*;
+
+    fn full() -> Completion {
+        let meta = |key: &str| vec![(key.to_owned(), "1".to_owned())];
+        Completion {
+            parts: vec![
+                Part::Thinking(Thinking { text: "hm".into(), opaque: Some("sig".into()) }),
+                Part::Text("hello".into()),
+                Part::Other(Opaque { kind: "x.y".into(), json: "{}".into() }),
+                Part::ToolCall(ToolCall {
+                    id: "c".into(),
+                    name: "t".into(),
+                    arguments: r#"{"a":1}"#.into(),
+                    meta: meta("vendor.signature"),
+                }),
+            ],
+            stop: StopReason::ToolCalls,
+            usage: Usage::default(),
+            model: "m".into(),
+            meta: meta("vendor.id"),
+        }
+    }
+
+    #[test]
+    fn it_comes_back_as_it_was() {
+        for completion in [full(), Completion { stop: StopReason::EndTurn, parts: Vec::new(), ..full() }] {
+            let entry = Entry { number: 7, ..Entry::of(&completion, 9).unwrap() };
+            let read = Entry::decode(&entry.encode().unwrap()).unwrap();
+            assert_eq!((read.number, read.at_ms), (7, 9));
+            assert_eq!(read.into_completion(), completion);
+        }
+    }
+
+    #[test]
+    fn what_is_the_hosts_is_left_out_and_media_are_not_kept() {
+        let mut completion = full();
+        completion.meta.push(("shelly.x".into(), "1".into()));
+        assert_eq!(Entry::of(&completion, 0).unwrap().into_completion(), full());
+        let source = Source::Attachment("a".into());
+        completion.parts.push(Part::Media(Media { media_type: "image/png".into(), name: None, source }));
+        assert_eq!(Entry::of(&completion, 0), None);
+    }
+
+    #[test]
+    fn strange_bytes_are_nothing() {
+        let entry = Entry { version: 2, ..Entry::of(&full(), 0).unwrap() };
+        for bytes in [entry.encode().unwrap(), Vec::new(), b"{}".to_vec(), vec![0xff]] {
+            assert_eq!(Entry::decode(&bytes), None);
+        }
+    }
+}

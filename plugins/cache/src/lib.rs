@@ -1,0 +1,242 @@
+//! Answers a request that was answered before without asking a model: the same conversation, tools and settings to the
+//! same model, by the digest that the host makes of them. Only whole replies are kept, in the plugin's store; which store
+//! that is, and so how long they last and who shares them, is what the config grants as `kv`.
+//!
+//! Params: `{"ttl": "", "max_entries": 1000}`, which are the defaults. A reply older than `ttl` (such as `1h`) is not
+//! given; without one they last as long as the store. Beyond `max_entries` (1 to 10,000) the oldest go.
+//!
+//! A reply that holds media or has more than 1 MiB is not kept. To be asked the same again costs nothing, but brings
+//! nothing new either: an agent that is to try again should be told what was wrong.
+
+use guest_kit::{Span, bad};
+use serde::{Deserialize, Deserializer, de::IntoDeserializer};
+use shelly_plugin::{
+    Error, clock, config, debug, info, kv,
+    model_middleware::{AfterDecision, BeforeDecision, ModelMiddleware, Pass, Sending},
+    types::{Completion, RunContext, StopReason},
+};
+
+mod entry;
+
+use entry::Entry;
+
+shelly_plugin::export!(model_middleware: Cache);
+
+/// The longest value of a store.
+const MOST_BYTES: usize = 1 << 20;
+
+/// The longest key of a store.
+const MOST_KEY: usize = 512;
+
+const MOST_ENTRIES: u64 = 10_000;
+
+/// Old entries that go when one comes: after `max_entries` was made less there are many, and a call has a second.
+const EVICTED_AT_ONCE: usize = 16;
+
+/// Counts the entries that were ever kept.
+const COUNTER: &str = "count";
+
+struct Cache;
+
+#[derive(Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Params {
+    /// How long a reply is given; none: for ever.
+    #[serde(deserialize_with = "span_or_nothing")]
+    ttl: Option<Span>,
+    /// How many are kept.
+    max_entries: u64,
+}
+
+impl Default for Params {
+    fn default() -> Params {
+        Params { ttl: None, max_entries: 1_000 }
+    }
+}
+
+impl Params {
+    fn check(self) -> Result<Params, Error> {
+        if !(1..=MOST_ENTRIES).contains(&self.max_entries) {
+            let entries = self.max_entries;
+            return Err(bad(format_args!("`max_entries` is {entries}; it must be 1 to {MOST_ENTRIES}")));
+        }
+        if self.ttl.is_some_and(|ttl| ttl.0.is_zero()) {
+            return Err(bad("`ttl` is no time at all: nothing would ever be given; leave it empty to keep replies"));
+        }
+        Ok(self)
+    }
+
+    fn is_fresh(&self, entry: &Entry, now: u64) -> bool {
+        self.ttl.is_none_or(|ttl| now.saturating_sub(entry.at_ms) < ttl.millis())
+    }
+}
+
+fn span_or_nothing<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Span>, D::Error> {
+    let text = String::deserialize(from)?;
+    if text.is_empty() {
+        return Ok(None);
+    }
+    Span::deserialize(IntoDeserializer::<D::Error>::into_deserializer(text)).map(Some)
+}
+
+impl ModelMiddleware for Cache {
+    fn before(_cx: RunContext, sending: Sending) -> Result<BeforeDecision, Error> {
+        let params = config::<Params>()?.check()?;
+        if let Some(entry) = find(&sending)?.filter(|entry| params.is_fresh(entry, clock::now())) {
+            debug!("answered from what `{}` said before", sending.model);
+            return Ok(BeforeDecision::Answer(entry.into_completion()));
+        }
+        Ok(BeforeDecision::Proceed(Pass { model: None, request: None, state: Vec::new() }))
+    }
+
+    fn after(
+        _cx: RunContext,
+        sending: Sending,
+        reply: Result<Completion, Error>,
+        _state: Vec<u8>,
+    ) -> Result<AfterDecision, Error> {
+        if let (Ok(completion), Some(key)) = (reply, key(&sending))
+            && is_whole(&completion)
+        {
+            let params = config::<Params>()?.check()?;
+            keep(&key, &completion, params.max_entries)?;
+        }
+        Ok(AfterDecision::Accept)
+    }
+}
+
+/// Whether the model said all that it had to say.
+fn is_whole(completion: &Completion) -> bool {
+    matches!(completion.stop, StopReason::EndTurn | StopReason::ToolCalls)
+}
+
+/// What an entry is called; none: the model's name is too long for that.
+fn key(sending: &Sending) -> Option<String> {
+    let key = format!("entry/{}/{}", sending.digest, sending.model);
+    (key.len() <= MOST_KEY).then_some(key)
+}
+
+/// What is kept; what cannot be read was written by another version, and counts as nothing.
+fn find(sending: &Sending) -> Result<Option<Entry>, Error> {
+    let Some(key) = key(sending) else { return Ok(None) };
+    Ok(kv::get(&key)?.and_then(|entry| Entry::decode(&entry.value)))
+}
+
+/// Keeps a reply, and lets the oldest go.
+fn keep(key: &str, completion: &Completion, max_entries: u64) -> Result<(), Error> {
+    let Some(mut entry) = Entry::of(completion, clock::now()) else { return Ok(()) };
+    let number: u64 = kv::update(COUNTER, |count: Option<u64>| count.unwrap_or(0).saturating_add(1))?;
+    entry.number = number;
+    let bytes = entry.encode()?;
+    if bytes.len() > MOST_BYTES {
+        return Ok(());
+    }
+    // The turn first: an entry without one would never go.
+    kv::put(&turn(number), &key)?;
+    kv::set(key, &bytes)?;
+    evict(number.saturating_sub(max_entries))
+}
+
+/// Lets those go whose number is not above this one.
+fn evict(last: u64) -> Result<(), Error> {
+    if last == 0 {
+        return Ok(());
+    }
+    let turns = kv::keys("turn/", None)?;
+    let bound = turn(last);
+    let mut gone = 0;
+    for old in turns.iter().take_while(|old| **old <= bound).take(EVICTED_AT_ONCE) {
+        if let Some(key) = kv::read::<String>(old)? {
+            let entry = kv::get(&key)?;
+            // Kept again since, it has a later turn too.
+            let is_its = |entry: &kv::Entry| Entry::decode(&entry.value).is_none_or(|entry| turn(entry.number) == *old);
+            if let Some(entry) = entry.filter(is_its) {
+                kv::compare_and_swap(&key, Some(entry.revision), None)?;
+            }
+        }
+        kv::remove(old)?;
+        gone += 1;
+    }
+    if gone > 1 {
+        info!("{gone} old replies were let go");
+    }
+    Ok(())
+}
+
+/// Where the key of an entry is found by its number: in the order in which they were kept.
+fn turn(number: u64) -> String {
+    format!("turn/{number:020}")
+}
+
+#[cfg(test)]
+mod tests {
+    use shelly_plugin::{Part, types::Usage};
+
+    use super::*;
+
+    fn completion(stop: StopReason) -> Completion {
+        Completion {
+            parts: vec![Part::Text("x".into())],
+            stop,
+            usage: Usage::default(),
+            model: "m".into(),
+            meta: Vec::new(),
+        }
+    }
+
+    fn params(json: &str) -> Result<Params, String> {
+        let params: Params = serde_json::from_str(json).map_err(|error| error.to_string())?;
+        params.check().map_err(|error| error.message().to_owned())
+    }
+
+    #[test]
+    fn only_whole_replies_are_kept() {
+        for (stop, kept) in [
+            (StopReason::EndTurn, true),
+            (StopReason::ToolCalls, true),
+            (StopReason::MaxTokens, false),
+            (StopReason::StopSequence, false),
+            (StopReason::Refusal, false),
+            (StopReason::Other("odd".into()), false),
+        ] {
+            assert_eq!(is_whole(&completion(stop.clone())), kept, "{stop:?}");
+        }
+    }
+
+    #[test]
+    fn replies_grow_old() {
+        let entry = Entry::of(&completion(StopReason::EndTurn), 1_000).unwrap();
+        for (json, now, fresh) in [
+            ("{}", u64::MAX, true),
+            (r#"{"ttl": ""}"#, u64::MAX, true),
+            (r#"{"ttl": "1s"}"#, 1_999, true),
+            (r#"{"ttl": "1s"}"#, 2_000, false),
+            (r#"{"ttl": "1s"}"#, 0, true),
+        ] {
+            assert_eq!(params(json).unwrap().is_fresh(&entry, now), fresh, "{json} {now}");
+        }
+    }
+
+    #[test]
+    fn keys_tell_requests_and_models_apart_and_turns_are_in_order() {
+        let sending =
+            |digest: &str, model: &str| Sending { model: model.into(), digest: digest.into(), tokens: 1, attempt: 0 };
+        assert_ne!(key(&sending("d", "a")), key(&sending("d", "b")));
+        assert_ne!(key(&sending("d", "a")), key(&sending("e", "a")));
+        assert_eq!(key(&sending(&"d".repeat(64), &"m".repeat(500))), None);
+        assert!(turn(9) < turn(10) && turn(99) < turn(u64::MAX));
+    }
+
+    #[test]
+    fn senseless_params_are_refused() {
+        for (json, says) in [
+            (r#"{"max_entries": 0}"#, "`max_entries` is 0"),
+            (r#"{"max_entries": 10001}"#, "1 to 10000"),
+            (r#"{"ttl": "0s"}"#, "no time at all"),
+            (r#"{"ttl": "soon"}"#, "no length of time"),
+        ] {
+            let error = params(json).err().unwrap();
+            assert!(error.contains(says), "{error}");
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Once the conversation fills the context window, asks the model for a summary, and puts that in place of everything after
+//! the system prompt. What a person said and nobody has answered yet stands in it word for word.
+//!
+//! Params: `{"threshold": 0.8, "keep_recent": 0, "on_error": "continue"}`, which are the defaults: the share of the context
+//! window from which on it does so, how many messages at the end are left as they are, and what it means if the model gives
+//! no summary. `continue`: the conversation stays, and the model is asked again when it has grown by a tenth. `stop`: the run
+//! ends. `model` names the model that is asked; without it, it is the agent's own.
+
+use serde::Deserialize;
+use shelly_plugin::{
+    Error,
+    chat::{self, Entry},
+    config,
+    effect::{self, Edit, Effect, Moment, Phase, Step, Stop},
+    summary::{Pace, Span},
+    types::{Completion, Role},
+};
+
+shelly_plugin::export!(effect: Compact);
+
+/// Of the state.
+const VERSION: u8 = 1;
+
+struct Compact;
+
+#[derive(Deserialize, Debug)]
+#[serde(default, deny_unknown_fields)]
+struct Params {
+    /// From this share of the context window on.
+    threshold: f64,
+    /// Who is asked for the summary; none: the agent's own model.
+    model: Option<String>,
+    /// So many messages stay as they are.
+    keep_recent: u32,
+    /// What it means if there is no summary.
+    on_error: OnError,
+}
+
+#[derive(Deserialize, Debug, Clone, Copy, PartialEq)]
+#[serde(rename_all = "lowercase")]
+enum OnError {
+    Continue,
+    Stop,
+}
+
+impl Default for Params {
+    fn default() -> Params {
+        Params { threshold: 0.8, model: None, keep_recent: 0, on_error: OnError::Continue }
+    }
+}
+
+impl Params {
+    fn check(self) -> Result<Params, Error> {
+        effect::check_share("threshold", self.threshold)?;
+        if self.model.as_ref().is_some_and(|model| model.trim().is_empty()) {
+            return Err(Error::Invalid(
+                "params: `model` is empty; name a model, or leave it out for the agent's".into(),
+            ));
+        }
+        Ok(self)
+    }
+}
+
+impl Effect for Compact {
+    fn eval(mut moment: Moment, state: Vec<u8>) -> Result<Step, Error> {
+        let params = config::<Params>()?.check()?;
+        if moment.phase != Phase::BeforeModel {
+            return Ok(Step::edits(state, Vec::new()));
+        }
+        let pace: Pace = effect::remembered(VERSION, &state);
+        match (moment.reply.take(), pace.asked) {
+            (Some(reply), Some(span)) => Ok(finish(&params, &moment, pace, span, reply)),
+            _ => Ok(begin(params, &moment, pace)),
+        }
+    }
+}
+
+fn begin(params: Params, moment: &Moment, mut pace: Pace) -> Step {
+    let window = moment.context_window.unwrap_or(0);
+    if !moment.fills(params.threshold) {
+        let wake = moment.until_fills(params.threshold, chat::tokens_since_reply());
+        return Step::edits(Vec::new(), Vec::new()).until(wake);
+    }
+    let ask = pace.is_time(moment).then(|| {
+        let entries = chat::all_entries(0, moment.messages);
+        let goes = goes(&entries, params.keep_recent);
+        let span = Span::is_worth_it(goes, moment).then(|| Span::of(goes)).flatten()?;
+        Some((span, span.ask(window, params.model)?))
+    });
+    match ask {
+        Some(Some((span, ask))) => {
+            pace.asked = Some(span);
+            Step::ask(effect::state(VERSION, &pace), ask)
+        }
+        Some(None) => {
+            pace.wait(moment);
+            idle(pace)
+        }
+        None => idle(pace),
+    }
+}
+
+fn idle(pace: Pace) -> Step {
+    Step::edits(effect::state(VERSION, &pace), Vec::new()).until(pace.wake())
+}
+
+/// The messages that a summary takes the place of: all after the system prompt, but for the newest.
+fn goes(entries: &[Entry], keep_recent: u32) -> &[Entry] {
+    let start = usize::from(entries.first().is_some_and(|entry| entry.role == Role::System));
+    let after = &entries[start..];
+    &after[..chat::border(after, keep_recent as usize)]
+}
+
+fn finish(params: &Params, moment: &Moment, mut pace: Pace, span: Span, reply: Result<Completion, Error>) -> Step {
+    match span.replace("compact", moment.context_window.unwrap_or(0), reply) {
+        Ok(replacement) => {
+            pace.folded();
+            Step::edits(effect::state(VERSION, &pace), vec![Edit::Replace(replacement)])
+        }
+        Err(why) if params.on_error == OnError::Stop => {
+            let message = format!("the conversation is too long, and there is no summary of it: {why}");
+            Step::edits(Vec::new(), vec![Edit::Stop(Stop { code: "compaction".into(), message })])
+        }
+        Err(why) => {
+            shelly_plugin::warn!("the conversation stays as long as it is, because there is no summary of it: {why}");
+            pace.wait(moment);
+            idle(pace)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use shelly_plugin::chat::Traits;
+
+    use super::*;
+
+    #[test]
+    fn everything_but_the_system_prompt_and_the_newest_goes() {
+        let entry = |id, role, group| Entry { id, role, traits: Traits::empty(), group, tokens: 1 };
+        let (system, task) = (entry(1, Role::System, None), entry(2, Role::User, None));
+        let group = [entry(3, Role::Assistant, Some(3)), entry(4, Role::Tool, Some(3))];
+        let chat = [system, task, group[0], group[1]];
+        for (chat, keep, expected) in [
+            (&chat[..], 0, &[2, 3, 4][..]),
+            (&chat, 1, &[2]),
+            (&chat, 3, &[]),
+            (&chat, 9, &[]),
+            (&chat[1..], 2, &[2]),
+            (&[], 0, &[]),
+        ] {
+            let ids: Vec<_> = goes(chat, keep).iter().map(|entry| entry.id).collect();
+            assert_eq!(ids, expected, "keep {keep} of {}", chat.len());
+        }
+    }
+
+    #[test]
+    fn senseless_params_are_refused() {
+        assert!(Params::default().check().is_ok());
+        assert!(Params { threshold: 0.0, ..Params::default() }.check().is_err());
+        assert!(Params { model: Some(" ".into()), ..Params::default() }.check().is_err());
+    }
+}

@@ -1,0 +1,70 @@
+//! Params of common shapes.
+
+use std::{fmt, time::Duration};
+
+use serde::{Deserialize, Deserializer, de::Error as _};
+use shelly_plugin::Error;
+
+/// A length of time in params, as text: `90s`, `5m`, `1h 30m`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span(pub Duration);
+
+impl Span {
+    /// In milliseconds.
+    pub fn millis(self) -> u64 {
+        u64::try_from(self.0.as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        humantime::format_duration(self.0).fmt(f)
+    }
+}
+
+impl<'de> Deserialize<'de> for Span {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Span, D::Error> {
+        let text = String::deserialize(from)?;
+        humantime::parse_duration(&text)
+            .map(Span)
+            .map_err(|_| D::Error::custom(format!("`{text}` is no length of time: write `500ms`, `90s`, `5m` or `1h`")))
+    }
+}
+
+/// Params that make no sense.
+pub fn bad(why: impl fmt::Display) -> Error {
+    Error::Invalid(format!("params: {why}"))
+}
+
+/// Refuses a list that is longer than anybody writes by hand: each entry costs time at every call.
+pub fn at_most(name: &str, length: usize, most: usize) -> Result<(), Error> {
+    match length > most {
+        true => Err(bad(format_args!("`{name}` has {length} entries; at most {most} are taken"))),
+        false => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read() {
+        for (text, millis) in [("500ms", 500), ("90s", 90_000), ("5m", 300_000), ("1h 30m", 5_400_000)] {
+            let span: Span = serde_json::from_str(&format!("\"{text}\"")).unwrap();
+            assert_eq!(span.millis(), millis, "{text}");
+            assert_eq!(serde_json::from_str::<Span>(&format!("\"{span}\"")).unwrap(), span);
+        }
+        for text in ["\"\"", "\"5\"", "\"soon\"", "5"] {
+            let error = serde_json::from_str::<Span>(text).unwrap_err().to_string();
+            assert!(error.contains("write `500ms`") || error.contains("expected a string"), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn long_lists_are_refused() {
+        assert_eq!(at_most("deny", 64, 64), Ok(()));
+        let error = at_most("deny", 65, 64).unwrap_err();
+        assert_eq!(error.message(), "params: `deny` has 65 entries; at most 64 are taken");
+    }
+}

@@ -1,0 +1,101 @@
+//! Texts are matched against regular expressions and globs. The time that a match takes grows with the text, never
+//! faster, whatever the pattern.
+
+use regex_lite::Regex;
+use serde::{Deserialize, Deserializer, de::Error as _};
+
+/// A regular expression in params, matched anywhere in a text: `^` and `$` tie it to the ends. `\w`, `\d`, `\b` and `(?i)`
+/// know ASCII alone.
+#[derive(Debug, Clone)]
+pub struct Pattern(Regex);
+
+impl Pattern {
+    /// Reads one. The error says what is wrong with it.
+    pub fn new(text: &str) -> Result<Pattern, String> {
+        if text.is_empty() {
+            return Err("an empty pattern matches everything: write what is meant, or `.*`".into());
+        }
+        Regex::new(text).map(Pattern).map_err(|error| format!("`{text}` is no regular expression: {error}"))
+    }
+
+    /// The first match.
+    pub fn find<'a>(&self, text: &'a str) -> Option<&'a str> {
+        self.0.find(text).map(|found| found.as_str())
+    }
+
+    /// Whether it matches.
+    pub fn matches(&self, text: &str) -> bool {
+        self.0.is_match(text)
+    }
+
+    /// As it was written.
+    pub fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+}
+
+impl<'de> Deserialize<'de> for Pattern {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Pattern, D::Error> {
+        Pattern::new(&String::deserialize(from)?).map_err(D::Error::custom)
+    }
+}
+
+/// A name with `*` for any characters and `?` for one, in params; it must fit the whole name.
+#[derive(Debug, Clone)]
+pub struct Glob(Regex);
+
+impl Glob {
+    /// Whether the whole name fits.
+    pub fn matches(&self, name: &str) -> bool {
+        self.0.is_match(name)
+    }
+}
+
+impl<'de> Deserialize<'de> for Glob {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Glob, D::Error> {
+        let text = String::deserialize(from)?;
+        if text.is_empty() {
+            return Err(D::Error::custom("an empty name fits nothing: write a name, or `*`"));
+        }
+        let pattern = regex_lite::escape(&text).replace(r"\*", ".*").replace(r"\?", ".");
+        Regex::new(&format!("(?s)^{pattern}$")).map(Glob).map_err(D::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, String> {
+        serde_json::from_value(serde_json::Value::from(text)).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn patterns_match_anywhere() {
+        let pattern: Pattern = read("(?i)pass(word)?").unwrap();
+        assert_eq!(pattern.find("the PassWord is"), Some("PassWord"));
+        assert!(!pattern.matches("pa ss"));
+        assert_eq!(pattern.as_str(), "(?i)pass(word)?");
+        let error = read::<Pattern>("a(").unwrap_err();
+        assert!(error.starts_with("`a(` is no regular expression: "), "{error}");
+        assert!(read::<Pattern>("").unwrap_err().contains("matches everything"));
+    }
+
+    #[test]
+    fn globs_fit_whole_names() {
+        for (glob, name, fits) in [
+            ("git_*", "git_push", true),
+            ("git_*", "git_", true),
+            ("git_*", "my_git_push", false),
+            ("*", "", true),
+            ("a?c", "abc", true),
+            ("a?c", "ac", false),
+            ("a.c", "abc", false),
+            ("a*c", "a\nc", true),
+            ("mcp:*", "mcp:files", true),
+        ] {
+            assert_eq!(read::<Glob>(glob).unwrap().matches(name), fits, "{glob} {name}");
+        }
+        assert!(read::<Glob>("").unwrap_err().contains("fits nothing"));
+    }
+}

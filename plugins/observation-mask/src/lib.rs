@@ -1,0 +1,168 @@
+//! Hides old results of tools once the conversation fills much of the context window: what is left of each is the name of
+//! the tool and how the result begins. Errors stay, and so do the newest messages.
+//!
+//! Params: `{"threshold": 0.6, "recent_window": 10}`, which are the defaults: the share of the context window from which on
+//! results are hidden, and how many messages at the end of the conversation are left alone.
+
+use serde::{Deserialize, Serialize};
+use shelly_plugin::{
+    Error,
+    chat::{self, Entry, Traits},
+    config,
+    effect::{self, Edit, Effect, Moment, NewResult, Phase, Step},
+    shorten,
+    types::ToolResult,
+};
+
+shelly_plugin::export!(effect: ObservationMask);
+
+/// Of the state.
+const VERSION: u8 = 1;
+
+/// Characters of a result that are still shown.
+const PREVIEW: usize = 80;
+
+struct ObservationMask;
+
+#[derive(Deserialize, Debug)]
+#[serde(default, deny_unknown_fields)]
+struct Params {
+    /// From this share of the context window on.
+    threshold: f64,
+    /// So many messages are left alone.
+    recent_window: u32,
+}
+
+impl Default for Params {
+    fn default() -> Params {
+        Params { threshold: 0.6, recent_window: 10 }
+    }
+}
+
+impl Params {
+    fn check(self) -> Result<Params, Error> {
+        effect::check_share("threshold", self.threshold)?;
+        Ok(self)
+    }
+}
+
+/// What is remembered: up to which message everything is done.
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+struct State {
+    done: Option<u64>,
+}
+
+impl Effect for ObservationMask {
+    fn eval(moment: Moment, state: Vec<u8>) -> Result<Step, Error> {
+        let params = config::<Params>()?.check()?;
+        if moment.phase != Phase::BeforeModel {
+            return Ok(Step::edits(state, Vec::new()));
+        }
+        if !moment.fills(params.threshold) {
+            let wake = moment.until_fills(params.threshold, chat::tokens_since_reply());
+            return Ok(Step::edits(state, Vec::new()).until(wake));
+        }
+        let done = effect::remembered::<State>(VERSION, &state).done;
+        // What it knew may have been replaced: then it looks at all of them, and leaves alone what is short.
+        let start = done.and_then(chat::find).map_or(0, |at| at + 1);
+        let entries = chat::all_entries(start, moment.messages.saturating_sub(params.recent_window));
+        let (long, end) = chat::readable(&entries, is_long);
+        let mut names = Names::default();
+        let edits = long.iter().flat_map(|&at| mask(start + at as u32, &entries[at], &mut names)).collect();
+        let done = entries[..end].last().map_or(done, |entry| Some(entry.id));
+        Ok(Step::edits(effect::state(VERSION, &State { done }), edits))
+    }
+}
+
+/// Whether it may have a result to hide, as far as can be told without reading it: a token has four bytes.
+fn is_long(entry: &Entry) -> bool {
+    entry.traits.contains(Traits::RESULTS) && entry.tokens as usize * 4 > PREVIEW + shorten::LEAST_SAVED
+}
+
+fn mask(position: u32, entry: &Entry, names: &mut Names) -> Vec<Edit> {
+    let message = chat::message(position);
+    let results = message.iter().flat_map(shorten::results).filter(|result| !result.is_error);
+    let edits = results.filter_map(|result| {
+        let text = placeholder(result, || names.of(entry.group, &result.call_id))?;
+        let call_id = result.call_id.clone();
+        Some(Edit::ReplaceResult(NewResult { call_id, content: vec![text.into()] }))
+    });
+    edits.collect()
+}
+
+/// What stands in place of a result; none if that is hardly shorter, which is so for a placeholder too.
+fn placeholder(result: &ToolResult, tool: impl FnOnce() -> String) -> Option<String> {
+    let count = shorten::characters(&result.content);
+    if count < PREVIEW + shorten::LEAST_SAVED {
+        return None;
+    }
+    let preview = shorten::quoted(&result.text(), PREVIEW);
+    let text = format!(
+        "[An older result of {}, hidden to save room. Its {} characters began with: {preview}. Call the tool again if you \
+         need it.]",
+        shorten::quoted(&tool(), 64),
+        shorten::number(count)
+    );
+    (text.chars().count() + shorten::LEAST_SAVED <= count).then_some(text)
+}
+
+/// The names of the tools that were called, by call, for one group at a time.
+#[derive(Default)]
+struct Names {
+    group: Option<u64>,
+    calls: Vec<(String, String)>,
+}
+
+impl Names {
+    fn of(&mut self, group: Option<u64>, call: &str) -> String {
+        if self.group != group {
+            (self.group, self.calls) = (group, group.map(chat::calls_of).unwrap_or_default());
+        }
+        let name = self.calls.iter().find(|(id, _)| id == call).map(|(_, name)| name.clone());
+        name.unwrap_or_else(|| "a tool".into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use shelly_plugin::{Content, types::Role};
+
+    use super::*;
+
+    fn result(content: Vec<Content>) -> ToolResult {
+        ToolResult { call_id: "1".into(), content, is_error: false }
+    }
+
+    #[test]
+    fn a_placeholder_names_the_tool_and_shows_the_beginning() {
+        let long = result(vec![format!("first line\n`{}", "ä".repeat(2_000)).into()]);
+        let text = placeholder(&long, || "read".into()).unwrap();
+        let beginning = format!(
+            "[An older result of `read`, hidden to save room. Its 2,012 characters began with: `first line '{}…`.",
+            "ä".repeat(68)
+        );
+        assert!(text.starts_with(&beginning), "{text}");
+        assert_eq!(placeholder(&result(vec![text.into()]), || "read".into()), None, "it would be hidden again");
+        assert_eq!(placeholder(&result(vec!["short".into()]), || "read".into()), None);
+        assert_eq!(placeholder(&result(vec![]), || "read".into()), None);
+    }
+
+    #[test]
+    fn only_long_results_are_read() {
+        let entry = |traits, tokens| Entry { id: 1, role: Role::Tool, traits, group: None, tokens };
+        for (entry, long) in [
+            (entry(Traits::RESULTS, 1_000), true),
+            (entry(Traits::RESULTS | Traits::EDITED, 1_000), true),
+            (entry(Traits::RESULTS, 20), false),
+            (entry(Traits::CALLS, 1_000), false),
+        ] {
+            assert_eq!(is_long(&entry), long, "{:?}", entry.traits);
+        }
+    }
+
+    #[test]
+    fn senseless_params_are_refused() {
+        assert!(Params::default().check().is_ok());
+        assert!(Params { threshold: 1.5, ..Params::default() }.check().is_err());
+    }
+}

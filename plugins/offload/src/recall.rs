@@ -1,0 +1,109 @@
+//! The tool with which the model has back what was taken out.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use shelly_plugin::{Call, Error, Reply, Tool, ToolHints, shorten, text};
+
+use crate::store;
+
+/// How a placeholder begins.
+pub(crate) const PLACEHOLDER: &str = "[recall ";
+
+/// How what this tool says begins.
+const HEADER: &str = "[recalled ";
+
+/// Characters of a page unless the model says how many.
+const PAGE: usize = 4_000;
+
+/// The most characters of a page: half of what the host lets a result have.
+const MAX_PAGE: usize = 16_000;
+
+pub(crate) struct Recall;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RecallArgs {
+    /// The id that stands in the place of the result.
+    id: String,
+    /// The first character to read, counted from 0; 0 if left out.
+    offset: Option<usize>,
+    /// How many characters to read: 1 to 16000; 4000 if left out.
+    max: Option<usize>,
+}
+
+impl Tool for Recall {
+    const NAME: &'static str = "recall";
+    const DESCRIPTION: &'static str = "Reads a result that was taken out of the conversation to save room. In its place stands \
+        a text that begins with `[recall` and names its id. Gives back a page of it, and says where to go on.";
+    const HINTS: ToolHints = ToolHints::all();
+    type Args = RecallArgs;
+
+    fn call(args: RecallArgs, _call: &Call) -> Result<Reply, Error> {
+        let most = args.max.unwrap_or(PAGE);
+        if !(1..=MAX_PAGE).contains(&most) {
+            return Err(Error::Invalid(format!("`max` is {most}; it must be from 1 to {MAX_PAGE}")));
+        }
+        let Some(record) = store::find(&args.id)? else {
+            return Err(Error::NotFound(format!(
+                "nothing is kept under {}. The id stands in the first line of what is in place of the result; if it is the \
+                 same, the result is kept no longer: call the tool again that gave it",
+                shorten::quoted(&args.id, 100)
+            )));
+        };
+        let (offset, all) = (args.offset.unwrap_or(0), record.characters);
+        if offset >= all {
+            return Err(Error::Invalid(format!("`offset` is {offset}; the result has {all} characters")));
+        }
+        let page = store::read(&args.id, offset, most)?;
+        Ok(reply(&args.id, offset, all, &page).into())
+    }
+}
+
+fn reply(id: &str, offset: usize, all: usize, page: &str) -> String {
+    let end = offset + page.chars().count();
+    let next = if end < all { format!("; go on with \"offset\":{end}") } else { String::new() };
+    format!(
+        "{HEADER}{{\"id\":{},\"offset\":{offset}}}: characters {} to {} of {}{next}]\n{page}",
+        serde_json::Value::from(id),
+        shorten::number(offset),
+        shorten::number(end),
+        shorten::number(all)
+    )
+}
+
+/// The first line of a result of this tool.
+pub(crate) fn header<'a>(tool: &str, said: &'a str) -> Option<&'a str> {
+    let first = said.lines().next()?;
+    (tool == Recall::NAME && first.starts_with(HEADER)).then(|| text::head(first, 600))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_says_where_to_go_on() {
+        for (offset, page, expected) in [
+            (
+                0,
+                "ab",
+                "[recalled {\"id\":\"c\",\"offset\":0}: characters 0 to 2 of 1,000; go on with \"offset\":2]\nab",
+            ),
+            (998, "yz", "[recalled {\"id\":\"c\",\"offset\":998}: characters 998 to 1,000 of 1,000]\nyz"),
+        ] {
+            let said = reply("c", offset, 1_000, page);
+            assert_eq!(said, expected);
+            assert_eq!(header("recall", &said), expected.lines().next());
+            assert_eq!(header("read", &said), None);
+        }
+        assert_eq!(header("recall", "nothing is kept"), None);
+    }
+
+    #[test]
+    fn a_page_has_bounds() {
+        for max in [0, MAX_PAGE + 1] {
+            let args = RecallArgs { id: "x".into(), offset: None, max: Some(max) };
+            assert!(matches!(Recall::call(args, &Call::new("1")), Err(Error::Invalid(_))), "{max}");
+        }
+    }
+}

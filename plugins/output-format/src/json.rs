@@ -1,0 +1,110 @@
+//! JSON with other white space: order, numbers and escapes stay as they were written, which no parser keeps.
+
+use serde::{Deserialize, de::IgnoredAny};
+
+/// Where white space goes.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Form {
+    /// A line for each part, indented by two spaces.
+    Pretty,
+    /// None.
+    Compact,
+}
+
+/// The same value in another form; none if it is no JSON.
+pub(crate) fn format(json: &str, form: Form) -> Option<String> {
+    serde_json::from_str::<IgnoredAny>(json).ok()?;
+    let mut out = String::with_capacity(json.len());
+    let mut depth = 0;
+    let mut chars = json.chars().filter(not_white()).peekable();
+    let mut inside = Inside::default();
+    while let Some(c) = chars.next() {
+        let is_text = inside.step(c);
+        let empty = matches!((c, chars.peek()), ('{', Some('}')) | ('[', Some(']')));
+        let closes = matches!(c, '}' | ']') && !is_text;
+        if closes && !out.ends_with(['{', '[']) {
+            depth -= 1;
+            new_line(&mut out, form, depth);
+        } else if closes {
+            depth -= 1;
+        }
+        out.push(c);
+        match c {
+            _ if is_text => {}
+            '{' | '[' => {
+                depth += 1;
+                if !empty {
+                    new_line(&mut out, form, depth);
+                }
+            }
+            ',' => new_line(&mut out, form, depth),
+            ':' if form == Form::Pretty => out.push(' '),
+            _ => {}
+        }
+    }
+    Some(out)
+}
+
+fn new_line(out: &mut String, form: Form, depth: usize) {
+    if form == Form::Pretty {
+        out.push('\n');
+        (0..depth).for_each(|_| out.push_str("  "));
+    }
+}
+
+/// Lets all pass but white space between the parts of a value.
+fn not_white() -> impl FnMut(&char) -> bool {
+    let mut inside = Inside::default();
+    move |c| inside.step(*c) || !c.is_ascii_whitespace()
+}
+
+/// Whether a character belongs to a string.
+#[derive(Default)]
+struct Inside {
+    is_text: bool,
+    is_escaped: bool,
+}
+
+impl Inside {
+    /// Whether this one, which comes next, belongs to a string or is one of its quotes.
+    fn step(&mut self, c: char) -> bool {
+        let was_text = self.is_text;
+        match c {
+            _ if self.is_escaped => self.is_escaped = false,
+            '\\' => self.is_escaped = was_text,
+            '"' => self.is_text = !was_text,
+            _ => {}
+        }
+        was_text || self.is_text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_white_space_changes() {
+        for (json, pretty, compact) in [
+            ("1", "1", "1"),
+            (" \"a b\" ", "\"a b\"", "\"a b\""),
+            ("[]", "[]", "[]"),
+            ("[ [ ] , { } ]", "[\n  [],\n  {}\n]", "[[],{}]"),
+            (
+                r#"{"z": 1e400, "a": {"b": [1, 2]}, "a": 0.10}"#,
+                "{\n  \"z\": 1e400,\n  \"a\": {\n    \"b\": [\n      1,\n      2\n    ]\n  },\n  \"a\": 0.10\n}",
+                r#"{"z":1e400,"a":{"b":[1,2]},"a":0.10}"#,
+            ),
+            (r#"["{ , : } \" [", "\\"]"#, "[\n  \"{ , : } \\\" [\",\n  \"\\\\\"\n]", r#"["{ , : } \" [","\\"]"#),
+            (r#"["["]"#, "[\n  \"[\"\n]", r#"["["]"#),
+        ] {
+            assert_eq!(format(json, Form::Pretty).as_deref(), Some(pretty), "{json}");
+            assert_eq!(format(json, Form::Compact).as_deref(), Some(compact), "{json}");
+            assert_eq!(format(pretty, Form::Compact).as_deref(), Some(compact), "{json}");
+        }
+        for text in ["", "a", "{", "[1,]", "1 2"] {
+            assert_eq!(format(text, Form::Pretty), None, "{text}");
+        }
+    }
+}

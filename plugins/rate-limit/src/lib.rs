@@ -1,0 +1,147 @@
+//! Rejects a run when too many began in a span of time, and says when there is room again.
+//!
+//! Params, both needed: `{"runs": 10, "per": "1m"}`: at most so many runs (1 to 1,000) begin within any span of that length
+//! (up to 30 days). Who is counted together is decided by what the config grants as `kv`: `session`, the runs in a session;
+//! `agent`, those of the agent; `plugin`, those of all agents that have the plugin. With `run` every run begins with an
+//! empty store, and none is ever rejected. Runs side by side, in several processes too, are counted exactly.
+
+use std::time::Duration;
+
+use guest_kit::{Span, bad};
+use serde::Deserialize;
+use shelly_plugin::{
+    Error, Message, clock, config, kv,
+    run_middleware::{AfterDecision, BeforeDecision, Outcome, Pass, RunMiddleware},
+    types::{Retry, RunContext},
+};
+
+shelly_plugin::export!(run_middleware: RateLimit);
+
+/// The time of each run that counts is kept, in one value.
+const MOST_RUNS: usize = 1_000;
+
+/// Far beyond what a limit is of use for, and its end is a time that a clock can show.
+const LONGEST: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
+/// When the runs began that count, in milliseconds since 1970.
+const KEY: &str = "begun";
+
+struct RateLimit;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Params {
+    /// How many may begin.
+    runs: usize,
+    /// Within which time.
+    per: Span,
+}
+
+impl Params {
+    fn check(self) -> Result<Params, Error> {
+        if !(1..=MOST_RUNS).contains(&self.runs) {
+            let runs = self.runs;
+            return Err(bad(format_args!("`runs` is {runs}; it must be 1 to {MOST_RUNS}")));
+        }
+        if self.per.millis() == 0 || self.per.0 > LONGEST {
+            return Err(bad("`per` must be `1ms` at least and `30d` at most"));
+        }
+        Ok(self)
+    }
+}
+
+impl RunMiddleware for RateLimit {
+    fn before(_cx: RunContext, _input: Vec<Message>) -> Result<BeforeDecision, Error> {
+        let params = config::<Params>()?.check()?;
+        let mut waits = None;
+        kv::update(KEY, |begun: Option<Vec<u64>>| {
+            // Each try with the time that it is then: another may have begun since.
+            let (begun, room_in) = count(&params, begun.unwrap_or_default(), clock::now());
+            waits = room_in;
+            begun
+        })?;
+        let Some(after_ms) = waits else {
+            return Ok(BeforeDecision::Proceed(Pass { input: None, state: Vec::new() }));
+        };
+        let (runs, per) = (params.runs, params.per);
+        let message =
+            format!("{runs} runs have begun within {per}, which is all that may; there is room in {after_ms} ms");
+        Ok(BeforeDecision::Reject(Error::RateLimited(Retry { message, after_ms: Some(after_ms) })))
+    }
+
+    fn after(_cx: RunContext, _outcome: Outcome, _state: Vec<u8>) -> Result<AfterDecision, Error> {
+        Ok(AfterDecision::Accept)
+    }
+}
+
+/// The runs that count once this one has asked to begin, and in how many milliseconds there is room for it; none: now, and
+/// it is among them.
+fn count(params: &Params, mut begun: Vec<u64>, now: u64) -> (Vec<u64>, Option<u64>) {
+    let per = params.per.millis();
+    // One from the future is of a clock that was set back: it counts no longer than if it began now.
+    begun.iter_mut().for_each(|at| *at = (*at).min(now));
+    begun.retain(|at| now - *at < per);
+    begun.sort_unstable();
+    // Params may have allowed more before.
+    let Some(over) = begun.len().checked_sub(params.runs) else {
+        begun.push(now);
+        return (begun, None);
+    };
+    let room_in = per - (now - begun[over]);
+    (begun, Some(room_in))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn params(runs: usize, per: Duration) -> Params {
+        Params { runs, per: Span(per) }
+    }
+
+    #[test]
+    fn so_many_begin_in_any_span() {
+        let params = params(2, Duration::from_millis(100));
+        let mut begun = Vec::new();
+        for (now, room_in) in [
+            (1_000, None),
+            (1_050, None),
+            (1_060, Some(40)),
+            (1_099, Some(1)),
+            (1_100, None),
+            (1_149, Some(1)),
+            (1_150, None),
+            (9_000, None),
+            // The clock was set back.
+            (1_000, None),
+            (1_001, Some(99)),
+        ] {
+            let (counted, room) = count(&params, begun, now);
+            assert_eq!(room, room_in, "at {now}");
+            assert!(counted.len() <= 2, "{counted:?}");
+            begun = counted;
+        }
+    }
+
+    #[test]
+    fn fewer_may_begin_after_the_params_changed() {
+        let params = params(2, Duration::from_millis(100));
+        let (begun, room_in) = count(&params, vec![10, 20, 30, 40], 50);
+        assert_eq!((begun.len(), room_in), (4, Some(80)), "three must grow old before there is room");
+    }
+
+    #[test]
+    fn senseless_params_are_refused() {
+        let minute = Duration::from_secs(60);
+        for (params, says) in [
+            (params(0, minute), "`runs` is 0"),
+            (params(1_001, minute), "1 to 1000"),
+            (params(1, Duration::ZERO), "`1ms` at least"),
+            (params(1, Duration::from_micros(1)), "`1ms` at least"),
+            (params(1, 31 * 24 * 60 * minute), "`30d` at most"),
+        ] {
+            let error = params.check().err().unwrap();
+            assert!(error.message().contains(says), "{error:?}");
+        }
+    }
+}

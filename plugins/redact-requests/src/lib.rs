@@ -1,0 +1,169 @@
+//! Replaces secrets by `[redacted]` in what goes out to a model: in all texts of the conversation, arguments of calls and
+//! results of tools. The conversation itself stays as it is.
+//!
+//! Params: `{"what": ["secrets"], "extra": []}`, which are the defaults. `what` are some of `secrets` (keys and tokens of
+//! well-known shapes, private keys, passwords in assignments), `emails`, `cards` (numbers of payment cards); `extra` are
+//! texts to blot out wherever they occur.
+//!
+//! It is a net, not a wall: what has no known shape passes. Media, and thoughts that the vendor has signed, go out as they
+//! are: a signed thought is the model's own, of a conversation that held `[redacted]`. It reads the whole conversation at
+//! each request; a request without secrets is not copied back.
+
+use guest_kit::secrets::{Net, What};
+use serde::Deserialize;
+use shelly_plugin::{
+    Content, Error, Message, Part, config, info,
+    model_middleware::{AfterDecision, BeforeDecision, ModelMiddleware, Pass, Sending},
+    outgoing,
+    types::{Completion, RunContext},
+};
+
+shelly_plugin::export!(model_middleware: RedactRequests);
+
+struct RedactRequests;
+
+#[derive(Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Params {
+    /// What is blotted out.
+    what: Vec<What>,
+    /// Texts to blot out wherever they occur.
+    extra: Vec<String>,
+}
+
+impl Default for Params {
+    fn default() -> Params {
+        Params { what: vec![What::Secrets], extra: Vec::new() }
+    }
+}
+
+impl ModelMiddleware for RedactRequests {
+    fn before(_cx: RunContext, _sending: Sending) -> Result<BeforeDecision, Error> {
+        let Params { what, extra } = config()?;
+        let net = Net::new(what, extra)?;
+        let mut request = outgoing::get();
+        check_sight(&request.messages)?;
+        let count: usize = request.messages.iter_mut().map(|message| redact(message, &net)).sum();
+        if count > 0 {
+            // How many, never which.
+            info!("secrets blotted out of a request: {count}");
+        }
+        let request = (count > 0).then_some(request);
+        Ok(BeforeDecision::Proceed(Pass { model: None, request, state: Vec::new() }))
+    }
+
+    fn after(
+        _cx: RunContext,
+        _sending: Sending,
+        _reply: Result<Completion, Error>,
+        _state: Vec<u8>,
+    ) -> Result<AfterDecision, Error> {
+        Ok(AfterDecision::Accept)
+    }
+}
+
+/// Fails where it was not granted to see what it is to blot out: else all would pass, and nobody would know.
+fn check_sight(messages: &[Message]) -> Result<(), Error> {
+    let lacking = |power| Err(Error::Denied(format!("it cannot see what goes out: grant the power `{power}`")));
+    let is_blind = !messages.is_empty() && messages.iter().all(|message| message.parts.is_empty());
+    if is_blind {
+        return lacking("see-messages");
+    }
+    let mut results = messages.iter().flat_map(|message| &message.parts).filter_map(|part| match part {
+        Part::ToolResult(result) => Some(result),
+        _ => None,
+    });
+    // Arguments may be `{}` for good.
+    let has_results = results.clone().next().is_some();
+    match has_results && results.all(|result| result.content.is_empty()) {
+        true => lacking("see-results"),
+        false => Ok(()),
+    }
+}
+
+/// Blots out the secrets of a message, and says how many there were.
+fn redact(message: &mut Message, net: &Net) -> usize {
+    let replace = |text: &mut String, (clean, count): (String, usize)| {
+        *text = clean;
+        count
+    };
+    let text = |text: &mut String| replace(text, net.redact(text));
+    let json = |text: &mut String| replace(text, net.redact_json(text));
+    let content = |content: &mut Content| match content {
+        Content::Text(words) => text(words),
+        Content::Json(value) => json(value),
+        _ => 0,
+    };
+    let part = |part: &mut Part| match part {
+        Part::Text(words) => text(words),
+        Part::Thinking(thought) if thought.opaque.is_none() => text(&mut thought.text),
+        Part::ToolCall(call) => json(&mut call.arguments),
+        Part::ToolResult(result) => result.content.iter_mut().map(content).sum(),
+        Part::Thinking(_) | Part::Media(_) | Part::Other(_) => 0,
+    };
+    message.parts.iter_mut().map(part).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use shelly_plugin::types::{Role, Thinking, ToolCall, ToolResult};
+
+    use super::*;
+
+    const CARD: &str = "4111111111111111";
+
+    fn message(part: Part) -> Message {
+        Message { parts: vec![part], ..Message::new(Role::User, "") }
+    }
+
+    fn call(arguments: String) -> Part {
+        Part::ToolCall(ToolCall { id: "c".into(), name: "pay".into(), arguments, meta: Vec::new() })
+    }
+
+    fn result(content: Vec<Content>) -> Part {
+        Part::ToolResult(ToolResult { call_id: "c".into(), content, is_error: false })
+    }
+
+    fn thought(opaque: Option<String>) -> Part {
+        Part::Thinking(Thinking { text: CARD.into(), opaque })
+    }
+
+    #[test]
+    fn every_text_is_looked_at() {
+        let net = Net::new(vec![What::Cards], Vec::new()).unwrap();
+        let blot = || "[redacted]".to_owned();
+        let json = || r#"{"n":"[redacted]"}"#.to_owned();
+        for (part, expected, count) in [
+            (Part::Text(CARD.into()), Part::Text(blot()), 1),
+            (call(format!(r#"{{"n": {CARD}}}"#)), call(json()), 1),
+            (
+                result(vec![Content::Text(CARD.into()), Content::Json(format!(r#"{{"n": {CARD}}}"#))]),
+                result(vec![Content::Text(blot()), Content::Json(json())]),
+                2,
+            ),
+            (thought(Some("sig".into())), thought(Some("sig".into())), 0),
+            (thought(None), Part::Thinking(Thinking { text: blot(), opaque: None }), 1),
+        ] {
+            let mut changed = message(part.clone());
+            assert_eq!(redact(&mut changed, &net), count, "{part:?}");
+            assert_eq!(changed, message(expected));
+        }
+    }
+
+    #[test]
+    fn what_it_cannot_see_does_not_pass() {
+        let blind = Message { parts: Vec::new(), ..Message::new(Role::User, "") };
+        for (messages, says) in [
+            (vec![], None),
+            (vec![message("x".into())], None),
+            (vec![message("x".into()), blind.clone()], None),
+            (vec![blind], Some("`see-messages`")),
+            (vec![message("x".into()), message(result(vec![]))], Some("`see-results`")),
+            (vec![message(result(vec![])), message(result(vec!["x".into()]))], None),
+        ] {
+            let error = check_sight(&messages).err().map(|error| error.message().to_owned());
+            assert_eq!(error.is_some(), says.is_some(), "{error:?}");
+            assert!(error.unwrap_or_default().contains(says.unwrap_or_default()));
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Sends a request to a model again when the model was rate limited, was not to be reached, or took too long; other
+//! failures stand at once.
+//!
+//! Params: `{"attempts": 3, "base_delay": "1s", "max_delay": "30s"}`, which are the defaults. `attempts` are requests in
+//! all, the first included: 2 to 9. Before the second it waits `base_delay`, then twice as long each time, up to
+//! `max_delay`; a quarter of each pause is left to chance, so that agents that were turned away together do not come back
+//! together. Where the vendor says how long to wait, it is waited at least so long; if that is more than a minute, which
+//! is the host's bound, the failure stands: to come back earlier would be in vain.
+
+use std::time::Duration;
+
+use guest_kit::{Span, bad};
+use serde::Deserialize;
+use shelly_plugin::{
+    Error, config, info,
+    model_middleware::{AfterDecision, Again, BeforeDecision, ModelMiddleware, Pass, Sending},
+    types::{Completion, RunContext},
+};
+
+shelly_plugin::export!(model_middleware: Retry);
+
+/// The host repeats a request so often.
+const MOST_ATTEMPTS: u32 = 9;
+
+/// The host waits no longer.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+struct Retry;
+
+#[derive(Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Params {
+    /// Requests in all, the first included.
+    attempts: u32,
+    /// The first pause.
+    base_delay: Span,
+    /// No pause of its own is longer.
+    max_delay: Span,
+}
+
+impl Default for Params {
+    fn default() -> Params {
+        let seconds = |seconds| Span(Duration::from_secs(seconds));
+        Params { attempts: 3, base_delay: seconds(1), max_delay: seconds(30) }
+    }
+}
+
+impl Params {
+    fn check(self) -> Result<Params, Error> {
+        if !(2..=MOST_ATTEMPTS).contains(&self.attempts) {
+            let attempts = self.attempts;
+            return Err(bad(format_args!("`attempts` is {attempts}; it must be 2 to {MOST_ATTEMPTS}")));
+        }
+        if self.base_delay.0.is_zero() || self.base_delay.0 > self.max_delay.0 {
+            return Err(bad("`base_delay` must be more than nothing and at most `max_delay`"));
+        }
+        if self.max_delay.0 > LONGEST_PAUSE {
+            return Err(bad("`max_delay` must be at most `60s`: the host waits no longer"));
+        }
+        Ok(self)
+    }
+}
+
+impl ModelMiddleware for Retry {
+    fn before(_cx: RunContext, _sending: Sending) -> Result<BeforeDecision, Error> {
+        Ok(BeforeDecision::Proceed(Pass { model: None, request: None, state: Vec::new() }))
+    }
+
+    fn after(
+        cx: RunContext,
+        sending: Sending,
+        reply: Result<Completion, Error>,
+        state: Vec<u8>,
+    ) -> Result<AfterDecision, Error> {
+        let Err(error) = reply else { return Ok(AfterDecision::Accept) };
+        let params = config::<Params>()?.check()?;
+        let chance = chance(&[&cx.run, &cx.agent, &sending.digest], sending.attempt);
+        let Some(delay_ms) = pause(&params, &error, sending.attempt, chance) else {
+            return Ok(AfterDecision::Accept);
+        };
+        info!("`{}` failed ({}): again in {delay_ms} ms", sending.model, error.message());
+        Ok(AfterDecision::Retry(Again { model: None, delay_ms, state }))
+    }
+}
+
+/// How long to wait before the request is sent again; none: the failure stands. `chance` is from 0 to 1.
+fn pause(params: &Params, error: &Error, attempt: u32, chance: f64) -> Option<u64> {
+    let wanted = match error {
+        Error::RateLimited(retry) | Error::Unavailable(retry) => retry.after_ms.unwrap_or(0),
+        Error::Timeout(_) => 0,
+        _ => return None,
+    };
+    let longest = u64::try_from(LONGEST_PAUSE.as_millis()).unwrap_or(u64::MAX);
+    if attempt + 1 >= params.attempts || wanted > longest {
+        return None;
+    }
+    let doubled = params.base_delay.millis().saturating_mul(1 << attempt.min(32));
+    let own = doubled.min(params.max_delay.millis()) as f64 * (0.75 + 0.25 * chance);
+    // No pause of an agent turns out as nothing.
+    Some((own as u64).max(wanted).max(1))
+}
+
+/// From 0 to 1, another one for another run, agent, request or attempt: FNV-1a, whose high bits are mixed best.
+fn chance(words: &[&str], attempt: u32) -> f64 {
+    let bytes = words.iter().flat_map(|word| word.bytes().chain([0])).chain(attempt.to_le_bytes());
+    let hash =
+        bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    f64::from((hash >> 32) as u32) / f64::from(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use shelly_plugin::types;
+
+    use super::*;
+
+    fn limited(after_ms: Option<u64>) -> Error {
+        Error::RateLimited(types::Retry { message: "slow down".into(), after_ms })
+    }
+
+    #[test]
+    fn what_may_pass_is_repeated_after_pauses_that_double() {
+        let params = Params { attempts: 9, ..Params::default() };
+        let unavailable = Error::Unavailable(types::Retry { message: "no".into(), after_ms: Some(100) });
+        for (error, attempt, chance, expected) in [
+            (limited(None), 0, 0.0, Some(750)),
+            (limited(None), 0, 1.0, Some(1_000)),
+            (limited(None), 3, 1.0, Some(8_000)),
+            (limited(None), 7, 1.0, Some(30_000)),
+            (limited(None), 8, 1.0, None),
+            (limited(Some(5_000)), 0, 0.0, Some(5_000)),
+            (limited(Some(500)), 0, 1.0, Some(1_000)),
+            (limited(Some(45_000)), 1, 1.0, Some(45_000)),
+            (limited(Some(60_001)), 0, 1.0, None),
+            (unavailable, 0, 1.0, Some(1_000)),
+            (Error::Timeout("late".into()), 1, 1.0, Some(2_000)),
+            (Error::Invalid("no".into()), 0, 1.0, None),
+            (Error::Denied("no".into()), 0, 1.0, None),
+            (Error::TooLarge("no".into()), 0, 1.0, None),
+            (Error::Exhausted("no".into()), 0, 1.0, None),
+            (Error::Other("no".into()), 0, 1.0, None),
+        ] {
+            assert_eq!(pause(&params, &error, attempt, chance), expected, "{error:?} {attempt} {chance}");
+        }
+    }
+
+    #[test]
+    fn chance_is_spread() {
+        let of = |agent: &str| chance(&["run", agent, "digest"], 0);
+        let all: Vec<f64> = (0..100).map(|agent| of(&format!("worker-{agent}"))).collect();
+        assert!(all.iter().all(|one| (0.0..=1.0).contains(one)), "{all:?}");
+        assert!(all.iter().any(|one| *one < 0.25) && all.iter().any(|one| *one > 0.75), "{all:?}");
+        assert_eq!(of("a"), of("a"));
+    }
+
+    #[test]
+    fn senseless_params_are_refused() {
+        let span = |seconds| Span(Duration::from_secs(seconds));
+        let params = |attempts, base, max| Params { attempts, base_delay: span(base), max_delay: span(max) };
+        for (params, says) in [
+            (params(1, 1, 2), "`attempts` is 1"),
+            (params(10, 1, 2), "2 to 9"),
+            (params(3, 0, 2), "more than nothing"),
+            (params(3, 3, 2), "at most `max_delay`"),
+            (params(3, 3, 61), "at most `60s`"),
+        ] {
+            let error = params.check().err().unwrap();
+            assert!(error.message().contains(says), "{error:?}");
+        }
+        assert!(Params::default().check().is_ok());
+    }
+}

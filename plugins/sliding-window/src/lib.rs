@@ -1,0 +1,185 @@
+//! Once the conversation fills much of the context window, divides it into zones: the newest messages stay as they are, in
+//! those before them results of tools are trimmed (never errors), and what is older is folded into one summary, which the
+//! model is asked for and which takes the place of the one before. What a person said and nobody has answered yet stands in
+//! it word for word. If the model gives no summary, nothing is folded, and it is asked again when the conversation has grown
+//! by a tenth.
+//!
+//! Params: `{"threshold": 0.7, "recent_zone": 10, "medium_zone": 10, "trim_length": 200}`, which are the defaults: the share
+//! of the context window from which on it does so, the messages in each of the two zones (more, where a reply and its results
+//! would be cut apart), and the characters that are left of a result.
+
+use serde::Deserialize;
+use shelly_plugin::{
+    Error,
+    chat::{self, Entry, Traits},
+    config,
+    effect::{self, Edit, Effect, Moment, NewResult, Phase, Step},
+    shorten,
+    summary::{Pace, Span},
+    types::{Completion, Role},
+};
+
+shelly_plugin::export!(effect: SlidingWindow);
+
+/// Of the state.
+const VERSION: u8 = 1;
+
+struct SlidingWindow;
+
+#[derive(Deserialize, Debug)]
+#[serde(default, deny_unknown_fields)]
+struct Params {
+    /// From this share of the context window on.
+    threshold: f64,
+    /// So many messages stay as they are.
+    recent_zone: u32,
+    /// In so many messages before them results are trimmed.
+    medium_zone: u32,
+    /// So many characters of a result are left.
+    trim_length: usize,
+}
+
+impl Default for Params {
+    fn default() -> Params {
+        Params { threshold: 0.7, recent_zone: 10, medium_zone: 10, trim_length: 200 }
+    }
+}
+
+impl Params {
+    fn check(self) -> Result<Params, Error> {
+        effect::check_share("threshold", self.threshold)?;
+        for (param, value) in [("recent_zone", self.recent_zone as usize), ("trim_length", self.trim_length)] {
+            if value == 0 {
+                return Err(Error::Invalid(format!("params: `{param}` is 0; it must be at least 1")));
+            }
+        }
+        Ok(self)
+    }
+}
+
+impl Effect for SlidingWindow {
+    fn eval(mut moment: Moment, state: Vec<u8>) -> Result<Step, Error> {
+        let params = config::<Params>()?.check()?;
+        if moment.phase != Phase::BeforeModel {
+            return Ok(Step::edits(state, Vec::new()));
+        }
+        let pace: Pace = effect::remembered(VERSION, &state);
+        match (moment.reply.take(), pace.asked) {
+            (Some(reply), Some(span)) => Ok(finish(&params, &moment, pace, span, reply)),
+            _ => Ok(begin(&params, &moment, pace)),
+        }
+    }
+}
+
+fn begin(params: &Params, moment: &Moment, mut pace: Pace) -> Step {
+    if !moment.fills(params.threshold) {
+        let wake = moment.until_fills(params.threshold, chat::tokens_since_reply());
+        return Step::edits(Vec::new(), Vec::new()).until(wake);
+    }
+    let entries = chat::all_entries(0, moment.messages);
+    let zones = Zones::of(&entries, params);
+    if pace.is_time(moment) && Span::is_worth_it(&entries[zones.older.clone()], moment) {
+        let span = Span::of(&entries[zones.older.clone()]);
+        let ask = span.and_then(|span| Some((span, span.ask(moment.context_window.unwrap_or(0), None)?)));
+        if let Some((span, ask)) = ask {
+            pace.asked = Some(span);
+            return Step::ask(effect::state(VERSION, &pace), ask);
+        }
+    }
+    Step::edits(effect::state(VERSION, &pace), trims(&entries, &zones, params.trim_length))
+}
+
+fn finish(params: &Params, moment: &Moment, mut pace: Pace, span: Span, reply: Result<Completion, Error>) -> Step {
+    let entries = chat::all_entries(0, moment.messages);
+    let mut edits = trims(&entries, &Zones::of(&entries, params), params.trim_length);
+    match span.replace("sliding-window", moment.context_window.unwrap_or(0), reply) {
+        Ok(replacement) => {
+            pace.folded();
+            edits.push(Edit::Replace(replacement));
+        }
+        Err(why) => {
+            shelly_plugin::warn!("the old messages stay, because there is no summary of them: {why}");
+            pace.wait(moment);
+        }
+    }
+    Step::edits(effect::state(VERSION, &pace), edits)
+}
+
+/// Positions in the conversation, groups whole. What comes after them is recent.
+#[derive(Debug, PartialEq)]
+struct Zones {
+    /// What is folded, the summary before it included.
+    older: std::ops::Range<usize>,
+    /// Where results are trimmed.
+    medium: std::ops::Range<usize>,
+}
+
+impl Zones {
+    fn of(entries: &[Entry], params: &Params) -> Zones {
+        let start = usize::from(entries.first().is_some_and(|entry| entry.role == Role::System));
+        let recent = chat::border(entries, params.recent_zone as usize).max(start);
+        let medium = chat::border(&entries[..recent], params.medium_zone as usize).max(start);
+        Zones { older: start..medium, medium: medium..recent }
+    }
+}
+
+fn trims(entries: &[Entry], zones: &Zones, most: usize) -> Vec<Edit> {
+    let is_long = |entry: &Entry| {
+        // A token has four bytes.
+        entry.traits.contains(Traits::RESULTS) && entry.tokens as usize * 4 > most + shorten::LEAST_SAVED
+    };
+    let (long, _) = chat::readable(&entries[zones.medium.clone()], is_long);
+    let messages = long.iter().filter_map(|at| chat::message((zones.medium.start + at) as u32));
+    let mut edits = Vec::new();
+    for message in messages {
+        for result in shorten::results(&message).filter(|result| !result.is_error) {
+            if let Some(content) = shorten::cut(&result.content, most, mark) {
+                edits.push(Edit::ReplaceResult(NewResult { call_id: result.call_id.clone(), content }));
+            }
+        }
+    }
+    edits
+}
+
+fn mark(cut: usize) -> String {
+    format!("[{} more characters were here; call the tool again if you need them]", shorten::number(cut))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zones_grow_to_whole_groups_and_leave_the_system_prompt() {
+        let entry = |role, group| Entry { id: 1, role, traits: Traits::empty(), group, tokens: 1 };
+        let mut chat = vec![entry(Role::System, None), entry(Role::User, None)];
+        for group in [3, 6, 9] {
+            let group = Some(group);
+            chat.extend([entry(Role::Assistant, group), entry(Role::Tool, group), entry(Role::Tool, group)]);
+        }
+        for (recent_zone, medium_zone, older, medium) in [
+            (1, 1, 1..5, 5..8),
+            (3, 3, 1..5, 5..8),
+            (4, 1, 1..2, 2..5),
+            (3, 0, 1..8, 8..8),
+            (1, 7, 1..1, 1..8),
+            (99, 99, 1..1, 1..1),
+        ] {
+            let params = Params { recent_zone, medium_zone, ..Params::default() };
+            assert_eq!(Zones::of(&chat, &params), Zones { older, medium }, "{recent_zone} and {medium_zone}");
+        }
+        assert_eq!(Zones::of(&[], &Params::default()), Zones { older: 0..0, medium: 0..0 });
+    }
+
+    #[test]
+    fn senseless_params_are_refused() {
+        assert!(Params::default().check().is_ok());
+        for params in [
+            Params { threshold: 2.0, ..Params::default() },
+            Params { recent_zone: 0, ..Params::default() },
+            Params { trim_length: 0, ..Params::default() },
+        ] {
+            assert!(params.check().is_err());
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! Decides about each tool call by rules: the first rule that fits says what becomes of it; where none fits, `default`.
+//!
+//! Params: `{"rules": [{"tools": "git_*", "action": "ask"}], "default": "allow"}`, 1 to 256 rules; `default` is `allow`,
+//! `ask` or `deny`, and `allow` if left out. A rule fits where all that it says holds:
+//!
+//! | key | what must hold |
+//! |---|---|
+//! | `tools` | the tool's name, with `*` and `?` |
+//! | `origin` | who made it, with `*` and `?`: a plugin's id, or `host` |
+//! | `read_only` | whether its maker says that it changes nothing |
+//! | `arguments` | each regular expression matches somewhere in the argument of its name, which must be there |
+//!
+//! Arguments are named by their key, or by a JSON pointer (`/files/0/path`) if the name begins with `/`. A text is matched
+//! as it is, any other value as JSON without white space. Patterns match anywhere: write `^` and `$` where that matters, as
+//! in what is allowed.
+//!
+//! `action` is `allow`; `deny`, and the model reads the rule's place and its `reason`; `ask`, and a person is shown `reason`
+//! and decides, for all calls of the rule if they like; `answer`, and the model reads the rule's `answer` in place of a
+//! result.
+
+use std::collections::BTreeMap;
+
+use guest_kit::{Glob, Pattern, at_most, bad};
+use serde::Deserialize;
+use serde_json::Value;
+use shelly_plugin::{
+    Content, Error, config,
+    tool_middleware::{Decision, Question, Target, ToolMiddleware, Verdict},
+    types::{RunContext, ToolCall, ToolHints},
+};
+
+shelly_plugin::export!(tool_middleware: ToolPolicy);
+
+const MOST_RULES: usize = 256;
+
+struct ToolPolicy;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Params {
+    /// In order: the first that fits decides.
+    #[serde(default)]
+    rules: Vec<Rule>,
+    /// Where none fits.
+    #[serde(default)]
+    default: Action,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rule {
+    tools: Option<Glob>,
+    origin: Option<Glob>,
+    read_only: Option<bool>,
+    #[serde(default)]
+    arguments: BTreeMap<String, Pattern>,
+    action: Action,
+    reason: Option<String>,
+    answer: Option<String>,
+}
+
+#[derive(Deserialize, Debug, Clone, Copy, Default, PartialEq)]
+#[serde(rename_all = "lowercase")]
+enum Action {
+    #[default]
+    Allow,
+    Ask,
+    Deny,
+    Answer,
+}
+
+impl Params {
+    fn check(self) -> Result<Params, Error> {
+        at_most("rules", self.rules.len(), MOST_RULES)?;
+        if self.default == Action::Answer {
+            return Err(bad("`default` is `answer`; it must be `allow`, `ask` or `deny`"));
+        }
+        if self.rules.is_empty() && self.default == Action::Allow {
+            return Err(bad("nothing is decided: write `rules`, or set `default` to `ask` or `deny`"));
+        }
+        for (at, rule) in self.rules.iter().enumerate() {
+            if (rule.action == Action::Answer) != rule.answer.is_some() {
+                return Err(bad(format_args!(
+                    "`rules[{at}]`: `answer` belongs to the action `answer`, which needs it"
+                )));
+            }
+            if rule.reason.is_some() && matches!(rule.action, Action::Allow | Action::Answer) {
+                return Err(bad(format_args!("`rules[{at}]`: nobody reads a `reason` with this action; leave it out")));
+            }
+        }
+        Ok(self)
+    }
+
+    fn decide(&self, call: &ToolCall, target: &Target) -> Result<Verdict, Error> {
+        // Read only if a rule looks at them.
+        let mut arguments = None;
+        for (at, rule) in self.rules.iter().enumerate().filter(|(_, rule)| rule.is_for(&call.name, target)) {
+            if !rule.arguments.is_empty() {
+                let arguments = match &mut arguments {
+                    Some(arguments) => arguments,
+                    none => none.insert(parsed(call)?),
+                };
+                if !rule.fits(arguments) {
+                    continue;
+                }
+            }
+            return Ok(rule.verdict(&format!("rules[{at}]"), &call.name));
+        }
+        let default = Rule {
+            tools: None,
+            origin: None,
+            read_only: None,
+            arguments: BTreeMap::new(),
+            action: self.default,
+            reason: None,
+            answer: None,
+        };
+        Ok(default.verdict("default", &call.name))
+    }
+}
+
+fn parsed(call: &ToolCall) -> Result<Value, Error> {
+    serde_json::from_str(&call.arguments)
+        .map_err(|error| Error::Invalid(format!("the arguments of `{}` are no JSON: {error}", call.name)))
+}
+
+impl Rule {
+    /// Whether all holds that is known without the arguments.
+    fn is_for(&self, tool: &str, target: &Target) -> bool {
+        self.tools.as_ref().is_none_or(|tools| tools.matches(tool))
+            && self.origin.as_ref().is_none_or(|origin| origin.matches(&target.origin))
+            && self.read_only.is_none_or(|read_only| read_only == target.hints.contains(ToolHints::READ_ONLY))
+    }
+
+    fn fits(&self, arguments: &Value) -> bool {
+        self.arguments.iter().all(|(name, pattern)| {
+            let value = match name.starts_with('/') {
+                true => arguments.pointer(name),
+                false => arguments.get(name),
+            };
+            value.is_some_and(|value| match value {
+                Value::String(text) => pattern.matches(text),
+                value => pattern.matches(&value.to_string()),
+            })
+        })
+    }
+
+    /// What it says; `place` names it.
+    fn verdict(&self, place: &str, tool: &str) -> Verdict {
+        let reason = self.reason.as_deref().map(|reason| format!(" ({reason})")).unwrap_or_default();
+        match self.action {
+            Action::Allow => Verdict::Allow,
+            Action::Deny => Verdict::Deny(format!("`{tool}` is denied by `{place}`{reason}. Go on without this call.")),
+            Action::Ask => {
+                let text = format!("`{place}` leaves calls of `{tool}` to a person{reason}. Make this one?");
+                Verdict::Ask(Question { text, topic: place.to_owned() })
+            }
+            Action::Answer => Verdict::Answer(vec![Content::Text(self.answer.clone().unwrap_or_default())]),
+        }
+    }
+}
+
+impl ToolMiddleware for ToolPolicy {
+    fn before(_cx: RunContext, call: ToolCall, target: Target) -> Result<Decision, Error> {
+        let verdict = config::<Params>()?.check()?.decide(&call, &target)?;
+        Ok(Decision { verdict, arguments: None, state: Vec::new() })
+    }
+
+    fn after(
+        _cx: RunContext,
+        _call: ToolCall,
+        _outcome: Result<Vec<Content>, Error>,
+        _state: Vec<u8>,
+    ) -> Result<Option<Vec<Content>>, Error> {
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn params(json: Value) -> Result<Params, String> {
+        let params: Params = serde_json::from_value(json).map_err(|error| error.to_string())?;
+        params.check().map_err(|error| error.message().to_owned())
+    }
+
+    fn decide(params: &Params, tool: &str, arguments: Value, origin: &str, hints: ToolHints) -> String {
+        let call = ToolCall { id: "c".into(), name: tool.into(), arguments: arguments.to_string(), meta: Vec::new() };
+        match params.decide(&call, &Target { origin: origin.into(), hints }).unwrap() {
+            Verdict::Allow => "allow".into(),
+            Verdict::Ask(question) => format!("ask {}: {}", question.topic, question.text),
+            Verdict::Answer(content) => format!("answer {content:?}"),
+            Verdict::Deny(why) => format!("deny {why}"),
+        }
+    }
+
+    #[test]
+    fn the_first_rule_that_fits_decides() {
+        let params = params(json!({
+            "rules": [
+                { "tools": "fs_*", "arguments": { "path": "^/etc(/|$)" }, "action": "deny", "reason": "system files" },
+                { "tools": "fs_*", "read_only": true, "action": "allow" },
+                { "tools": "exec_run", "arguments": { "/args/0": "^-rf$" }, "action": "deny" },
+                { "tools": "exec_run", "arguments": { "count": "^3$", "deep": "\"a\":1" }, "action": "allow" },
+                { "tools": "weather", "action": "answer", "answer": "It rains." },
+                { "origin": "git", "action": "ask", "reason": "it is shared" },
+            ],
+            "default": "deny",
+        }))
+        .unwrap();
+        let (none, read_only) = (ToolHints::empty(), ToolHints::READ_ONLY);
+        for (tool, arguments, origin, hints, says) in [
+            (
+                "fs_read",
+                json!({ "path": "/etc/passwd" }),
+                "files",
+                read_only,
+                "deny `fs_read` is denied by `rules[0]` (system files).",
+            ),
+            ("fs_read", json!({ "path": "/etcetera" }), "files", read_only, "allow"),
+            ("fs_write", json!({ "path": "/home" }), "files", none, "deny `fs_write` is denied by `default`."),
+            ("fs_write", json!({}), "files", none, "deny `fs_write` is denied by `default`."),
+            ("exec_run", json!({ "args": ["-rf"] }), "exec", none, "deny `exec_run` is denied by `rules[2]`."),
+            ("exec_run", json!({ "args": "-rf" }), "exec", none, "deny `exec_run` is denied by `default`."),
+            ("exec_run", json!({ "count": 3, "deep": { "a": 1 } }), "exec", none, "allow"),
+            ("exec_run", json!({ "count": 3 }), "exec", none, "deny `exec_run` is denied by `default`."),
+            ("weather", json!({}), "web", none, "answer [Content::Text(\"It rains.\")]"),
+            (
+                "git_push",
+                json!({}),
+                "git",
+                none,
+                "ask rules[5]: `rules[5]` leaves calls of `git_push` to a person (it is shared).",
+            ),
+        ] {
+            let verdict = decide(&params, tool, arguments.clone(), origin, hints);
+            assert!(verdict.starts_with(says), "{tool} {arguments}: {verdict}");
+        }
+    }
+
+    #[test]
+    fn arguments_that_cannot_be_read_are_an_error_only_where_they_matter() {
+        let rules = |rule: Value| params(json!({ "rules": [rule] })).unwrap();
+        let call = ToolCall { id: "c".into(), name: "t".into(), arguments: "{".into(), meta: Vec::new() };
+        let target = Target { origin: "host".into(), hints: ToolHints::empty() };
+        let reads = rules(json!({ "arguments": { "a": "x" }, "action": "deny" }));
+        assert!(reads.decide(&call, &target).unwrap_err().message().contains("no JSON"));
+        let reads_not = rules(json!({ "tools": "t", "action": "deny" }));
+        assert!(matches!(reads_not.decide(&call, &target), Ok(Verdict::Deny(_))));
+    }
+
+    #[test]
+    fn senseless_params_are_refused() {
+        for (json, says) in [
+            (json!({}), "nothing is decided"),
+            (json!({ "default": "answer" }), "`default` is `answer`"),
+            (json!({ "rules": vec![json!({ "action": "deny" }); 257] }), "257 entries"),
+            (json!({ "rules": [{ "action": "answer" }] }), "`rules[0]`: `answer` belongs to"),
+            (json!({ "rules": [{ "action": "deny", "answer": "x" }] }), "`rules[0]`: `answer` belongs to"),
+            (json!({ "rules": [{ "action": "allow", "reason": "x" }] }), "nobody reads a `reason`"),
+            (json!({ "rules": [{ "action": "forbid" }] }), "unknown variant `forbid`"),
+            (json!({ "rules": [{ "tool": "x", "action": "deny" }] }), "unknown field `tool`"),
+            (json!({ "rules": [{ "arguments": { "a": "(" }, "action": "deny" }] }), "no regular expression"),
+        ] {
+            let error = params(json).err().unwrap();
+            assert!(error.contains(says), "{error}");
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! The conversation that a call belongs to. It stands still during the call.
+//!
+//! Read little: [`entries`] tells cheaply what the messages are, and one [`read`] of the few that matter costs less than one
+//! of all. What is here beside the host's functions takes their bounds away, so that nobody has to turn pages.
+
+#[doc(inline)]
+pub use crate::bindings::imports::shelly::plugin::chat::{Entry, Traits, entries, find, length, read, tools};
+
+use crate::types::{Message, Part, Role};
+
+impl Entry {
+    /// Whether it is what a person, or another agent, said: not a note.
+    pub fn is_said_by_person(&self) -> bool {
+        self.role == Role::User && !self.traits.contains(Traits::NOTE)
+    }
+
+    /// Whether it ends a task: a reply of the model that calls nothing.
+    pub fn is_answer(&self) -> bool {
+        self.role == Role::Assistant && !self.traits.contains(Traits::CALLS)
+    }
+}
+
+/// Facts of the messages from position `start` up to but without `end`, however many they are.
+pub fn all_entries(start: u32, end: u32) -> Vec<Entry> {
+    let mut all = entries(start, end);
+    while !all.is_empty() {
+        let next = start.saturating_add(u32::try_from(all.len()).unwrap_or(u32::MAX));
+        let more = if next < end { entries(next, end) } else { Vec::new() };
+        if more.is_empty() {
+            break;
+        }
+        all.extend(more);
+    }
+    all
+}
+
+/// The message at this position.
+pub fn message(position: u32) -> Option<Message> {
+    read(position, position.saturating_add(1)).into_iter().next()
+}
+
+/// The calls of a group, by its number in an [`Entry`]: the id of each and the name of its tool. Empty if the group is gone,
+/// and without the power `see-messages`.
+pub fn calls_of(group: u64) -> Vec<(String, String)> {
+    let opening = find(group).and_then(message);
+    let calls = opening.into_iter().flat_map(|message| message.parts).filter_map(|part| match part {
+        Part::ToolCall(call) => Some((call.id, call.name)),
+        _ => None,
+    });
+    calls.collect()
+}
+
+/// Estimated tokens of what the model has not counted yet: its newest reply and what came after it.
+pub fn tokens_since_reply() -> u64 {
+    let (mut end, mut tokens) = (length(), 0);
+    while end > 0 {
+        let start = end.saturating_sub(32);
+        for entry in entries(start, end).iter().rev() {
+            tokens += u64::from(entry.tokens);
+            if entry.role == Role::Assistant {
+                return tokens;
+            }
+        }
+        end = start;
+    }
+    tokens
+}
+
+/// The positions of the messages that are `wanted`, as many as one call can read: 512 of them, or some 8 MiB. And the position
+/// up to which that is all of them, the end if it is all.
+pub fn readable(entries: &[Entry], wanted: impl Fn(&Entry) -> bool) -> (Vec<usize>, usize) {
+    const MESSAGES: usize = 512;
+    const TOKENS: u64 = 2 << 20;
+    let (mut positions, mut tokens) = (Vec::new(), 0);
+    for (at, entry) in entries.iter().enumerate().filter(|(_, entry)| wanted(entry)) {
+        if positions.len() == MESSAGES || tokens >= TOKENS {
+            return (positions, at);
+        }
+        tokens += u64::from(entry.tokens);
+        positions.push(at);
+    }
+    (positions, entries.len())
+}
+
+/// Where zones of at least so many messages at the end begin: the position moves towards the beginning until no group is cut
+/// apart.
+pub fn border(entries: &[Entry], keep: usize) -> usize {
+    let mut at = entries.len().saturating_sub(keep);
+    let cuts = |at: usize| {
+        let (before, after) = (entries.get(at.wrapping_sub(1)), entries.get(at));
+        before.zip(after).is_some_and(|(before, after)| before.group.is_some() && before.group == after.group)
+    };
+    while cuts(at) {
+        at -= 1;
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_border_is_never_inside_a_group() {
+        let entry = |group: Option<u64>| Entry { id: 0, role: Role::User, traits: Traits::empty(), group, tokens: 0 };
+        let groups = [None, None, Some(2), Some(2), Some(2), None, Some(6), Some(6)].map(entry);
+        for (keep, at) in [(0, 8), (1, 6), (2, 6), (3, 5), (4, 2), (6, 2), (7, 1), (8, 0), (99, 0)] {
+            assert_eq!(border(&groups, keep), at, "keep {keep}");
+        }
+        assert_eq!(border(&[], 3), 0);
+    }
+
+    #[test]
+    fn one_call_reads_so_much() {
+        let entry = |tokens| Entry { id: 0, role: Role::Tool, traits: Traits::empty(), group: None, tokens };
+        let wanted = |entry: &Entry| entry.tokens > 1;
+        assert_eq!(readable(&[entry(1), entry(5), entry(1)], wanted), (vec![1], 3));
+        let (many, end) = readable(&vec![entry(2); 600], wanted);
+        assert_eq!((many.len(), end), (512, 512));
+        let (large, end) = readable(&[entry(1 << 20), entry(1), entry(u32::MAX), entry(2), entry(2)], wanted);
+        assert_eq!((large, end), (vec![0, 2], 3));
+    }
+}

@@ -1,0 +1,128 @@
+//! Middleware around tool calls.
+
+use serde_json::{Value, json};
+use shelly_host::{
+    chat::{Content, ToolCall, ToolHints},
+    error::Fault,
+    model::ScriptedCompleter,
+    plugin::PluginToolMiddleware,
+    tool::{CallVerdict, Target, ToolMiddleware},
+};
+
+use super::{agent, cx, plugin, run};
+use crate::{
+    plugin::{REDACT_RESULTS, TOOL_POLICY},
+    script::tool,
+};
+
+async fn middleware(component: &str, params: Value) -> PluginToolMiddleware {
+    PluginToolMiddleware::new(&plugin(component, params).await).unwrap()
+}
+
+fn call(name: &str, arguments: Value) -> ToolCall {
+    ToolCall { id: "c".into(), name: name.into(), arguments: arguments.to_string(), meta: vec![] }
+}
+
+#[tokio::test]
+async fn tool_policy_decides_by_its_first_rule_that_fits() {
+    let rules = json!({
+        "rules": [
+            { "tools": "git_*", "arguments": { "branch": "^main$" }, "action": "deny", "reason": "main is kept" },
+            { "tools": "git_*", "action": "ask" },
+            { "read_only": true, "action": "allow" },
+            { "origin": "web", "action": "answer", "answer": "There is no network." },
+        ],
+        "default": "deny",
+    });
+    let policy = middleware(TOOL_POLICY, rules).await;
+    let writes = ToolHints::default();
+    let reads = ToolHints { read_only: true, ..writes };
+    let deny = |why: &str| CallVerdict::Deny(why.into());
+    for (call, origin, hints, expected) in [
+        (
+            call("git_push", json!({ "branch": "main" })),
+            "git",
+            writes,
+            deny("`git_push` is denied by `rules[0]` (main is kept). Go on without this call."),
+        ),
+        (
+            call("git_push", json!({ "branch": "topic" })),
+            "git",
+            writes,
+            CallVerdict::Ask {
+                text: "`rules[1]` leaves calls of `git_push` to a person. Make this one?".into(),
+                topic: "rules[1]".into(),
+            },
+        ),
+        (call("read", json!({})), "files", reads, CallVerdict::Allow),
+        (
+            call("fetch", json!({})),
+            "web",
+            writes,
+            CallVerdict::Answer(vec![Content::Text("There is no network.".into())]),
+        ),
+        (call("write", json!({})), "files", writes, deny("`write` is denied by `default`. Go on without this call.")),
+    ] {
+        let decision = policy.before(&cx(), &call, &Target { origin: origin.into(), hints }).await.unwrap();
+        assert_eq!(decision.verdict, expected, "{call:?}");
+        assert_eq!(decision.arguments, None);
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_is_denied_is_not_made() {
+    let made = || ScriptedCompleter::calls(&[("a", "echo", r#"{"text":"x"}"#)]);
+    for (params, heard) in [
+        (json!({ "default": "deny" }), "`echo` is denied by `default`"),
+        (json!({ "rules": [{ "tools": "echo", "action": "answer", "answer": "later" }] }), "later"),
+        (json!({ "rules": [{ "tools": "other", "action": "deny" }] }), "made"),
+        (json!({ "rules": [] }), "which looks at every call, failed"),
+    ] {
+        let (model, mut helper) = agent([made(), ScriptedCompleter::text("done")]);
+        helper = helper.with_tool(tool("echo", |_| async { Ok("made".into()) }));
+        helper = helper.with_tool_middleware(middleware(TOOL_POLICY, params).await);
+        run(&helper).await.0.unwrap();
+        let requests = model.requests();
+        let last = requests.last().unwrap().messages.iter().last().unwrap();
+        let said = format!("{:?}", last.message.parts);
+        assert!(said.contains(heard), "{said}");
+        assert!(heard == "made" || !said.contains("\"made\""), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn redact_results_blots_out_what_tools_say() {
+    let redact = middleware(REDACT_RESULTS, json!({ "what": ["emails"] })).await;
+    let text = |text: &str| Content::Text(text.into());
+    let failed = Fault::invalid("ann@example.com is unknown");
+    for (outcome, expected) in [
+        (Ok(vec![text("all well")]), None),
+        (Ok(vec![text("ann@example.com"), text("x")]), Some(vec![text("[redacted]"), text("x")])),
+        (
+            Ok(vec![Content::Json(r#"{"to": "ann@example.com"}"#.into())]),
+            Some(vec![Content::Json(r#"{"to": "[redacted]"}"#.into())]),
+        ),
+        (Err(&failed), Some(vec![text("[redacted] is unknown")])),
+    ] {
+        let outcome = outcome.as_ref().map(|content| &content[..]).map_err(|fault| *fault);
+        let clean = redact.after(&cx(), &call("mail", json!({})), outcome, vec![]).await.unwrap();
+        assert_eq!(clean, expected);
+    }
+}
+
+#[tokio::test]
+async fn params_that_make_no_sense_are_told_of() {
+    let target = Target { origin: "host".into(), hints: ToolHints::default() };
+    for (params, says) in [
+        (json!({}), "nothing is decided"),
+        (json!({ "rules": [{ "action": "forbid" }] }), "`rules[0].action`"),
+        (json!({ "rules": [{ "action": "answer" }] }), "`answer` belongs to the action `answer`"),
+    ] {
+        let policy = middleware(TOOL_POLICY, params).await;
+        let fault = policy.before(&cx(), &call("t", json!({})), &target).await.unwrap_err();
+        assert!(fault.to_string().contains(says), "{fault}");
+    }
+    let redact = middleware(REDACT_RESULTS, json!({ "what": [] })).await;
+    let fault = redact.after(&cx(), &call("t", json!({})), Ok(&[]), vec![]).await.unwrap_err();
+    assert!(fault.to_string().contains("nothing would be blotted out"), "{fault}");
+}
