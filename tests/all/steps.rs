@@ -110,3 +110,43 @@ fn middleware_of_the_host_stands_around_runs() {
     let ran = run("{kind: budget, params: {tokens: 1}}");
     assert!(ran.code == 1 && ran.stderr.contains("the budget of 1 tokens"), "{}", ran.shown());
 }
+
+#[test]
+fn a_conversation_is_kept_short_where_the_window_is_known() {
+    let place = Place::new();
+    let model = "providers: [{name: m, kind: openai, model: x, context_window: 8000}]\n";
+    let kinds = |agent: &Value| {
+        let kinds = agent["effects"].as_array().into_iter().flatten();
+        kinds.map(|step| step["kind"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let agent = checked(&place, &format!("{model}agents: [{{name: a, options: {{context_threshold: 0.3}}}}]"));
+    assert_eq!(kinds(&agent), ["trim-tool-results", "observation-mask", "compact"]);
+    assert_eq!(agent["effects"][1]["params"], json!({"threshold": 0.5}));
+    assert_eq!(agent["effects"][2]["params"], json!({"threshold": 0.3}));
+    assert_eq!(agent["order"]["effects"], json!(["observation-mask", "compact", "trim-tool-results"]));
+    let agent = checked(&place, &format!("{model}agents: [{{name: a}}]"));
+    assert_eq!(agent["effects"][2]["params"], json!({"threshold": 0.8}));
+    // Who names some has those, and who has something of the kind needs none.
+    for agent in ["effects: []", "plugins: {sliding-window: }", "effects: [progress]"] {
+        let agent = checked(&place, &format!("{model}agents: [{{name: a, {agent}}}]"));
+        assert!(!kinds(&agent).contains(&"compact".to_owned()), "{agent}");
+    }
+    let agent = checked(&place, "providers: [{name: m, kind: openai, model: x}]\nagents: [{name: a}]");
+    assert_eq!(agent["effects"], Value::Null);
+}
+
+#[test]
+fn what_the_host_adds_by_itself_needs_no_consent() {
+    let place = Place::untrusted();
+    let model =
+        "providers: [{name: m, kind: openai, base_url: 'http://127.0.0.1:9', model: x, context_window: 8000}]\n";
+    let lines = |agent: &str| {
+        place.file("shelly.yaml", format!("{model}agents: [{{name: a, {agent}}}]"));
+        place.run(&["config", "check"]).stderr
+    };
+    let none = lines("description: d");
+    assert!(!none.contains("compact") && !none.contains("watched"), "{none}");
+    let named = lines("effects: [compact]");
+    assert!(named.contains("the agent `a`: the effect `compact` has the power `rewrite`"), "{named}");
+    assert!(!named.contains("sha256"), "it came with the host: {named}");
+}

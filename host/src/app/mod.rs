@@ -109,10 +109,12 @@ impl App {
         let standard = [vec![config.root.join(".shelly/plugins")], standard].concat();
         catalog.add_by_id(&standard, asked_for(&config).iter().map(String::as_str));
         catalog.mark_shipped(&shipped);
-        config.settle(|id| {
-            let package = catalog.get(id)?.ok()?;
-            catalog.is_shipped(package).then(|| package.manifest.wants.clone())
-        });
+        let package = |id: &str| catalog.get(id).and_then(Result::ok);
+        let shipped = |id: &str| package(id).filter(|package| catalog.is_shipped(package));
+        config.settle(
+            |id| shipped(id).map(|package| (package.manifest.wants.clone(), package.manifest.kv)),
+            |id| package(id).is_some_and(|package| package.manifest.shortens),
+        );
         let project = Project::read(&config)?;
         let prices = project.prices()?;
         let (engine, own) = (OnceCell::new(), OwnKey::default());

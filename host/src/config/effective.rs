@@ -473,7 +473,7 @@ agents:
             "time: 1m 30s",
             "tokens: null # no bound of its own",
             "ns: shared # default",
-            "on_failure: stop # default",
+            "on_failure: stop # as the plugin says",
             "question_timeout: 1day # as long as a delegation",
             "entry_agent: lead # the first",
             "max_external_file_size: 524288 # bytes; default",

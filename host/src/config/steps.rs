@@ -181,13 +181,13 @@ impl StepUse {
     }
 
     /// Fills in what the file does not say: what a plugin asks for that comes with the host.
-    fn settle(&mut self, wants: &Wants) {
+    fn settle(&mut self, wants: &Wants, store: KvScope) {
         let Self { uses, unsaid, .. } = self;
         let Unsaid { clock, random, kv, powers } = std::mem::take(unsaid);
         uses.clock |= clock && wants.clock;
         uses.random |= random && wants.random;
         if kv && wants.kv {
-            uses.kv = Some(KvScope::Session);
+            uses.kv = Some(store);
         }
         if powers {
             uses.powers.clone_from(&wants.powers);
@@ -197,17 +197,19 @@ impl StepUse {
 
 impl Config {
     /// Says of effects and middleware what the file leaves to the host: what plugins of the host are granted, and the effects
-    /// of agents for which it names none. `shipped` is what a plugin that comes with the host asks for.
-    pub fn settle(&mut self, shipped: impl Fn(&str) -> Option<Wants>) {
+    /// of agents for which it names none. `shipped` is what a plugin that comes with the host asks for, and which store it is made for, `shortens` whether a
+    /// plugin is an effect that shortens conversations.
+    pub fn settle(&mut self, shipped: impl Fn(&str) -> Option<(Wants, KvScope)>, shortens: impl Fn(&str) -> bool) {
         let windows: Vec<_> = self.agents.iter().map(|agent| self.knows_window(agent)).collect();
         for (agent, knows_window) in self.agents.iter_mut().zip(windows) {
-            if agent.effects.is_none() && knows_window {
+            let is_kept_short = agent.plugins.keys().any(|id| shortens(id));
+            if agent.effects.is_none() && knows_window && !is_kept_short {
                 let all = default_effects(agent);
                 agent.effects = all.iter().all(|step| shipped(&step.kind).is_some()).then_some(all);
             }
             for step in agent.effects.iter_mut().flatten().chain(&mut agent.middleware) {
-                if let Some(wants) = shipped(&step.kind) {
-                    step.settle(&wants);
+                if let Some((wants, store)) = shipped(&step.kind) {
+                    step.settle(&wants, store);
                 }
             }
         }

@@ -44,7 +44,7 @@ fn mistakes_name_place_and_mend() {
         ("agent: []".into(), "there is no key `agent`", "did you mean `agents`?"),
         (helper("    plugin: {}\n"), "there is no key `plugin`", "did you mean `plugins`?"),
         (helper("    colour: red\n"), "there is no key `colour`", "the keys here are: name, description"),
-        (helper("    effects: []\n"), "the key `effects` is not supported yet", "newer shelly-host"),
+        ("mcp_servers: []\n".to_owned(), "the key `mcp_servers` is not supported yet", "newer shelly-host"),
         (helper("    toolboxes: [git]\n"), "`git` is not supported yet", "newer shelly-host"),
         (helper("    toolboxes: [{name: taks}]\n"), "`name` cannot be `taks`", "did you mean `tasks`?"),
         (helper("    toolboxes: [{name: tasks, ns: x}]\n"), "`ns` is for the toolbox `state`", ""),

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     agent::{OnFailure, Phase},
-    capability::{Access, Power, Powers, Wants},
+    capability::{Access, KvScope, Power, Powers, Wants},
     limits,
 };
 
@@ -40,6 +40,8 @@ pub struct Manifest {
     pub shortens: bool,
     /// What its failure as an effect or middleware means for a run where the config does not say.
     pub on_failure: OnFailure,
+    /// The store that it is made for, if it wants one.
+    pub kv: KvScope,
 }
 
 #[derive(Deserialize)]
@@ -69,11 +71,25 @@ struct FileWants {
     #[serde(default)]
     chat: bool,
     #[serde(default)]
-    kv: bool,
+    kv: FileKv,
     #[serde(default)]
     models: bool,
     #[serde(default)]
     powers: Powers,
+}
+
+/// Whether it wants a store, and which one it is made for.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(untagged, expecting = "it is `true`, or one of `run`, `session`, `agent` and `plugin`")]
+enum FileKv {
+    Any(bool),
+    One(KvScope),
+}
+
+impl Default for FileKv {
+    fn default() -> Self {
+        Self::Any(false)
+    }
 }
 
 #[derive(Deserialize)]
@@ -126,6 +142,7 @@ impl Manifest {
             phases: Vec::new(),
             shortens: false,
             on_failure: OnFailure::default(),
+            kv: KvScope::Session,
         }
     }
 
@@ -178,6 +195,10 @@ impl Manifest {
         }
         check_chat(&file.wants, &kinds)?;
         let FileWants { files, clock, random, chat, kv, models, powers } = file.wants;
+        let (kv, scope) = match kv {
+            FileKv::Any(wanted) => (wanted, KvScope::Session),
+            FileKv::One(scope) => (true, scope),
+        };
         Ok(Self {
             id: file.id,
             version: file.version,
@@ -188,6 +209,7 @@ impl Manifest {
             phases,
             shortens,
             on_failure: file.on_failure.unwrap_or_default(),
+            kv: scope,
         })
     }
 }
@@ -269,6 +291,7 @@ mod tests {
         let kinds = |kinds: &str, rest: &str| format!("id = \"a\"\ncomponent = \"a.wasm\"\nkinds = {kinds}\n{rest}");
         for (text, says) in [
             (with("nonsense = 1"), "unknown field `nonsense`"),
+            (with("wants = { kv = \"all\" }"), "it is `true`, or one of `run`, `session`, `agent` and `plugin`"),
             (with("wants = { network = true }"), "unknown field `network`"),
             (with("wants = { files = \"all\" }"), "unknown variant `all`"),
             (with("[effect]\nphases = [\"before-model\"]"), "only for a plugin of kind `effect`"),

@@ -13,9 +13,7 @@ use shelly_host::{
 use tokio::task::JoinSet;
 
 use super::{agent, busy, cx, plugin, run};
-use crate::{
-    plugin::{INPUT_GUARDRAIL, OUTPUT_FORMAT, OUTPUT_GUARDRAIL, RATE_LIMIT, REDACT},
-};
+use crate::plugin::{INPUT_GUARDRAIL, OUTPUT_FORMAT, OUTPUT_GUARDRAIL, RATE_LIMIT, REDACT};
 
 async fn middleware(component: &str, params: Value) -> PluginMiddleware {
     PluginMiddleware::new(&plugin(component, params).await).unwrap()

@@ -178,8 +178,7 @@ async fn each_begin_has_its_end_and_names_agents_as_they_work() {
 #[tokio::test(start_paused = true)]
 async fn a_task_that_is_rejected_asks_no_model() {
     let model = Arc::new(Mind::steps([text("done")]));
-    let check = |input: &[Message]| match input.iter().any(|message| message.text_content() == "go")
-    {
+    let check = |input: &[Message]| match input.iter().any(|message| message.text_content() == "go") {
         true => Err(Fault::other("not that")),
         false => Ok(()),
     };
