@@ -11,7 +11,7 @@ use clap::CommandFactory;
 use super::Cli;
 
 /// A flag of a command, and the test in `tests/all` that shows what it does.
-const SHOWN: [(&str, &str, &str); 79] = [
+const SHOWN: [(&str, &str, &str); 80] = [
     ("run --config", "bad_input.rs", "a_config_that_cannot_be_read"),
     ("run --plugins", "bad_input.rs", "a_plugin_directory_that_is_none"),
     ("run --agent", "bad_input.rs", "a_name_that_is_not_there"),
@@ -60,6 +60,7 @@ const SHOWN: [(&str, &str, &str); 79] = [
     ("plugin certify --model", "ceilings.rs", "a_certificate_is_printed"),
     ("plugin certify --config", "ceilings.rs", "a_certificate_is_printed"),
     ("plugin certify --plugins", "ceilings.rs", "a_certificate_is_printed"),
+    ("plugin certify --trust", "trust.rs", "what_a_plugin_of_a_project_can_reach_is_tried_once_it_is_trusted"),
     ("conformance --kind", "conformance.rs", "what_is_exported_comes_to_the_same"),
     ("conformance --suite", "conformance.rs", "what_is_exported_comes_to_the_same"),
     ("conformance --export", "conformance.rs", "what_is_exported_comes_to_the_same"),

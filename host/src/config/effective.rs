@@ -454,6 +454,7 @@ agents:
         let coder = KnownAgent {
             toolboxes: vec![vec!["shared_state_get".into()]],
             plugins: vec![KnownPlugin { kinds: vec!["effect"], ..KnownPlugin::default() }],
+            order: Order { effects: vec!["guard".into()], ..Order::default() },
             ..KnownAgent::default()
         };
         let known = Known { prices: vec![None], agents: vec![KnownAgent::default(), coder], ..Known::default() };
@@ -483,8 +484,8 @@ agents:
         let (lead, coder) = (&json["agents"][0], &json["agents"][1]);
         assert_eq!((&lead["delegates_to"][0], &lead["hand_overs"]), (&"coder".into(), &limits::HAND_OVERS.into()));
         assert_eq!(coder["delegates_to"], serde_json::json!([]));
-        assert_eq!(coder["effects"], serde_json::json!(["guard"]));
-        assert_eq!(coder["middleware"], serde_json::json!([]));
+        assert_eq!(coder["order"]["effects"], serde_json::json!(["guard"]));
+        assert_eq!(coder["order"]["runs"], serde_json::json!([]));
         assert_eq!(json["limits"]["memory_bytes"], limits::PLUGIN_MEMORY_BYTES);
         assert_eq!(json["house"]["plugin_calls"], limits::PLUGIN_CALLS);
     }

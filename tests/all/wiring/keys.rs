@@ -353,7 +353,9 @@ pub fn table() -> Vec<(&'static str, Shown)> {
             "plugin.on_failure",
             Seen(
                 r#""skipped":true"#,
-                agent(", plugins: {probe-hooks: {on_failure: skip, params: {effect: error-other, middleware: error-other}}}"),
+                agent(
+                    ", plugins: {probe-hooks: {on_failure: skip, params: {effect: error-other, middleware: error-other}}}",
+                ),
                 agent(", plugins: {probe-hooks: {params: {effect: error-other}}}"),
             ),
         ),

@@ -1,0 +1,170 @@
+//! What sandboxed effects cost: five whose triggers fire, on short and long conversations, beside five fresh calls of a small
+//! component straight through wasmtime; and an effect that sleeps, in the loop of an agent.
+
+use std::{
+    error::Error,
+    hint::black_box,
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use hdrhistogram::Histogram;
+use serde_json::{Value, json};
+use shelly_host::{
+    agent::{Action, Agent, Effect, Moment, Phase},
+    capability::Grant,
+    chat::{Chat, Message, Part, Role, ToolCall, ToolResult},
+    event::RunCx,
+    model::Usage,
+    plugin::{Plugin, PluginEffect, PluginEngine, PluginPackage, Settings, engine_config},
+};
+
+include!(concat!(env!("OUT_DIR"), "/guests.rs"));
+
+#[expect(dead_code, reason = "other benchmarks use more of it")]
+mod floor;
+#[expect(dead_code, reason = "other benchmarks use more of it")]
+mod stage;
+
+const ROUNDS: u32 = 2_000;
+const TURNS: usize = 2_000;
+
+/// Effects that act in the turn that is measured.
+fn firing() -> [(&'static str, Value); 5] {
+    [
+        (plugin::LOOP_DETECT, json!({"threshold": 3})),
+        (plugin::STALL_DETECT, json!({"window": 6})),
+        (plugin::REFLECTION, json!({"failure_threshold": 2})),
+        (plugin::PROGRESS, json!({"interval": 1})),
+        (plugin::TOKEN_BUDGET, json!({"max_tokens": 1_000_000, "warn_threshold": 0.5})),
+    ]
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    // `cargo test --benches` runs this too: there it only has to work.
+    let smoke = !std::env::args().any(|argument| argument == "--bench");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        fired(if smoke { 5 } else { ROUNDS }).await?;
+        asleep(if smoke { 20 } else { TURNS }).await
+    })
+}
+
+async fn load(engine: &Arc<PluginEngine>, component: &str, params: &Value) -> Result<PluginEffect, Box<dyn Error>> {
+    let package = Arc::new(PluginPackage::read(Path::new(component).parent().ok_or("a plugin has a folder")?)?);
+    let settings = Settings {
+        grant: Grant { files: Default::default(), ..package.manifest.wants.grant() },
+        params: serde_json::value::to_raw_value(params)?,
+        ..Settings::new("bench", "bench")
+    };
+    let plugin = Arc::new(Plugin::load(engine, &package, &settings).await?);
+    Ok(PluginEffect::new(&plugin).ok_or("it is an effect")?)
+}
+
+async fn fired(rounds: u32) -> Result<(), Box<dyn Error>> {
+    let engine = Arc::new(PluginEngine::new(None)?);
+    let component = std::fs::read(plugin::COUNT_TEXT)?;
+    let call =
+        ToolCall { id: "c".into(), name: "count_text".into(), arguments: r#"{"text":"a"}"#.into(), meta: vec![] };
+    let floor = floor::Floor::new(&engine_config(), &component)?;
+    let mut effects = Vec::new();
+    for (component, params) in firing() {
+        effects.push(load(&engine, component, &params).await?);
+    }
+    println!("five effects that act, each once, {rounds} rounds, µs");
+    for messages in [100, 1_000, 10_000] {
+        let chat = chat_of(messages).snapshot();
+        let run_usage = Usage { input_tokens: 600_000, ..Usage::default() };
+        let moment = Moment {
+            phase: Phase::BeforeModel,
+            iteration: 9,
+            request_tokens: chat.tokens(),
+            context_window: None,
+            last_usage: None,
+            run_usage,
+            model_time: Duration::ZERO,
+            elapsed: Duration::ZERO,
+            reply: None,
+        };
+        let (cx, tools) = (RunCx::new("bench"), [].into());
+        let mut histograms = [(); 2].map(|()| Histogram::<u64>::new(3).expect("3 digits are allowed"));
+        for _ in 0..rounds {
+            let started = Instant::now();
+            for _ in &effects {
+                black_box(floor.call(&call).await?);
+            }
+            histograms[0].record(u64::try_from(started.elapsed().as_nanos())?)?;
+            let started = Instant::now();
+            let mut acted = 0;
+            for effect in &effects {
+                let step = effect.eval(&cx, &moment, &chat, &tools, Vec::new()).await?;
+                acted += usize::from(matches!(step.action, Action::Edits(edits) if !edits.is_empty()));
+            }
+            histograms[1].record(u64::try_from(started.elapsed().as_nanos())?)?;
+            if acted != effects.len() {
+                return Err(format!("only {acted} of them did something").into());
+            }
+        }
+        let at = |way: usize, quantile| histograms[way].value_at_quantile(quantile) as f64 / 1_000.0;
+        println!(
+            "  {messages:6} messages: median {:6.1}  p99 {:6.1}; five fresh calls {:6.1}  p99 {:6.1}: {:.2} times",
+            at(1, 0.5),
+            at(1, 0.99),
+            at(0, 0.5),
+            at(0, 0.99),
+            at(1, 0.5) / at(0, 0.5)
+        );
+    }
+    Ok(())
+}
+
+/// An agent's turns with five effects that sleep for ever, and without: CPU of the process.
+async fn asleep(turns: usize) -> Result<(), Box<dyn Error>> {
+    let engine = Arc::new(PluginEngine::new(None)?);
+    let mut spent = [Vec::new(), Vec::new()];
+    for _ in 0..5 {
+        for (with, spent) in spent.iter_mut().enumerate() {
+            let asked = std::sync::atomic::AtomicUsize::new(0);
+            let model = stage::Model::completer(Duration::ZERO, move |_| {
+                match asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) % (turns + 1) {
+                    last if last == turns => stage::Says::Answer("done"),
+                    _ => stage::say_hello(),
+                }
+            });
+            let mut agent: Agent = stage::agent("worker", &model);
+            agent.options.max_iterations = u32::try_from(turns)? + 1;
+            for _ in 0..5 * with {
+                agent = agent.with_effect(load(&engine, plugin::TOKEN_BUDGET, &json!({})).await?);
+            }
+            let chat = Chat::new();
+            let before = stage::cpu();
+            agent.run(&RunCx::new("worker"), &chat, stage::task()).await?;
+            spent.push((stage::cpu() - before).as_nanos() as f64 / turns as f64);
+        }
+    }
+    let least = |way: usize| spent[way].iter().copied().fold(f64::INFINITY, f64::min);
+    println!("a turn of an agent, {turns} turns, least of 5 runs, ns of CPU");
+    println!("  without effects      {:8.0}", least(0));
+    println!("  five that sleep      {:8.0}: {:.0} for each", least(1), (least(1) - least(0)) / 5.0);
+    Ok(())
+}
+
+/// A conversation of so many messages that ends with the same failing call, over and over.
+fn chat_of(messages: usize) -> Chat {
+    let chat = Chat::new();
+    chat.set_system_prompt("worker", "You are worker.".into());
+    chat.append(Message::user("Begin.")).expect("it has no calls");
+    let pairs = messages / 2 - 1;
+    for n in 0..pairs {
+        let is_last = n + 8 >= pairs;
+        let arguments = if is_last { "{}".into() } else { format!(r#"{{"n":{n}}}"#) };
+        let call = ToolCall { id: format!("old_{n}"), name: "echo".into(), arguments, meta: vec![] };
+        let (sender, meta) = ("worker".into(), vec![]);
+        let message = Message { sender, role: Role::Assistant, parts: vec![Part::ToolCall(call)], meta };
+        let open = chat.reply(message);
+        let result = ToolResult { is_error: is_last, ..ToolResult::error(format!("old_{n}"), "it is not there") };
+        open.answer(vec![result]);
+    }
+    chat
+}
