@@ -56,7 +56,7 @@ fn the_host_holds() {
     assert!(
         of("tool-memory", "memory_bytes") >= f64::from(100 << 20) && of("tool-ceiling-clock", "memory_bytes") == 0.0
     );
-    for name in ["tool-cpu", "provider-cpu", "effect-cpu"] {
+    for name in ["tool-cpu", "provider-cpu", "effect-cpu", "model-middleware-cpu", "tool-middleware-cpu"] {
         assert!((300.0..=800.0).contains(&of(name, "cpu_ms")), "{}", of(name, "cpu_ms"));
     }
     // How much memory and time it takes on a busy machine is reported, not asserted.
@@ -75,10 +75,11 @@ fn the_host_holds() {
 #[test]
 fn what_is_exported_comes_to_the_same() {
     let place = Place::new();
-    let kinds = ["--kind", "run-middleware", "--kind", "coordinator"];
+    let kinds = ["--kind", "run-middleware", "--kind", "tool-middleware", "--kind", "coordinator"];
     let here = json(&run(&place, &[&kinds[..], &["--output", "json"]].concat()));
     let names = rows(&here).into_iter().map(|[name, ..]| name).collect::<Vec<_>>();
-    assert!(names.iter().all(|name| name.starts_with("run-middleware-") || name.starts_with("coordinator-")));
+    let of_these = ["run-middleware-", "tool-middleware-", "coordinator-"];
+    assert!(names.iter().all(|name| of_these.iter().any(|kind| name.starts_with(kind))));
     assert!(names.len() > 5);
 
     let ran = run(&place, &[&kinds[..], &["--export", "attacks"]].concat());

@@ -1,16 +1,19 @@
 //! Plugins that attack the house, each run for real. Whatever one does, the run goes on, the same plugin's next call
 //! works, and so does every other plugin.
 
+mod around;
 mod cache;
 mod call;
 mod chance;
 mod files;
 mod grants;
 pub mod guest;
+mod killed;
 mod kv;
 mod limits;
 mod load;
 mod names;
+mod powers;
 mod recovery;
 mod steps;
 mod terminal;

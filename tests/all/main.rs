@@ -10,6 +10,7 @@ mod vendors;
 
 mod bad_input;
 mod ceilings;
+mod chains;
 mod config_check;
 mod conformance;
 mod effects;

@@ -69,7 +69,7 @@ const MAY_NAME: [(&str, &[&str]); 27] = [
     ("builtin", &["tool", "approval"]),
     ("agent", &["model", "tool", "skill", "state", "capability"]),
     ("plugin", &["agent", "files", "tool", "model", "capability", "kv"]),
-    ("conformance", &["agent", "plugin", "tool", "model", "capability"]),
+    ("conformance", &["agent", "approval", "builtin", "plugin", "tool", "model", "capability"]),
     ("session", &["agent", "files", "model", "trust"]),
     ("config", &["agent", "capability", "files", "provider", "trust"]),
     (

@@ -1,6 +1,6 @@
 //! What stands around tool calls, outermost first.
 
-use std::{borrow::Cow, sync::Arc};
+use std::sync::Arc;
 
 use super::{
     calls::make,
@@ -13,8 +13,8 @@ use crate::{
     tool::{CallDecision, CallVerdict, Dispatched, Target, ToolBox, ToolCx, ToolMiddleware},
 };
 
-/// Makes a call as far as all of them allow it; and whether it counts for the budget. A call of no tool goes round them:
-/// nothing is made.
+/// Makes a call as far as all of them allow it; and whether it counts for the budget. A call that no tool gets goes round
+/// them: nothing is made.
 pub(super) async fn call(
     me: &Arc<Instance>,
     around: &[Arc<dyn ToolMiddleware>],
@@ -22,13 +22,15 @@ pub(super) async fn call(
     cx: &ToolCx,
     call: &ToolCall,
 ) -> (Dispatched, bool) {
-    let Some(target) = tools.target(&call.name) else { return make(me, tools, cx, call).await };
-    let mut wanted = Cow::Borrowed(call);
+    let Some((target, mut wanted)) = tools.target(call) else { return make(me, tools, cx, call).await };
     let mut passed = Vec::new();
     let mut answered = None;
     for middleware in around {
         let name = middleware.name();
-        let CallDecision { verdict, arguments, state } = decide(&**middleware, cx, &wanted, &target).await;
+        let CallDecision { verdict, arguments, state } = match decide(&**middleware, cx, &wanted, &target).await {
+            Ok(decision) => decision,
+            Err(denied) => return (tools.refuse(cx, call, &denied).await, false),
+        };
         match verdict {
             CallVerdict::Allow => {}
             CallVerdict::Answer(content) => {
@@ -62,18 +64,24 @@ pub(super) async fn call(
     (dispatched, counted)
 }
 
-/// What one decides; one that fails denies the call, or lets it pass.
-async fn decide(middleware: &dyn ToolMiddleware, cx: &ToolCx, call: &ToolCall, target: &Target) -> CallDecision {
+/// What one decides; one that fails lets the call pass, or the call is denied.
+async fn decide(
+    middleware: &dyn ToolMiddleware,
+    cx: &ToolCx,
+    call: &ToolCall,
+    target: &Target,
+) -> Result<CallDecision, Fault> {
     match middleware.before(&cx.run, call, target).await {
-        Ok(decision) => decision,
+        Ok(decision) => Ok(decision),
         Err(fault) => {
             let (name, then) = (middleware.name(), middleware.on_failure());
             failed(&cx.run, name, then, &fault).await;
-            let verdict = match then {
-                OnFailure::Skip => CallVerdict::Allow,
-                OnFailure::Stop => CallVerdict::Deny(format!("`{name}`, which looks at every call, failed: {fault}")),
-            };
-            CallDecision { verdict, arguments: None, state: Vec::new() }
+            match then {
+                OnFailure::Skip => Ok(CallDecision { verdict: CallVerdict::Allow, arguments: None, state: Vec::new() }),
+                OnFailure::Stop => {
+                    Err(Fault::Denied { message: format!("`{name}`, which looks at every call, failed: {fault}") })
+                }
+            }
         }
     }
 }

@@ -87,6 +87,7 @@ impl Chain<'_> {
             let mut attempt = 0;
             loop {
                 let reply = self.through(level + 1, route.model.clone(), route.request.clone()).await;
+                let paid = Paid::of(self.me, &reply);
                 let fault = reply.as_ref().err().map(RunError::as_fault);
                 let told = match (&reply, &fault) {
                     (_, Some(fault)) => Err(fault),
@@ -97,23 +98,29 @@ impl Chain<'_> {
                 let decision = middleware.after(cx, &sending, told, std::mem::take(&mut route.state)).await;
                 let decision = decision.and_then(|decision| self.checked_after(&**middleware, decision));
                 match stop_if_failed(cx, name, then, decision, || AfterRequest::Accept).await? {
-                    AfterRequest::Accept => return reply,
+                    AfterRequest::Accept => {
+                        paid.keep();
+                        return reply;
+                    }
                     AfterRequest::Replace(completion) => {
                         acted(cx, name, "replace-reply").await;
                         // What it says is its own, what was used is not.
+                        paid.keep();
                         let (usage, cost) =
                             reply.map_or_else(|_| Default::default(), |(asked, cost)| (asked.usage, cost));
                         return Ok((Completion { usage, ..completion }, cost));
                     }
                     AfterRequest::Reject(fault) => {
                         acted(cx, name, "reject-reply").await;
-                        self.discard(reply);
                         return Err(rejected(fault));
                     }
-                    AfterRequest::Retry { .. } if attempt == limits::MIDDLEWARE_RETRIES => return reply,
+                    AfterRequest::Retry { .. } if attempt == limits::MIDDLEWARE_RETRIES => {
+                        paid.keep();
+                        return reply;
+                    }
                     AfterRequest::Retry { model, delay, state } => {
                         acted(cx, name, "retry").await;
-                        self.discard(reply);
+                        drop(paid);
                         self.me.purse.check().map_err(RunError::Budget)?;
                         attempt += 1;
                         route = Route { model: model.unwrap_or(route.model), state, ..route };
@@ -122,13 +129,6 @@ impl Chain<'_> {
                 }
             }
         })
-    }
-
-    /// What was asked in vain has been paid for.
-    fn discard(&self, reply: Result<(Completion, Usd), RunError>) {
-        if let Ok((Completion { usage, .. }, cost)) = reply {
-            self.me.write(|| Record::Wasted { usage, cost });
-        }
     }
 
     fn checked_before(
@@ -153,5 +153,31 @@ impl Chain<'_> {
             self.agent.check_model(model, middleware.models())?;
         }
         Ok(decision)
+    }
+}
+
+/// What a reply took that is on its way out. If it does not get there, whatever holds it back, it was asked in vain, and
+/// has been paid for.
+struct Paid<'a> {
+    me: &'a Instance,
+    of: Option<(Usage, Usd)>,
+}
+
+impl<'a> Paid<'a> {
+    fn of(me: &'a Instance, reply: &Result<(Completion, Usd), RunError>) -> Self {
+        let paid = reply.as_ref().ok().map(|(completion, cost)| (completion.usage, *cost));
+        Self { me, of: paid.filter(|(usage, _)| *usage != Usage::default()) }
+    }
+
+    fn keep(mut self) {
+        self.of = None;
+    }
+}
+
+impl Drop for Paid<'_> {
+    fn drop(&mut self) {
+        if let Some((usage, cost)) = self.of {
+            self.me.write(|| Record::Wasted { usage, cost });
+        }
     }
 }

@@ -5,8 +5,9 @@ use async_trait::async_trait;
 use crate::{
     approval::{Desk, Subject, Verdict},
     chat::{Content, ToolCall},
-    error::{Fault, OnFailure},
+    error::{Fault, OnFailure, cut},
     event::{AnsweredBy, RunCx},
+    limits,
     tool::{CallDecision, CallVerdict, Target, ToolMiddleware},
 };
 
@@ -37,6 +38,8 @@ impl AskingMiddleware {
             topic,
             digest: self.digest.clone(),
         };
+        // However much it says, the call is seen.
+        let text = cut(text, limits::PERMISSION_DETAIL_CHARS / 2);
         let detail = format!("{text}\n{} {}", call.name, call.arguments);
         let ruling = self.desk.permit(cx, subject, &detail).await?;
         if ruling.verdict != Verdict::No {
@@ -99,7 +102,10 @@ mod tests {
     };
 
     /// Asks about everything.
-    struct Careful;
+    #[derive(Default)]
+    struct Careful {
+        text: Option<String>,
+    }
 
     #[async_trait]
     impl ToolMiddleware for Careful {
@@ -108,7 +114,10 @@ mod tests {
         }
 
         async fn before(&self, _: &RunCx, call: &ToolCall, _: &Target) -> Result<CallDecision, Fault> {
-            let verdict = CallVerdict::Ask { text: "It spends money.".into(), topic: call.name.clone() };
+            let verdict = CallVerdict::Ask {
+                text: self.text.clone().unwrap_or_else(|| "It spends money.".into()),
+                topic: call.name.clone(),
+            };
             Ok(CallDecision { verdict, arguments: Some(r#"{"amount":1}"#.into()), state: vec![7] })
         }
 
@@ -124,7 +133,11 @@ mod tests {
     }
 
     async fn decided(desk: &Desk, tool: &str) -> CallDecision {
-        let asking = AskingMiddleware::new(Arc::new(Careful), desk.clone(), "ada", "d");
+        decided_by(Careful::default(), desk, tool).await
+    }
+
+    async fn decided_by(careful: Careful, desk: &Desk, tool: &str) -> CallDecision {
+        let asking = AskingMiddleware::new(Arc::new(careful), desk.clone(), "ada", "d");
         let call = ToolCall { id: "c".into(), name: tool.into(), arguments: r#"{"amount":9}"#.into(), meta: vec![] };
         let target = Target { origin: "host".into(), hints: ToolHints::default() };
         asking.before(&RunCx::new("ada"), &call, &target).await.unwrap()
@@ -150,5 +163,19 @@ mod tests {
         }
         // Nobody is asked about this topic any more.
         assert_eq!(decided(&desk, "pay").await.verdict, CallVerdict::Allow);
+    }
+
+    #[tokio::test]
+    async fn a_long_text_does_not_hide_the_call() {
+        let desk = Desk::new(Policy::Never, Trusted::default());
+        let mut inbox = desk.attend().unwrap();
+        let long = Careful { text: Some("é".repeat(limits::QUESTION_BYTES / 2)) };
+        let person = async {
+            let asked = inbox.next().await.unwrap();
+            let QuestionKind::Permission { detail, .. } = &asked.question.kind else { panic!("{asked:?}") };
+            assert!(detail.ends_with("\npay {\"amount\":1}"), "{detail}");
+            inbox.decide(asked.id, Verdict::No).unwrap();
+        };
+        tokio::join!(decided_by(long, &desk, "pay"), person);
     }
 }

@@ -117,6 +117,7 @@ struct Asked {
     random: bool,
     chat: bool,
     kv: bool,
+    models: bool,
     powers: Powers,
 }
 
@@ -138,8 +139,8 @@ fn arguments() -> String {
 }
 
 impl From<Asked> for Wants {
-    fn from(Asked { files, clock, random, chat, kv, powers }: Asked) -> Self {
-        Self { files, clock, random, chat, kv, models: false, powers }
+    fn from(Asked { files, clock, random, chat, kv, models, powers }: Asked) -> Self {
+        Self { files, clock, random, chat, kv, models, powers }
     }
 }
 
@@ -217,7 +218,7 @@ impl Attack {
 
     /// The manifest of the plugin that it is.
     pub(super) fn manifest(&self) -> String {
-        let Wants { files, clock, random, chat, kv, models: _, powers } = &self.wants;
+        let Wants { files, clock, random, chat, kv, models, powers } = &self.wants;
         let files = match files {
             Some(Access::Read) => "files = \"read\"\n",
             Some(Access::Write) => "files = \"write\"\n",
@@ -234,7 +235,7 @@ impl Attack {
         };
         format!(
             "id = \"{}\"\ncomponent = \"component.wasm\"\nkinds = [\"{}\"]\n[wants]\n{files}clock = {clock}
-random = {random}\nchat = {chat}\nkv = {kv}\npowers = [{}]\n{effect}",
+random = {random}\nchat = {chat}\nkv = {kv}\nmodels = {models}\npowers = [{}]\n{effect}",
             self.name,
             self.kind,
             powers.join(", ")

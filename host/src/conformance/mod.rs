@@ -9,6 +9,7 @@
 
 mod attack;
 mod embedded;
+mod escapes;
 mod guest;
 mod normal;
 mod stage;

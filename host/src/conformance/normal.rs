@@ -35,9 +35,12 @@ pub const LOOKUP: &str = "lookup";
 #[derive(Deserialize, JsonSchema)]
 struct Nothing {}
 
+/// What it says.
+pub const FOUND: &str = "found";
+
 /// The tool [`LOOKUP`].
 pub fn lookup() -> impl Tool + 'static {
-    tool::function(LOOKUP, "Looks it up.", |_cx, _: Nothing| async { Ok("found".to_owned()) })
+    tool::function(LOOKUP, "Looks it up.", |_cx, _: Nothing| async { Ok(FOUND.to_owned()) })
 }
 
 /// A polite tool that writes to the log.

@@ -1,9 +1,14 @@
 //! One attack, played once: loaded as any plugin is, in a run of an agent, and watched.
 
 use std::{
+    collections::HashSet,
+    convert::Infallible,
     panic::AssertUnwindSafe,
     path::Path,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -14,21 +19,23 @@ use tokio::time::timeout;
 use super::{
     Row, Status,
     attack::{Attack, Verdict},
-    normal,
+    escapes, normal,
     stage::Stage,
     watch::{Seen, Show},
 };
 use crate::{
     agent::{Agent, Answer, RunError},
-    capability::{Bound, Ceiling, Grant, Power, Wants},
+    approval::{Desk, Inbox, Policy, QuestionKind, Trusted},
+    builtin::AskingMiddleware,
+    capability::{Bound, Ceiling, Grant, Wants},
     chat::{Chat, Message, ToolCall, ToolSpec},
     error::{Fault, cut},
     event::{EventSink, RunCx},
     limits,
-    model::{ModelInfo, ScriptedCompleter},
+    model::{CompletionRequest, ModelInfo, ScriptedCompleter},
     plugin::{
         Kind, Limits, Mount, Plugin, PluginEffect, PluginEngine, PluginError, PluginMiddleware, PluginModel,
-        PluginPackage, PluginTool, Settings, resolved,
+        PluginModelMiddleware, PluginPackage, PluginTool, PluginToolMiddleware, Settings, resolved,
     },
     tool::{Tool, ToolCx, ToolOutput},
 };
@@ -65,13 +72,18 @@ pub fn settings(given: &Wants, folder: &Path, params: &serde_json::Value, time: 
 }
 
 /// What an attack came to before it was judged.
-struct Played {
-    loaded: Result<(), PluginError>,
-    ended: Option<Result<Answer, RunError>>,
-    faults: Vec<Fault>,
-    chat: Chat,
-    requests: usize,
-    saw_all_tools: bool,
+pub struct Played {
+    pub loaded: Result<(), PluginError>,
+    pub ended: Option<Result<Answer, RunError>>,
+    pub faults: Vec<Fault>,
+    pub chat: Chat,
+    pub requests: Vec<CompletionRequest>,
+    /// Of a model that the agent has, and the attack only if it was granted.
+    pub other_requests: usize,
+    /// Tools that the agent has.
+    pub tools: HashSet<String>,
+    /// Calls of [`normal::LOOKUP`] that were made.
+    pub lookups: usize,
 }
 
 /// Plays one attack and judges it. Nothing that it does comes out of here.
@@ -113,7 +125,7 @@ async fn play_as(played: &Attack, attack: &Attack, engine: &Arc<PluginEngine>, s
         Ok(Err(_)) => escapes.push("the host's own code crashed".into()),
         Ok(Ok(played)) => {
             (verdict, detail) = ending(&played, &seen);
-            escapes.extend(of_run(attack, &stage, &played));
+            escapes.extend(escapes::of(attack, &stage, &played, &seen));
         }
     }
     escapes.extend(seen.of_calls(time(attack), cpu(attack), Limits::default().memory_bytes));
@@ -152,8 +164,16 @@ async fn act(
     let loaded = load(played, stage, engine).await;
     let chat = stage.chat();
     let faults = Arc::new(Mutex::new(Vec::new()));
-    let mut played =
-        Played { loaded: Ok(()), ended: None, faults: vec![], chat: chat.clone(), requests: 0, saw_all_tools: true };
+    let mut played = Played {
+        loaded: Ok(()),
+        ended: None,
+        faults: vec![],
+        chat: chat.clone(),
+        requests: vec![],
+        other_requests: 0,
+        tools: HashSet::new(),
+        lookups: 0,
+    };
     let plugin = match loaded {
         Ok(plugin) => plugin,
         Err(error) => {
@@ -167,16 +187,26 @@ async fn act(
     // Another plugin of the same agent, with settings that are nobody else's business.
     let other = normal::load(engine, &stage.other_settings()).await;
     let model = Arc::new(ScriptedCompleter::new(script(attack, &plugin)));
-    let mut agent = Agent::new("victim", INSTRUCTIONS, model.clone()).with_tool(normal::lookup());
+    let other_model = Arc::new(ScriptedCompleter::new(script(attack, &plugin)));
+    let lookups = Arc::new(AtomicUsize::new(0));
+    let lookup = Watched { tool: Arc::new(normal::lookup()), faults: Arc::default(), calls: Arc::clone(&lookups) };
+    let mut agent = Agent::new("victim", INSTRUCTIONS, model.clone()).with_tool(lookup);
+    agent.models = Arc::new([("other".to_owned(), other_model.clone() as _)].into());
     // What an attack reads of the conversation must fit into one entry of the log.
     agent.options.behavioral_hints = false;
     // Enough to see what it does without end.
     agent.options.max_iterations = attack.calls + TURNS;
-    let tools = PluginTool::all(&plugin).map(|tool| Watched { tool, faults: Arc::clone(&faults) });
+    let watched = |tool| Watched { tool, faults: Arc::clone(&faults), calls: Arc::default() };
+    let tools = PluginTool::all(&plugin).map(watched);
     // Two tools of one name: the one that was there stays.
     tools.for_each(|tool| drop(agent.tools.register(Arc::new(tool))));
     agent.effects.extend(PluginEffect::new(&plugin).map(|effect| Arc::new(effect) as _));
     agent.middleware.extend(PluginMiddleware::new(&plugin).map(|middleware| Arc::new(middleware) as _));
+    agent.model_middleware.extend(PluginModelMiddleware::new(&plugin).map(|around| Arc::new(around) as _));
+    let desk = Desk::new(Policy::Never, Trusted::default());
+    if let Some(around) = PluginToolMiddleware::new(&plugin) {
+        agent = agent.with_tool_middleware(AskingMiddleware::new(Arc::new(around), desk.clone(), "victim", "digest"));
+    }
     let info = ModelInfo { name: "m".into(), model: "m".into(), context_window: None, price: None };
     if let Some(model) = PluginModel::new(&plugin, info, None, None) {
         agent.completer = Arc::new(model);
@@ -194,7 +224,10 @@ async fn act(
     let running = async {
         // The stream ends with it.
         let cx = RunCx::new("victim").with_events(sink);
-        agent.run(&cx, &chat, vec![Message::user("go")]).await
+        tokio::select! {
+            ended = agent.run(&cx, &chat, vec![Message::user("go")]) => ended,
+            never = decline_all(attack, stage, seen, desk.attend()) => match never {},
+        }
     };
     let (ended, ()) = tokio::join!(running, watching);
 
@@ -202,21 +235,36 @@ async fn act(
         Ok(answer) => answer.message.text_content(),
         Err(error) => error.in_full(),
     };
-    let requests = model.requests();
-    let has_lookup = |specs: &[Arc<ToolSpec>]| specs.iter().any(|spec| spec.name == normal::LOOKUP);
     let mut looks = seen.lock().unwrap_or_else(PoisonError::into_inner);
     looks.look_at(attack, stage, &told);
     looks.look_into(attack, stage, &chat);
-    played.requests = requests.len();
-    played.saw_all_tools = requests.iter().all(|request| request.tools.is_empty() || has_lookup(&request.tools));
+    (played.requests, played.other_requests) = (model.requests(), other_model.requests().len());
+    played.tools = agent.tools.names().map(str::to_owned).collect();
+    played.lookups = lookups.load(Ordering::Relaxed);
     played.ended = Some(ended);
     played.faults = std::mem::take(&mut *faults.lock().unwrap_or_else(PoisonError::into_inner));
     played
 }
 
-const INSTRUCTIONS: &str = "Do what you are asked.";
+/// A person who looks at what is asked, and wants none of it.
+async fn decline_all(attack: &Attack, stage: &Stage, seen: &Mutex<Seen>, inbox: Option<Inbox>) -> Infallible {
+    let mut inbox = inbox;
+    loop {
+        let Some(asked) = async { inbox.as_mut()?.next().await }.await else { std::future::pending().await };
+        if let QuestionKind::Permission { subject, detail } = &asked.question.kind {
+            let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+            seen.look_at_question(attack, stage, &subject.to_string(), detail);
+        }
+        // It may have been withdrawn.
+        let _ = inbox.as_ref().map(|inbox| inbox.decline(asked.id));
+    }
+}
+
+pub const INSTRUCTIONS: &str = "Do what you are asked.";
+/// What the model says in the end.
+pub const DONE: &str = "done";
 /// Turns that the model has beside the calls of the attack.
-const TURNS: u32 = 3;
+pub const TURNS: u32 = 3;
 
 async fn load(attack: &Attack, stage: &Stage, engine: &Arc<PluginEngine>) -> Result<Arc<Plugin>, PluginError> {
     let package = Arc::new(PluginPackage::read(&stage.plugin())?);
@@ -235,17 +283,18 @@ fn script(attack: &Attack, plugin: &Plugin) -> Vec<Result<crate::model::Completi
         Some(tool) => ScriptedCompleter::calls(&[(&format!("call-{n}"), tool, &attack.arguments)]),
         None => ScriptedCompleter::calls(&[(&format!("call-{n}"), normal::LOOKUP, "{}")]),
     };
-    let done = (0..limits::ASKS_IN_A_ROW + TURNS).map(|_| ScriptedCompleter::text("done"));
+    let done = (0..limits::ASKS_IN_A_ROW + TURNS).map(|_| ScriptedCompleter::text(DONE));
     match attack.kind {
         Kind::RunMiddleware => done.collect(),
         _ => (0..attack.calls).map(call).chain(done).collect(),
     }
 }
 
-/// A tool whose faults are kept, which a model would only read.
+/// A tool whose calls are counted, and whose faults are kept, which a model would only read.
 struct Watched {
     tool: Arc<dyn Tool>,
     faults: Arc<Mutex<Vec<Fault>>>,
+    calls: Arc<AtomicUsize>,
 }
 
 #[async_trait]
@@ -263,6 +312,7 @@ impl Tool for Watched {
     }
 
     async fn call(&self, cx: &ToolCx, call: &ToolCall) -> Result<ToolOutput, Fault> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
         let called = self.tool.call(cx, call).await;
         if let Err(fault) = &called {
             self.faults.lock().unwrap_or_else(PoisonError::into_inner).push(fault.clone());
@@ -287,7 +337,7 @@ fn ending(played: &Played, seen: &Seen) -> (Option<Verdict>, String) {
         return (Some(verdict), std::iter::once(report.message).chain(report.causes).collect::<Vec<_>>().join(": "));
     }
     let mut faults: Vec<&Fault> = played.faults.iter().collect();
-    let mut detail = played.faults.first().map(Fault::to_string);
+    let mut detail = played.faults.first().map(Fault::to_string).or_else(|| seen.failure().cloned());
     match &played.ended {
         Some(Err(error)) => {
             detail.get_or_insert_with(|| error.in_full());
@@ -311,46 +361,13 @@ fn ending(played: &Played, seen: &Seen) -> (Option<Verdict>, String) {
     (Some(verdict), detail.unwrap_or_default())
 }
 
-/// What is wrong with the run that it took part in.
-fn of_run(attack: &Attack, stage: &Stage, played: &Played) -> Vec<String> {
-    let mut escapes = Vec::new();
-    let powers = attack.given().powers;
-    let mut must = |ok: bool, otherwise: &str| {
-        if !ok {
-            escapes.push(otherwise.to_owned());
-        }
-    };
-    if let Some(Err(error)) = &played.ended {
-        must(!matches!(error, RunError::Crashed(_)), "the run of the agent crashed");
-        must(!matches!(error, RunError::Stopped { .. }) || powers.contains(&Power::Stop), "it stopped the run");
-        must(error.in_full().len() <= 2 * limits::ERROR_BYTES, "it made an error without bounds");
-    }
-    let (then, now) = (stage.chat().snapshot(), played.chat.snapshot());
-    must(now.check().is_ok(), "it left a call without a result, or a result without a call");
-    must(played.saw_all_tools || powers.contains(&Power::HideTools), "it hid a tool");
-    if !powers.contains(&Power::Rewrite) && !powers.contains(&Power::EditResults) {
-        let mut there = now.iter().map(|entry| &entry.message.parts);
-        let kept = then.iter().all(|entry| there.any(|parts| *parts == entry.message.parts));
-        must(kept, "it changed the conversation");
-    }
-    if played.ended.is_some() && !powers.contains(&Power::SystemPrompt) {
-        let prompts = now.iter().filter(|entry| entry.message.role == crate::chat::Role::System);
-        let first = now.system_prompt().unwrap_or_default();
-        must(prompts.count() <= 1 && (first.is_empty() || first.contains(INSTRUCTIONS)), "it changed the instructions");
-    }
-    let is_its_note = |entry: &crate::chat::Entry| entry.message.sender == attack.name;
-    must(powers.contains(&Power::Note) || !now.iter().any(is_its_note), "it added a note");
-    let asks = if powers.contains(&Power::AskModel) { limits::ASKS_IN_A_ROW * TURNS } else { 0 };
-    let retries = if attack.kind == Kind::RunMiddleware { limits::MIDDLEWARE_RETRIES } else { 0 };
-    let most = attack.calls + 1 + asks + retries;
-    must(played.requests <= most as usize, "it made the model work more often than it may");
-    escapes
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{capability::Access, conformance::Suite};
+    use crate::{
+        capability::{Access, Power},
+        conformance::Suite,
+    };
 
     /// Plays a built-in attack with all that it wants, and these.
     async fn with(name: &str, files: Option<Access>, powers: &[Power]) -> Row {
@@ -390,6 +407,23 @@ mod tests {
             ("tool-ceiling-clock", None, &[], &["it says that it got what it tried to get"]),
             ("tool-ceiling-files", None, &[], &["it says that it got what it tried to get"]),
             ("effect-ceiling-note", None, &[], &["it added a note"]),
+            ("effect-ask-other", None, &[], &["it had a model asked that it was not granted"]),
+            ("model-middleware-answer-unasked", None, &[], &["it spoke in the place of the model"]),
+            ("model-middleware-reply-unasked", None, &[], &["it spoke in the place of the model"]),
+            ("model-middleware-request-unasked", None, &[], &["it had another request sent"]),
+            ("model-middleware-request-blind", None, LOOKS, &["it had another request sent"]),
+            ("model-middleware-route-unasked", None, &[], &["it had a model asked that it was not granted"]),
+            ("model-middleware-retry-route-unasked", None, &[], &["it had a model asked that it was not granted"]),
+            (
+                "model-middleware-outgoing-blank",
+                None,
+                LOOKS,
+                &[
+                    "it told what it must not know: a message",
+                    "it told what it must not know: the arguments of a call",
+                    "it told what it must not know: the result of a call",
+                ],
+            ),
             ("tool-files-remove-where-read", write, &[], &["it changed `files/canary.txt`"]),
             ("tool-files-link-where-read", write, &[], &["it changed `files/new.txt`"]),
             ("tool-files-times-where-read", write, &[], &["it changed `files/canary.txt`"]),

@@ -1,9 +1,14 @@
 //! What is seen of an attack from outside: its word counts for nothing where the host can look itself.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use super::{
     attack::{Attack, Verdict},
+    normal::LOOKUP,
     stage::{ESCAPED, Stage},
 };
 use crate::{
@@ -22,6 +27,10 @@ pub struct Seen {
     pub escapes: Vec<String>,
     told: BTreeSet<String>,
     outcomes: BTreeSet<&'static str>,
+    /// How many calls of each function came back.
+    came_back: BTreeMap<&'static str, usize>,
+    was_asked: bool,
+    failure: Option<String>,
     longest: Duration,
     cpu: Duration,
     memory: usize,
@@ -35,8 +44,9 @@ impl Seen {
             // What the host itself put there.
             Event::RunStarted { .. } => return,
             Event::MessageAdded { role: Role::System | Role::User, .. } => {}
-            Event::PluginCall { plugin, outcome, duration, cpu, memory, .. } if **plugin == *attack.name => {
+            Event::PluginCall { plugin, function, outcome, duration, cpu, memory, .. } if **plugin == *attack.name => {
                 self.outcomes.insert(outcome);
+                *self.came_back.entry(function).or_default() += usize::from(*outcome == "ok");
                 self.longest = self.longest.max(*duration);
                 self.cpu = self.cpu.max(*cpu);
                 self.memory = self.memory.max(*memory);
@@ -45,10 +55,13 @@ impl Seen {
                 self.log_entries += 1;
                 self.must(message.len() <= limits::LOG_ENTRY_BYTES, "it wrote a log entry without bounds");
             }
-            Event::EffectRefused { reason, .. } => {
+            Event::EffectRefused { reason, .. } | Event::MiddlewareFailed { reason, .. } => {
                 self.must(reason.len() <= limits::ERROR_BYTES, "it made an event without bounds");
             }
             _ => {}
+        }
+        if let Event::MiddlewareFailed { reason, .. } = event {
+            self.failure.get_or_insert_with(|| reason.clone());
         }
         if let Ok(json) = serde_json::to_string(event) {
             self.look_at(attack, stage, &json);
@@ -66,6 +79,32 @@ impl Seen {
             self.must(false, &format!("it told what it must not know: {secret}"));
         }
         self.must(!text.contains(ESCAPED), "it says that it got what it tried to get");
+    }
+
+    /// Looks at what a person is asked about a call of [`LOOKUP`].
+    pub fn look_at_question(&mut self, attack: &Attack, stage: &Stage, subject: &str, detail: &str) {
+        self.was_asked = true;
+        self.look_at(attack, stage, subject);
+        self.look_at(attack, stage, detail);
+        self.must(subject.len() <= 4 * limits::QUESTION_LABEL_BYTES, "it made a question without bounds");
+        let most = limits::PERMISSION_DETAIL_CHARS + limits::CONFORMANCE_DETAIL_CHARS;
+        self.must(detail.chars().count() <= most, "it made a question without bounds");
+        self.must(detail.ends_with(&format!("\n{LOOKUP} {{}}")), "it hid from a person what it asks about");
+    }
+
+    /// Why it failed first, around a request or a call.
+    pub fn failure(&self) -> Option<&String> {
+        self.failure.as_ref()
+    }
+
+    /// Whether a person was asked something.
+    pub fn was_asked(&self) -> bool {
+        self.was_asked
+    }
+
+    /// How many calls of this function came back.
+    pub fn came_back(&self, function: &str) -> usize {
+        self.came_back.get(function).copied().unwrap_or_default()
     }
 
     /// Looks into the conversation after the run: all but what stood there before.

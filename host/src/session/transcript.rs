@@ -8,7 +8,7 @@ use crate::{
     agent::journal::{Ended, ErrandId, Record},
     chat::{Change, Message, ToolCall, ToolResult, Written},
     limits,
-    model::{Ledger, Tally},
+    model::{Ledger, Tally, Usage},
 };
 
 /// What was said in a session, run by run: each conversation as it stood when the run ended, or stands by now.
@@ -93,7 +93,8 @@ impl Transcript {
             Record::Asked { completion, cost, .. } => Some((completion.usage, *cost)),
             _ => None,
         };
-        if let Some((usage, cost)) = paid {
+        // What a middleware answered in place of a model was not paid for.
+        if let Some((usage, cost)) = paid.filter(|(usage, _)| *usage != Usage::default()) {
             self.ledger.record(&there.instance, usage, cost);
             there.spent.completions = there.spent.completions.saturating_add(1);
             there.spent.usage += usage;

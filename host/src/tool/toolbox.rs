@@ -1,5 +1,5 @@
 use std::{
-    borrow::Borrow,
+    borrow::{Borrow, Cow},
     hash::{Hash, Hasher},
     panic::AssertUnwindSafe,
     sync::{Arc, OnceLock},
@@ -242,9 +242,11 @@ impl ToolBox {
         ToolResult { call_id: call.id.clone(), content, is_error }
     }
 
-    /// Which tool this is, for those who stand around its calls; none if there is none.
-    pub fn target(&self, name: &str) -> Option<Target> {
-        self.get(name).map(|tool| Target { origin: tool.origin().into(), hints: tool.spec().hints })
+    /// Which tool this calls, for those who stand around its calls, and the call as the tool gets it: its arguments are a
+    /// JSON object of bounded size. None for a call that no tool gets.
+    pub fn target<'a>(&self, call: &'a ToolCall) -> Option<(Target, Cow<'a, ToolCall>)> {
+        let (tool, call) = self.find(call).ok()?;
+        Some((Target { origin: tool.origin().into(), hints: tool.spec().hints }, call))
     }
 
     fn result_chars(&self, name: &str) -> usize {
@@ -273,8 +275,7 @@ impl ToolBox {
         self.table.tools.get(name).map(|Named(tool)| tool)
     }
 
-    fn find<'a>(&self, call: &'a ToolCall) -> Result<(&Arc<dyn Tool>, std::borrow::Cow<'a, ToolCall>), Fault> {
-        use std::borrow::Cow;
+    fn find<'a>(&self, call: &'a ToolCall) -> Result<(&Arc<dyn Tool>, Cow<'a, ToolCall>), Fault> {
         let tool = self.get(&call.name).ok_or_else(|| {
             let names: Vec<_> = self.names().collect();
             let known =

@@ -18,19 +18,23 @@ pub struct Guest {
 struct Function {
     kind: &'static str,
     name: &'static str,
-    parameters: usize,
+    parameters: &'static str,
     body: String,
     answer: u32,
 }
 
-/// Every exported function of the kinds that are tested, with the number of its core parameters.
-const FUNCTIONS: [(&str, &str, usize); 6] = [
-    ("tool", "specs", 0),
-    ("tool", "call", 8),
-    ("effect", "eval", 1),
-    ("run-middleware", "before", 7),
-    ("run-middleware", "after", 1),
-    ("provider", "complete", 1),
+/// Every exported function of the kinds that are tested, with its core parameters.
+const FUNCTIONS: [(&str, &str, &str); 10] = [
+    ("tool", "specs", ""),
+    ("tool", "call", "i32 i32 i32 i32 i32 i32 i32 i32"),
+    ("effect", "eval", "i32"),
+    ("run-middleware", "before", "i32 i32 i32 i32 i32 i32 i32"),
+    ("run-middleware", "after", "i32"),
+    ("model-middleware", "before", "i32 i32 i32 i32 i32 i32 i32 i32 i32 i64 i32"),
+    ("model-middleware", "after", "i32"),
+    ("tool-middleware", "before", "i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32"),
+    ("tool-middleware", "after", "i32"),
+    ("provider", "complete", "i32"),
 ];
 
 /// Imports as a core module writes them.
@@ -84,8 +88,8 @@ impl Guest {
                 "specs" => image.specs(&[Spec::default()]),
                 "call" => image.reply("ok"),
                 "eval" => image.step(&[], &[]),
-                "before" => image.words(&[0; 12]),
-                "after" => image.words(&[0; 12]),
+                // Whatever is decided, the first case of it does nothing.
+                "before" | "after" => image.words(&[0; 26]),
                 _ => {
                     let text = image.text("ok");
                     image.completion(text, [0; 2])
@@ -203,7 +207,6 @@ impl Guest {
         });
         let mut functions = String::new();
         for Function { kind, name, parameters, body, answer } in &self.functions {
-            let parameters = "i32 ".repeat(*parameters);
             write!(
                 functions,
                 "(func (export \"shelly:plugin/{kind}@0.1.0#{name}\") (param {parameters}) (result i32)
@@ -348,6 +351,53 @@ impl Image {
         (words[2], words[3]) = (parts, count);
         (words[18], words[19]) = (meta[0], meta[1]);
         self.words(&words)
+    }
+
+    /// What `before` returns around a request: send this one in its place, with the message of a user that is this text;
+    /// to this model, if one is named.
+    pub fn pass(&mut self, model: Option<&str>, message: Option<&str>) -> u32 {
+        let mut words = vec![0; 26];
+        if let Some(model) = model {
+            words[4..7].copy_from_slice(&[&[1][..], &self.text(model)].concat());
+        }
+        if let Some(message) = message {
+            let [at, length] = self.text(message);
+            let parts = self.list(9, &[vec![0, at, length]]);
+            let messages = self.list(7, &[[&[0, 0, 1][..], &parts].concat()]);
+            words[7..10].copy_from_slice(&[&[1][..], &messages].concat());
+        }
+        self.words(&words)
+    }
+
+    /// What `before` and `after` return around a request: this text in the place of the model.
+    pub fn reply_instead(&mut self, text: &str) -> u32 {
+        let [at, length] = self.text(text);
+        let parts = self.list(9, &[vec![0, at, length]]);
+        let mut words = vec![0, 0, 1, 0, parts[0], parts[1]];
+        words.resize(26, 0);
+        self.words(&words)
+    }
+
+    /// What `after` returns around a request: send it again, to this model if one is named, with so many bytes of state.
+    pub fn again(&mut self, model: Option<&str>, state: u32) -> u32 {
+        let model = model.map_or(vec![0, 0, 0], |model| [&[1][..], &self.text(model)].concat());
+        self.words(&[&[0, 0, 3, 0][..], &model, &[0, 0, 0, ZEROS, state]].concat())
+    }
+
+    /// What `before` returns around a call: a case of `verdict` and its words, and JSON in place of the arguments.
+    pub fn decide(&mut self, verdict: &[u32], arguments: Option<&str>) -> u32 {
+        let mut words = [&[0, 0][..], verdict].concat();
+        words.resize(12, 0);
+        if let Some(arguments) = arguments {
+            words[7..10].copy_from_slice(&[&[1][..], &self.text(arguments)].concat());
+        }
+        self.words(&words)
+    }
+
+    /// What `after` returns around a call: these pieces in place of its result.
+    pub fn instead(&mut self, pieces: &[Vec<u32>]) -> u32 {
+        let [at, length] = self.list(12, pieces);
+        self.words(&[0, 0, 1, at, length])
     }
 
     /// Pairs of a key and a value.

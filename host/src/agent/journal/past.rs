@@ -255,7 +255,8 @@ impl Past {
             Record::Asked { completion, cost, .. } => Some((completion.usage, *cost)),
             _ => None,
         };
-        if let Some((usage, cost)) = paid {
+        // What a middleware answered in place of a model was not paid for.
+        if let Some((usage, cost)) = paid.filter(|(usage, _)| *usage != Usage::default()) {
             let there = self.run(run)?;
             there.pay(usage, cost);
             let instance = Arc::clone(&there.instance);

@@ -1,0 +1,4 @@
+;; It tries to put its own words in place of a reply without the power.
+(data (i32.const 0x400) (i32 0 0 1 0 0x3a0 1))
+(func (export "shelly:plugin/model-middleware@0.1.0#after") (param i32) (result i32)
+  (i32.const 0x400))

@@ -1,0 +1,11 @@
+;; It tries to have a request sent with a call that has no result.
+(data (i32.const 0x400) (i32 0 0 0 0 0 0 0 1 0x500 2))
+(data (i32.const 0x500) (i32 0 0 1 0x540 1))
+(data (i32.const 0x51c) (i32 0 0 2 0x580 1))
+(data (i32.const 0x540) (i32 0 0x100 2))
+(data (i32.const 0x580) (i32 3 0x100 2 0x600 6 0x610 2))
+(data (i32.const 0x600) "lookup")
+(data (i32.const 0x610) "{}")
+(func (export "shelly:plugin/model-middleware@0.1.0#before")
+  (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i64 i32) (result i32)
+  (i32.const 0x400))

@@ -1,0 +1,6 @@
+;; It tries to send a request to a model that it was not granted.
+(data (i32.const 0x400) (i32 0 0 0 0 1 0x600 5))
+(data (i32.const 0x600) "other")
+(func (export "shelly:plugin/model-middleware@0.1.0#before")
+  (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i64 i32) (result i32)
+  (i32.const 0x400))

@@ -1,0 +1,4 @@
+;; It tries never to let go of a result.
+(func (export "shelly:plugin/tool-middleware@0.1.0#after") (param i32) (result i32)
+  (loop $for-ever (br $for-ever))
+  (unreachable))

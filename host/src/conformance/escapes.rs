@@ -1,0 +1,174 @@
+//! What an attack got that it must not get, seen from outside after its run.
+
+use std::sync::Arc;
+
+use super::{
+    attack::Attack,
+    normal,
+    stage::Stage,
+    trial::{DONE, INSTRUCTIONS, Played, TURNS},
+    watch::Seen,
+};
+use crate::{agent::RunError, capability::Power, chat::ToolSpec, limits, model::ScriptedCompleter, plugin::Kind};
+
+/// What is wrong with all that came of it.
+pub fn of(attack: &Attack, stage: &Stage, played: &Played, seen: &Seen) -> Vec<String> {
+    [of_run(attack, stage, played), of_requests(attack, stage, played), of_passing(attack, played, seen)].concat()
+}
+
+/// What is wrong with the run that it took part in.
+fn of_run(attack: &Attack, stage: &Stage, played: &Played) -> Vec<String> {
+    let mut escapes = Vec::new();
+    let powers = attack.given().powers;
+    let mut must = |ok: bool, otherwise: &str| {
+        if !ok {
+            escapes.push(otherwise.to_owned());
+        }
+    };
+    if let Some(Err(error)) = &played.ended {
+        must(!matches!(error, RunError::Crashed(_)), "the run of the agent crashed");
+        must(!matches!(error, RunError::Stopped { .. }) || powers.contains(&Power::Stop), "it stopped the run");
+        must(error.in_full().len() <= 2 * limits::ERROR_BYTES, "it made an error without bounds");
+    }
+    let (then, now) = (stage.chat().snapshot(), played.chat.snapshot());
+    must(now.check().is_ok(), "it left a call without a result, or a result without a call");
+    let has_lookup = |specs: &[Arc<ToolSpec>]| specs.iter().any(|spec| spec.name == normal::LOOKUP);
+    let saw_all_tools = played.requests.iter().all(|request| request.tools.is_empty() || has_lookup(&request.tools));
+    let may_hide = powers.contains(&Power::HideTools) || may_rewrite_requests(attack);
+    must(saw_all_tools || may_hide, "it hid a tool");
+    if !powers.contains(&Power::Rewrite) && !powers.contains(&Power::EditResults) {
+        let mut there = now.iter().map(|entry| &entry.message.parts);
+        let kept = then.iter().all(|entry| there.any(|parts| *parts == entry.message.parts));
+        must(kept, "it changed the conversation");
+    }
+    if played.ended.is_some() && !powers.contains(&Power::SystemPrompt) {
+        let prompts = now.iter().filter(|entry| entry.message.role == crate::chat::Role::System);
+        let first = now.system_prompt().unwrap_or_default();
+        must(prompts.count() <= 1 && (first.is_empty() || first.contains(INSTRUCTIONS)), "it changed the instructions");
+    }
+    let is_its_note = |entry: &crate::chat::Entry| entry.message.sender == attack.name;
+    must(powers.contains(&Power::Note) || !now.iter().any(is_its_note), "it added a note");
+    let asks = if powers.contains(&Power::AskModel) { limits::ASKS_IN_A_ROW * TURNS } else { 0 };
+    let most = match attack.kind {
+        Kind::RunMiddleware => attack.calls + 1 + limits::MIDDLEWARE_RETRIES,
+        Kind::ModelMiddleware => (attack.calls + 1) * (1 + limits::MIDDLEWARE_RETRIES),
+        _ => attack.calls + 1 + asks,
+    };
+    must(played.requests.len() <= most as usize, "it made the model work more often than it may");
+    must(played.other_requests == 0 || attack.given().models, "it had a model asked that it was not granted");
+    escapes
+}
+
+/// Whether it may have another request sent: what it may not see is blank to it, and it would write the blanks back.
+fn may_rewrite_requests(attack: &Attack) -> bool {
+    let powers = attack.given().powers;
+    let needs = [Power::Rewrite, Power::SeeMessages, Power::SeeArguments, Power::SeeResults];
+    attack.kind == Kind::ModelMiddleware && needs.iter().all(|power| powers.contains(power))
+}
+
+/// What is wrong with the requests that were sent, and with what came of them, where it stood around them.
+fn of_requests(attack: &Attack, stage: &Stage, played: &Played) -> Vec<String> {
+    let mut escapes = Vec::new();
+    if attack.kind != Kind::ModelMiddleware {
+        return escapes;
+    }
+    let mut must = |ok: bool, otherwise: &str| {
+        if !ok {
+            escapes.push(otherwise.to_owned());
+        }
+    };
+    let (then, powers) = (stage.chat().snapshot(), attack.given().powers);
+    for request in &played.requests {
+        must(request.messages.check().is_ok(), "it had a request sent with a call without a result");
+        let is_known = |spec: &Arc<ToolSpec>| played.tools.contains(&spec.name);
+        must(request.tools.iter().all(is_known), "it had a tool offered that the agent has not");
+        let mut there = request.messages.iter().map(|entry| &entry.message.parts);
+        let kept = then.iter().all(|entry| there.any(|parts| *parts == entry.message.parts));
+        must(kept || may_rewrite_requests(attack), "it had another request sent");
+    }
+    if let Some(Ok(answer)) = &played.ended {
+        let may_speak = powers.contains(&Power::Rewrite) || powers.contains(&Power::Answer);
+        must(may_speak || answer.message.text_content() == DONE, "it spoke in the place of the model");
+        // What a reply of the script uses.
+        let used = ScriptedCompleter::text(DONE).map_or(0, |reply| reply.usage.total());
+        let most = used.saturating_mul((played.requests.len() + played.other_requests) as u64);
+        must(answer.usage.total() <= most, "it had tokens counted that no model used");
+    }
+    escapes
+}
+
+/// What went past it, where it stood around requests or calls: nothing may that it did not let pass.
+fn of_passing(attack: &Attack, played: &Played, seen: &Seen) -> Vec<String> {
+    let mut escapes = Vec::new();
+    let mut at_most = |there: usize, passed: usize, otherwise: &str| {
+        if there > passed {
+            escapes.push(otherwise.to_owned());
+        }
+    };
+    match attack.kind {
+        Kind::ModelMiddleware => {
+            let passed = seen.came_back("model-middleware.before") * (1 + limits::MIDDLEWARE_RETRIES as usize);
+            at_most(played.requests.len(), passed, "a request was sent that it did not let pass");
+        }
+        Kind::ToolMiddleware => {
+            let (before, after) = ("tool-middleware.before", "tool-middleware.after");
+            at_most(played.lookups, seen.came_back(before), "a call was made that it did not let pass");
+            let now = played.chat.snapshot();
+            let results = now.iter().flat_map(|entry| entry.message.tool_results());
+            let found = results.filter(|result| result.text() == normal::FOUND).count();
+            at_most(found, seen.came_back(after), "a result was shown that it did not let pass");
+            at_most(played.lookups * usize::from(seen.was_asked()), 0, "a call was made that a person had declined");
+        }
+        _ => {}
+    }
+    escapes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        chat::{Chat, Content, Message, Part, Role, ToolCall, ToolResult},
+        conformance::Suite,
+    };
+
+    /// A conversation in which [`normal::LOOKUP`] was called and gave this.
+    fn chat(result: &str) -> Chat {
+        let call = ToolCall { id: "c".into(), name: normal::LOOKUP.into(), arguments: "{}".into(), meta: vec![] };
+        let chat = Chat::new();
+        let parts = vec![Part::ToolCall(call)];
+        let asked = Message { sender: "victim".into(), role: Role::Assistant, parts, meta: vec![] };
+        let content = vec![Content::Text(result.into())];
+        chat.reply(asked).answer(vec![ToolResult { call_id: "c".into(), content, is_error: false }]);
+        chat
+    }
+
+    #[test]
+    fn what_goes_past_a_middleware_is_seen() {
+        let suite = Suite::embedded().unwrap();
+        let request = || crate::model::CompletionRequest::new(Default::default(), [].into());
+        let (call, shown) = ("a call was made that it did not let pass", "a result was shown that it did not let pass");
+        let sent = "a request was sent that it did not let pass";
+        // Neither has come back from any call.
+        for (name, requests, lookups, result, says) in [
+            ("tool-middleware-before-traps", 2, 0, "no", &[][..]),
+            ("tool-middleware-before-traps", 2, 1, "no", &[call]),
+            ("tool-middleware-after-traps", 2, 0, normal::FOUND, &[shown]),
+            ("model-middleware-before-traps", 0, 0, "no", &[]),
+            ("model-middleware-before-traps", 1, 0, "no", &[sent]),
+        ] {
+            let attack = suite.attacks().iter().find(|attack| attack.name == name).unwrap();
+            let played = Played {
+                loaded: Ok(()),
+                ended: None,
+                faults: vec![],
+                chat: chat(result),
+                requests: (0..requests).map(|_| request()).collect(),
+                other_requests: 0,
+                tools: Default::default(),
+                lookups,
+            };
+            assert_eq!(of_passing(attack, &played, &Seen::default()), says, "{name}");
+        }
+    }
+}

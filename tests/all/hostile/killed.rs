@@ -1,0 +1,112 @@
+//! Every plugin of the house that takes part in runs, killed in the middle of a call.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use shelly_host::{
+    agent::{OnFailure, RunError},
+    capability::{Grant, KvScope},
+    event::Event,
+    model::ScriptedCompleter,
+    plugin::{
+        Kind, Limits, Plugin, PluginEffect, PluginEngine, PluginMiddleware, PluginModelMiddleware, PluginPackage,
+        PluginToolMiddleware, Settings,
+    },
+    tool,
+};
+
+use super::{agent, run, told};
+
+const PAGE: usize = 64 << 10;
+
+#[derive(Deserialize, JsonSchema)]
+struct Nothing {}
+
+/// The pages of memory that its component begins with.
+fn initial_pages(package: &PluginPackage) -> usize {
+    let component = std::fs::read(package.folder.join(&package.manifest.component)).unwrap();
+    let text = wasmprinter::print_bytes(component).unwrap();
+    let (_, memory) = text.split_once("(memory (;0;) ").expect("it has a memory");
+    memory.split([' ', ')']).next().unwrap().parse().unwrap()
+}
+
+/// The plugin, with as much memory as it has before its first call: it dies where it needs more of it.
+async fn starved(package: &Arc<PluginPackage>, then: OnFailure) -> Arc<Plugin> {
+    let engine = Arc::new(PluginEngine::new(None).unwrap());
+    let wants = &package.manifest.wants;
+    let kv = wants.kv.then_some(KvScope::Run);
+    let mut why = String::new();
+    for pages in initial_pages(package)..64 {
+        let settings = Settings {
+            grant: Grant { kv: kv.into_iter().collect(), ..wants.grant() },
+            limits: Limits { memory_bytes: pages * PAGE, ..Limits::default() },
+            on_failure: Some(then),
+            ..Settings::new("helper", "agents.helper.effects.it")
+        };
+        match Plugin::load(&engine, package, &settings).await {
+            Ok(plugin) => return Arc::new(plugin),
+            Err(error) => why = told(&error),
+        }
+    }
+    panic!("{} cannot be loaded: {why}", package.manifest.id)
+}
+
+#[tokio::test]
+async fn every_plugin_of_the_house_can_be_killed_in_mid_call() {
+    let mut killed = 0;
+    for entry in std::fs::read_dir(crate::PLUGIN_ROOT).unwrap() {
+        let package = Arc::new(PluginPackage::read(&entry.unwrap().path()).unwrap());
+        if !package.manifest.kinds.iter().any(|kind| kind.is_step()) {
+            continue;
+        }
+        for then in [OnFailure::Stop, OnFailure::Skip] {
+            is_killed(&package, then).await;
+        }
+        killed += 1;
+    }
+    assert!(killed >= 8, "{killed}");
+}
+
+async fn is_killed(package: &Arc<PluginPackage>, then: OnFailure) {
+    let (id, kinds) = (&package.manifest.id, &package.manifest.kinds);
+    let plugin = starved(package, then).await;
+    let replies = [ScriptedCompleter::calls(&[("c", "look", "{}")]), ScriptedCompleter::text("done")];
+    let (model, mut helper) = agent(replies);
+    helper = helper.with_tool(tool::function("look", "Looks.", |_, _: Nothing| async { Ok("looked".to_owned()) }));
+    helper.effects.extend(PluginEffect::new(&plugin).map(|it| Arc::new(it) as _));
+    helper.middleware.extend(PluginMiddleware::new(&plugin).map(|it| Arc::new(it) as _));
+    helper.model_middleware.extend(PluginModelMiddleware::new(&plugin).map(|it| Arc::new(it) as _));
+    helper.tool_middleware = PluginToolMiddleware::new(&plugin).map(|it| Arc::new(it) as _).into_iter().collect();
+    let (answer, chat, events) = run(&helper).await;
+
+    let died = |event: &&Event| matches!(event, Event::PluginCall { outcome: "limit" | "trap", .. });
+    assert!(events.iter().any(|event| died(&event)), "{id} was not killed: {events:?}");
+    let skips = |event: &Event| match event {
+        Event::EffectFailed { effect: name, skipped, .. }
+        | Event::MiddlewareFailed { middleware: name, skipped, .. } => {
+            assert_eq!(name, id);
+            Some(*skipped)
+        }
+        _ => None,
+    };
+    let told: Vec<_> = events.iter().filter_map(skips).collect();
+    let is_skipped = then == OnFailure::Skip;
+    assert!(!told.is_empty() && told.iter().all(|skipped| *skipped == is_skipped), "{id}: {told:?}");
+    let snapshot = chat.snapshot();
+    assert!(snapshot.check().is_ok());
+    let results: Vec<_> =
+        snapshot.iter().flat_map(|entry| entry.message.tool_results()).map(|result| result.text()).collect();
+    // Around calls a failure ends the call and not the run.
+    let ends_run = !is_skipped && kinds.iter().any(|kind| kind.is_step() && *kind != Kind::ToolMiddleware);
+    match answer {
+        Ok(answer) if !ends_run => {
+            assert_eq!((answer.message.text_content().as_str(), model.requests().len()), ("done", 2), "{id}");
+            assert_eq!(results == ["looked"], is_skipped, "{id}: {results:?}");
+        }
+        Err(RunError::Effect { name, .. } | RunError::Middleware { name, .. }) if ends_run => {
+            assert_eq!(name, *id);
+        }
+        outcome => panic!("{id}: {outcome:?}"),
+    }
+}
