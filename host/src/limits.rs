@@ -29,6 +29,9 @@ pub const ASKS_IN_A_ROW: u32 = 8;
 pub const MIDDLEWARE_RETRIES: u32 = 8;
 /// The longest pause that a middleware may ask for before another attempt.
 pub const MIDDLEWARE_DELAY: Duration = Duration::from_secs(60);
+
+/// Requests to models for one reply, those of all middlewares together: attempts of one within attempts of another multiply.
+pub const REQUESTS_PER_REPLY: u32 = 32;
 /// Events waiting for a slow reader before the run waits for it.
 pub const EVENT_QUEUE: usize = 1_024;
 

@@ -1,6 +1,6 @@
 //! What stands around requests to a model, outermost first.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use futures_util::future::BoxFuture;
 
@@ -26,7 +26,8 @@ pub(super) async fn ask(
     usage: &mut Usage,
 ) -> Result<(Completion, Usd), RunError> {
     let model = asked.model.unwrap_or_else(|| agent.completer.info().name.clone());
-    Chain { me, agent, shown: asked.shown, usage }.through(0, model, asked.request).await
+    let going = Going { model, request: asked.request, digest: Arc::default() };
+    Chain { me, agent, shown: asked.shown, usage, sent: 0 }.through(0, going).await
 }
 
 struct Chain<'a> {
@@ -34,44 +35,54 @@ struct Chain<'a> {
     agent: &'a Agent,
     shown: bool,
     usage: &'a mut Usage,
+    /// Requests that were sent.
+    sent: u32,
 }
 
 /// A request, and where it goes.
-struct Route {
+#[derive(Clone)]
+struct Going {
     model: String,
     request: CompletionRequest,
-    state: Vec<u8>,
+    /// Of the request, once somebody has asked for it: all who see the same request share it.
+    digest: Arc<OnceLock<String>>,
+}
+
+impl Going {
+    fn sending(&self, attempt: u32) -> Sending<'_> {
+        Sending::new(&self.model, &self.request, attempt, &self.digest)
+    }
 }
 
 impl Chain<'_> {
     /// The request as the middleware at `level` gets it; beyond the last one is the model.
-    fn through(
-        &mut self,
-        level: usize,
-        model: String,
-        request: CompletionRequest,
-    ) -> BoxFuture<'_, Result<(Completion, Usd), RunError>> {
+    fn through(&mut self, level: usize, going: Going) -> BoxFuture<'_, Result<(Completion, Usd), RunError>> {
         let agent = self.agent;
         let Some(middleware) = agent.model_middleware.get(level) else {
-            let asked = Asked { model: Some(model), request, shown: self.shown };
+            self.sent += 1;
+            let asked = Asked { model: Some(going.model), request: going.request, shown: self.shown };
             return Box::pin(send(self.me, agent, asked, self.usage));
         };
         Box::pin(async move {
             let (cx, name, then) = (&self.me.cx, middleware.name(), middleware.on_failure());
             let rejected = |fault| RunError::Rejected { by: name.into(), fault };
-            let digest = OnceLock::new();
-            let decision = middleware.before(cx, &Sending::new(&model, &request, 0, &digest)).await;
+            let decision = middleware.before(cx, &going.sending(0)).await;
             let decision = decision.and_then(|decision| self.checked_before(&**middleware, decision));
             let pass = || BeforeRequest::Proceed { model: None, request: None, state: Vec::new() };
-            let mut route = match stop_if_failed(cx, name, then, decision, pass).await? {
+            let (mut going, mut state) = match stop_if_failed(cx, name, then, decision, pass).await? {
                 BeforeRequest::Proceed { model: other, request: changed, state } => {
                     if changed.is_some() {
                         acted(cx, name, "replace-request").await;
                     }
-                    if other.as_ref().is_some_and(|other| *other != model) {
+                    if other.as_ref().is_some_and(|other| *other != going.model) {
                         acted(cx, name, "route").await;
                     }
-                    Route { model: other.unwrap_or(model), request: changed.unwrap_or(request), state }
+                    let model = other.unwrap_or(going.model);
+                    let going = match changed {
+                        Some(request) => Going { model, request, digest: Arc::default() },
+                        None => Going { model, ..going },
+                    };
+                    (going, state)
                 }
                 BeforeRequest::Answer(completion) => {
                     acted(cx, name, "answer").await;
@@ -82,11 +93,13 @@ impl Chain<'_> {
                     return Err(rejected(fault));
                 }
             };
-            // It may have been changed.
-            let digest = OnceLock::new();
             let mut attempt = 0;
             loop {
-                let reply = self.through(level + 1, route.model.clone(), route.request.clone()).await;
+                let reply = self.through(level + 1, going.clone()).await;
+                if matches!(reply, Err(RunError::Budget(_))) {
+                    // No words stand in for what cannot be paid any more.
+                    return reply;
+                }
                 let paid = Paid::of(self.me, &reply);
                 let fault = reply.as_ref().err().map(RunError::as_fault);
                 let told = match (&reply, &fault) {
@@ -94,8 +107,7 @@ impl Chain<'_> {
                     (Ok((completion, _)), None) => Ok(completion),
                     (Err(_), None) => unreachable!("every failure has a fault"),
                 };
-                let sending = Sending::new(&route.model, &route.request, attempt, &digest);
-                let decision = middleware.after(cx, &sending, told, std::mem::take(&mut route.state)).await;
+                let decision = middleware.after(cx, &going.sending(attempt), told, std::mem::take(&mut state)).await;
                 let decision = decision.and_then(|decision| self.checked_after(&**middleware, decision));
                 match stop_if_failed(cx, name, then, decision, || AfterRequest::Accept).await? {
                     AfterRequest::Accept => {
@@ -114,16 +126,18 @@ impl Chain<'_> {
                         acted(cx, name, "reject-reply").await;
                         return Err(rejected(fault));
                     }
-                    AfterRequest::Retry { .. } if attempt == limits::MIDDLEWARE_RETRIES => {
+                    AfterRequest::Retry { .. }
+                        if attempt == limits::MIDDLEWARE_RETRIES || self.sent >= limits::REQUESTS_PER_REPLY =>
+                    {
                         paid.keep();
                         return reply;
                     }
-                    AfterRequest::Retry { model, delay, state } => {
+                    AfterRequest::Retry { model, delay, state: kept } => {
                         acted(cx, name, "retry").await;
                         drop(paid);
                         self.me.purse.check().map_err(RunError::Budget)?;
                         attempt += 1;
-                        route = Route { model: model.unwrap_or(route.model), state, ..route };
+                        (going, state) = (Going { model: model.unwrap_or(going.model), ..going }, kept);
                         tokio::time::sleep(delay.min(limits::MIDDLEWARE_DELAY)).await;
                     }
                 }
@@ -178,6 +192,63 @@ impl Drop for Paid<'_> {
     fn drop(&mut self) {
         if let Some((usage, cost)) = self.of {
             self.me.write(|| Record::Wasted { usage, cost });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use async_trait::async_trait;
+
+    use super::*;
+    use crate::{
+        capability::Models,
+        chat::{Chat, Message},
+        event::RunCx,
+        model::ScriptedCompleter,
+    };
+
+    /// Always wants another attempt.
+    struct Again(Models);
+
+    #[async_trait]
+    impl ModelMiddleware for Again {
+        fn name(&self) -> &str {
+            "again"
+        }
+
+        fn models(&self) -> &Models {
+            &self.0
+        }
+
+        async fn before(&self, _: &RunCx, _: &Sending<'_>) -> Result<BeforeRequest, Fault> {
+            Ok(BeforeRequest::Proceed { model: None, request: None, state: Vec::new() })
+        }
+
+        async fn after(
+            &self,
+            _: &RunCx,
+            _: &Sending<'_>,
+            _: Result<&Completion, &Fault>,
+            _: Vec<u8>,
+        ) -> Result<AfterRequest, Fault> {
+            Ok(AfterRequest::Retry { model: None, delay: Duration::ZERO, state: Vec::new() })
+        }
+    }
+
+    #[tokio::test]
+    async fn attempts_within_attempts_are_bounded() {
+        for (middlewares, most) in [(1, limits::MIDDLEWARE_RETRIES + 1), (3, limits::REQUESTS_PER_REPLY)] {
+            let model = Arc::new(ScriptedCompleter::new((0..1_000).map(|_| ScriptedCompleter::text("done"))));
+            let mut agent = Agent::new("a", "", Arc::clone(&model) as _);
+            for _ in 0..middlewares {
+                agent = agent.with_model_middleware(Again(Models::default()));
+            }
+            let answer = agent.run(&RunCx::new("a"), &Chat::new(), vec![Message::user("go")]).await.unwrap();
+            assert_eq!(answer.message.text_content(), "done");
+            assert_eq!(model.requests().len(), most as usize, "{middlewares}");
         }
     }
 }
