@@ -16,6 +16,9 @@ use crate::{
     limits,
 };
 
+/// The origin of a tool that the agent does not have.
+pub const NO_ORIGIN: &str = "none";
+
 /// In whose name something is done, and who is told. Threaded through everything that a run does.
 #[derive(Debug, Clone)]
 pub struct RunCx {

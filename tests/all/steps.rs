@@ -78,6 +78,11 @@ fn what_is_wrong_with_a_step_is_told() {
     let of = |agent: &str| format!("{OFFLINE}agents: [{{name: a, {agent}}}]");
     for (agent, says) in [
         ("effects: [progres]", "there is no plugin `progres`"),
+        ("effects: [loop_detector]", "did you mean `loop-detect`?"),
+        ("middleware: [timout]", "did you mean `timeout`?"),
+        ("effects: [{kind: compact, params: {treshold: 0.5}}]", "there is no param `treshold`"),
+        ("effects: [{kind: compact, params: {treshold: 0.5}}]", "did you mean `threshold`?"),
+        ("plugins: {count-text: {params: {a: 1}}}", "there is none at all"),
         ("effects: [redact]", "plugin `redact` is no effect: its kinds are"),
         ("middleware: [progress]", "plugin `progress` is no middleware: its kinds are effect"),
         ("effects: [{params: {}}]", "the key `kind` is missing"),
@@ -95,6 +100,36 @@ fn what_is_wrong_with_a_step_is_told() {
     ] {
         let told = refused(&place, &of(agent));
         assert!(told.contains(says), "{agent}: {told}");
+    }
+}
+
+#[test]
+fn what_waits_for_a_share_of_an_unknown_window_is_told() {
+    let place = Place::new();
+    let says = "agents.a.effects: how much the model can take is not known, so `compact` may do nothing";
+    for (model, effects, is_told) in
+        [("", "[compact, progress]", true), ("", "[progress]", false), (", context_window: 8000", "[compact]", false)]
+    {
+        let model = format!("{{name: m, kind: plugin, plugin: offline-model{model}}}");
+        place.file("c.yaml", format!("providers: [{model}]\nagents: [{{name: a, effects: {effects}}}]"));
+        for command in [&["config", "check", "--config", "c.yaml"][..], &["run", "--config", "c.yaml", "Hello"]] {
+            let ran = place.run(command);
+            assert_eq!(ran.stderr.contains(says), is_told, "{}", ran.shown());
+        }
+    }
+}
+
+#[test]
+fn another_model_is_optional_for_compact() {
+    let place = Place::new();
+    for models in ["", ", models: [offline]"] {
+        let agent = format!("{OFFLINE}agents: [{{name: a, effects: [{{kind: compact{models}}}]}}]");
+        place.file("c.yaml", agent);
+        let ran = place.run(&["config", "check", "--config", "c.yaml"]);
+        assert_eq!(ran.code, 0, "{}", ran.shown());
+        for says in ["has less than it wants", "does not ask for"] {
+            assert!(!ran.stderr.contains(says), "{}", ran.shown());
+        }
     }
 }
 

@@ -272,6 +272,36 @@ fn nothing_is_unfinished_or_skipped() {
     }
 }
 
+/// What a manifest says of params is what its source reads.
+#[test]
+fn manifests_name_the_params_of_their_plugins() {
+    let mut checked = 0;
+    for (path, manifest) in files(&["plugins"], &["plugin.toml"]) {
+        let source = fs::read_to_string(root().join(path.replace("plugin.toml", "src/lib.rs"))).unwrap();
+        let fields = source.split_once("struct Params {").map_or("", |(_, rest)| rest.split_once("\n}").unwrap().0);
+        let read = fields.lines().filter_map(|line| line.strip_prefix("    ")?.split_once(": "));
+        let read: Vec<_> = read.map(|(name, _)| name).filter(|name| !name.contains(['/', '#', ' '])).collect();
+        let Some(named) = manifest.lines().find_map(|line| line.strip_prefix("params = ")) else {
+            assert!(read.is_empty(), "{path} names no params, and its source reads {read:?}");
+            continue;
+        };
+        let quoted: Vec<_> = read.iter().map(|name| format!("\"{name}\"")).collect();
+        assert_eq!(named, format!("[{}]", quoted.join(", ")), "{path}");
+        checked += 1;
+    }
+    assert!(checked > 20, "{checked}");
+}
+
+#[test]
+fn no_merge_is_left_half_done() {
+    let folders = ["host", "sdk", "plugins", "tests", "wit", "examples"];
+    for (path, text) in files(&folders, &[".rs", ".md", ".toml", ".wit", ".yaml"]) {
+        for mark in ["<".repeat(7), ">".repeat(7)] {
+            assert!(!text.lines().any(|line| line.starts_with(&mark)), "{path}: `{mark}` is a mark of a merge");
+        }
+    }
+}
+
 #[test]
 fn bounds_stand_in_one_place() {
     for (path, text) in host() {

@@ -150,7 +150,10 @@ impl Agent {
             return Ok(());
         }
         let name = name.escape_debug();
-        let message = format!("the model `{name}` was not granted; `{own}` is the agent's own");
+        let message = format!(
+            "the model `{name}` was not granted: name it under `models` of the plugin's entry in the config; `{own}` is \
+             the agent's own"
+        );
         Err(Fault::Denied { message })
     }
 

@@ -164,6 +164,10 @@ impl App {
         if agent.options.max_delegation_depth > 0 && config.agents.len() == 1 {
             warnings.push(format!("{}: there is no other agent to delegate to", at("options.max_delegation_depth")));
         }
+        let provider = config.provider(agent.provider.as_deref())?;
+        if provider.is_some_and(|provider| config.context_window(provider).is_none()) {
+            warnings.extend(self.sleepers(agent));
+        }
         warnings.extend(self.ceilings_in_vain(agent));
         let mut known = KnownAgent::default();
         let mut tools = ToolBox::new();

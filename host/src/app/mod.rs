@@ -11,11 +11,17 @@ mod session;
 mod shared;
 mod trust;
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+    sync::Arc,
+};
 
+use indexmap::IndexMap;
 use models::{Model, Models};
 use outfit::{Outfit, Worn};
 use project::Project;
+use serde_json::Value;
 use shared::Shared;
 use tokio::sync::OnceCell;
 
@@ -27,7 +33,7 @@ use crate::{
     agent::{Agent, Crew, Entry, Options, RUN_TOOLS},
     approval::Desk,
     capability::Grant,
-    config::{self, AgentConfig, Config, LimitsConfig, Listed, PluginUse, StepUse},
+    config::{self, AgentConfig, Config, LimitsConfig, Listed, OWN_MIDDLEWARE, PluginUse, StepUse},
     error::{ErrorKind, Report},
     kv::Stores,
     limits,
@@ -47,6 +53,8 @@ pub struct App {
     plugin_dirs: Vec<PathBuf>,
     /// Of them those that the command line names.
     named_dirs: Vec<PathBuf>,
+    /// Where those lie that need not be named.
+    standard_dirs: Vec<PathBuf>,
     project: Project,
     prices: PriceTable,
     /// Where agents ask.
@@ -109,6 +117,7 @@ impl App {
         let standard = [vec![config.root.join(".shelly/plugins")], standard].concat();
         catalog.add_by_id(&standard, asked_for(&config).iter().map(String::as_str));
         catalog.mark_shipped(&shipped);
+        let standard_dirs = standard;
         let package = |id: &str| catalog.get(id).and_then(Result::ok);
         let shipped = |id: &str| package(id).filter(|package| catalog.is_shipped(package));
         config.settle(
@@ -118,7 +127,20 @@ impl App {
         let project = Project::read(&config)?;
         let prices = project.prices()?;
         let (engine, own) = (OnceCell::new(), OwnKey::default());
-        Ok(Self { config, catalog, plugin_dirs, named_dirs, project, prices, desk, cache, engine, environment, own })
+        Ok(Self {
+            config,
+            catalog,
+            plugin_dirs,
+            named_dirs,
+            standard_dirs,
+            project,
+            prices,
+            desk,
+            cache,
+            engine,
+            environment,
+            own,
+        })
     }
 
     /// The same for the person who has this key: sessions that it marks are gone on with unasked. Without it none is.
@@ -218,10 +240,28 @@ impl App {
                 Err(report) => return Err(report),
             }
         }
+        if model.completer.info().context_window.is_none() {
+            notices.warnings.extend(self.sleepers(config));
+        }
         outfit.middleware = config.middleware.iter().map(StepUse::own).map(|own| own.and_then(Result::ok)).collect();
         outfit.ask = shared.ask();
         outfit.skills = self.project.skills(config)?;
         Ok((outfit, model))
+    }
+
+    /// Of the effects that a config names, those that shorten a conversation, in words for whom its model's window is not
+    /// known: those that come with the host wait for a share of it.
+    fn sleepers(&self, agent: &AgentConfig) -> Option<String> {
+        let is_sleeper = |id: &&str| self.catalog.get(id).and_then(Result::ok).is_some_and(|it| it.manifest.shortens);
+        let kinds = agent.effects.iter().flatten().map(|step| step.kind.as_str()).filter(is_sleeper);
+        let kinds: Vec<_> = kinds.map(|kind| format!("`{kind}`")).collect();
+        (!kinds.is_empty()).then(|| {
+            let (name, kinds) = (&agent.name, kinds.join(", "));
+            format!(
+                "agents.{name}.effects: how much the model can take is not known, so {kinds} may do nothing: set \
+                 `context_window` of the model"
+            )
+        })
     }
 
     /// Every plugin with tools that needs nothing, with nothing granted.
@@ -312,6 +352,7 @@ impl App {
             return Err(Report::new(ErrorKind::Plugin, format!("plugin `{id}` is no {what}: its kinds are {kinds}"))
                 .cause(format!("agents.{name}.{listed} names it")));
         }
+        check_params(package, &uses.params, &format!("agents.{name}.{listed}.{id}"))?;
         let (grant, mounts) = outfit::given(uses, &self.config.root);
         let settings = Settings {
             grant,
@@ -334,14 +375,30 @@ impl App {
         match self.catalog.get(id) {
             Some(package) => package.map_err(PluginError::report),
             None => {
-                let mut report = config::unknown("plugin", id, self.catalog.iter().map(|(id, _)| id));
+                let installed = PluginCatalog::ids_in(&self.standard_dirs);
+                let own = OWN_MIDDLEWARE.iter().filter(|_| place.ends_with(".middleware")).copied();
+                let there = self.catalog.iter().map(|(id, _)| id).chain(installed.iter().map(String::as_str));
+                let there: BTreeSet<_> = there.chain(own).collect();
+                let mut report = config::unknown("plugin", id, there.iter().copied());
                 report.kind = ErrorKind::Plugin;
-                if self.catalog.iter().next().is_none() {
+                if there.is_empty() {
                     let hint = "name the directory that holds its folder with --plugins, or under `plugin_dirs`";
                     report.hint = Some(format!("{hint} in the config"));
                 }
                 Err(report.cause(format!("{place} in the config names it")))
             }
+        }
+    }
+}
+
+/// Refuses params that a plugin does not know, if it says which it does.
+fn check_params(package: &PluginPackage, params: &IndexMap<String, Value>, place: &str) -> Result<(), Report> {
+    let Some(known) = &package.manifest.params else { return Ok(()) };
+    match params.keys().find(|name| !known.contains(name)) {
+        None => Ok(()),
+        Some(name) => {
+            let report = config::unknown("param", name, known.iter().map(String::as_str));
+            Err(report.cause(format!("{place}.params in the config names it")))
         }
     }
 }

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use super::{App, Notices, plugin_limits};
+use super::{App, Notices, check_params, plugin_limits};
 use crate::{
     capability::Grant,
     config::{self, AgentConfig, ProviderConfig, ProviderKind},
@@ -157,6 +157,7 @@ impl App {
         // A model serves every agent: it sees no agent's files, and no conversation but the one in its request.
         let user = format!("providers.{}", provider.name);
         let package = self.package(&user, plugin_id(provider))?;
+        check_params(package, &provider.params, &user)?;
         let settings = Settings {
             grant: Grant {
                 clock: provider.clock,

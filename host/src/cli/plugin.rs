@@ -195,6 +195,13 @@ fn inspect(path: &Path, output: Format) -> Result<u8, Report> {
     lines.push(format!("imports      {}", list(package.anatomy.imports.iter().map(|import| name(import)).collect())));
     let wants = Grant::default().missing(&manifest.wants).into_iter().map(|missing| missing.line).collect();
     lines.push(format!("wants        {}", list(wants)));
+    if let Some(params) = &manifest.params {
+        let params: Vec<_> = params.iter().map(|param| name(param)).collect();
+        lines.push(format!("params       {}", if params.is_empty() { "none".into() } else { params.join(", ") }));
+    }
+    if manifest.kinds.iter().any(|kind| kind.is_step()) {
+        lines.push(format!("on failure   {}", json!(manifest.on_failure).as_str().unwrap_or_default()));
+    }
     for spec in plugin.tools().iter() {
         let first = spec.description.lines().next().unwrap_or_default();
         lines.push(format!("tool         {}: {}", spec.name, name(first)));
@@ -249,6 +256,7 @@ fn summary(package: &PluginPackage) -> serde_json::Value {
         "kinds": manifest.kinds,
         "imports": package.anatomy.imports,
         "wants": manifest.wants,
+        "params": manifest.params,
         "phases": manifest.phases,
         "shortens": manifest.shortens,
         "on_failure": manifest.on_failure,

@@ -15,7 +15,7 @@ use crate::{
     capability::Usd,
     chat::{Message, Part},
     error::{Report, acts_on_terminal},
-    event::{AnsweredBy, Event, LogLevel},
+    event::{AnsweredBy, Event, LogLevel, NO_ORIGIN},
     model::{Ledger, Tally},
 };
 
@@ -248,8 +248,12 @@ impl Progress {
                 )
             }
             Event::ToolStarted { agent, tool, origin, arguments, .. } => {
-                let (agent, tool, origin) = (name(agent), name(tool), name(origin));
-                format!("{DIM}{agent}{PLAIN}   {tool} {DIM}of {origin}{PLAIN} {}", one_line(arguments, 80))
+                let (agent, tool) = (name(agent), name(tool));
+                let of = match origin.as_str() {
+                    NO_ORIGIN => "which it does not have".to_owned(),
+                    origin => format!("of {}", name(origin)),
+                };
+                format!("{DIM}{agent}{PLAIN}   {tool} {DIM}{of}{PLAIN} {}", one_line(arguments, 80))
             }
             Event::ToolProgress { agent, done, total, message, .. } => {
                 let of = total.map_or(String::new(), |total| format!(" of {total}"));
@@ -447,6 +451,16 @@ mod tests {
             let mut ledger = Ledger::new();
             ledger.record(&"ada".into(), tally.usage, tally.usd);
             assert_eq!(used(&ledger)[0]["usd"], json);
+        }
+    }
+
+    #[test]
+    fn a_tool_that_is_not_there_is_of_nobody() {
+        let progress = Progress::new(Output::Text, false);
+        for (origin, says) in [(NO_ORIGIN, "which it does not have"), ("files", "of files")] {
+            let (call, tool, arguments) = ("1".into(), "read".into(), "{}".into());
+            let event = Event::ToolStarted { agent: "a".into(), call, tool, origin: origin.into(), arguments };
+            assert!(progress.line(&event).unwrap().contains(says), "{origin}");
         }
     }
 

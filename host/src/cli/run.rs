@@ -385,14 +385,20 @@ fn explain(prepared: &Prepared, error: &RunError) -> Report {
             report.message = format!("no answer after {most} {}", if *most == 1 { "turn" } else { "turns" });
             report.hint(format!("raise agents.{name}.options.max_iterations, or give a smaller task"))
         }
-        RunError::Budget(_) => report.hint(format!("raise agents.{name}.budget in the config, or give a smaller task")),
+        RunError::Budget(_) => report.hint(format!(
+            "raise agents.{name}.budget in the config, and the middleware `budget` if it has that, or give a smaller task"
+        )),
         RunError::Cut => report.hint("raise `max_tokens` of the model in the config, or ask for less"),
         RunError::Model(fault) => {
             report.message = format!("the model `{}` could not be asked", prepared.agent.completer.info().name);
             report.hint(how_to_mend(fault, &prepared.model_source, prepared.model_is_plugin))
         }
-        RunError::Effect { name: effect, .. } => {
-            report.hint(format!("set `on_failure: skip` under agents.{name}.plugins.{effect} to go on without it"))
+        RunError::Effect { name: step, fault } | RunError::Middleware { name: step, fault } => {
+            let is_of_params = matches!(fault, Fault::Invalid { message } if message.starts_with("params: "));
+            report.hint(match is_of_params {
+                true => format!("correct the `params` of `{step}` under agents.{name} in the config"),
+                false => format!("set `on_failure: skip` beside `{step}` under agents.{name} to go on without it"),
+            })
         }
         _ => report,
     }

@@ -32,7 +32,7 @@ pub use schema::{
     AgentConfig, AgentOptions, ContextConfig, DelegableConfig, FileUse, FolderUse, GrantConfig, PluginUse,
     ProviderConfig, ProviderKind, SessionsConfig, Toolbox, ToolboxUse, params,
 };
-pub use steps::{CONTEXT_THRESHOLD, Listed, OwnMiddleware, StepUse, Unsaid, default_effects};
+pub use steps::{CONTEXT_THRESHOLD, Listed, OWN_MIDDLEWARE, OwnMiddleware, StepUse, Unsaid, default_effects};
 
 use crate::{
     error::{ErrorKind, Report, why_unreadable},
@@ -142,7 +142,9 @@ impl Config {
         let mut config: Self = if text.trim().is_empty() {
             Self::default()
         } else {
-            serde_saphyr::from_str(text).map_err(|error| explain(&error, text))?
+            // As YAML 1.2 has it: `n`, `no` and `on` are texts. In params nothing else would tell that they are meant so.
+            let options = serde_saphyr::options! { strict_booleans: true };
+            serde_saphyr::from_str_with_options(text, options).map_err(|error| explain(&error, text))?
         };
         config.root = root;
         config.check()?;

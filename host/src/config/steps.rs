@@ -44,6 +44,9 @@ pub struct Unsaid {
     pub powers: bool,
 }
 
+/// The kinds of the host's own middleware.
+pub const OWN_MIDDLEWARE: [&str; 4] = ["timeout", "recovery", "logger", "budget"];
+
 /// Middleware of the host itself: a guest can neither hold the time nor catch a panic.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum OwnMiddleware {

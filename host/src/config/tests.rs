@@ -151,3 +151,15 @@ fn variables_are_replaced_or_missed_by_name() {
         assert_eq!(expand(text, &environment), expanded.map(str::to_owned).map_err(str::to_owned), "{text}");
     }
 }
+
+#[test]
+fn a_word_of_yaml_1_1_is_a_text() {
+    let text = "agents: [{name: a, plugins: {p: {params: {required: [n, no, on, y], is: true}}}}]";
+    let config = Config::parse(text, PathBuf::new()).unwrap();
+    let params = &config.agents[0].plugins["p"].as_ref().unwrap().params;
+    assert_eq!(params["required"], serde_json::json!(["n", "no", "on", "y"]));
+    assert_eq!(params["is"], serde_json::json!(true));
+    let report = Config::parse("agents: [{name: a, plugins: {p: {confirm: yes}}}]", PathBuf::new()).unwrap_err();
+    assert!(report.message.starts_with("`confirm` is not a switch"), "{report:?}");
+    assert_eq!(report.hint.as_deref(), Some("write `true` or `false`"));
+}

@@ -245,6 +245,12 @@ impl PluginCatalog {
         }
     }
 
+    /// The ids under which [`add_by_id`](Self::add_by_id) finds something in these directories, as far as they are there.
+    pub fn ids_in(directories: &[PathBuf]) -> Vec<String> {
+        let folders = directories.iter().filter_map(|directory| plugin_folders(directory).ok()).flatten();
+        folders.filter_map(|folder| Some(folder.file_name()?.to_str()?.to_owned())).collect()
+    }
+
     /// Those that lie in these directories come with the host.
     pub fn mark_shipped(&mut self, directories: &[PathBuf]) {
         self.shipped = directories.iter().filter_map(|directory| directory.canonicalize().ok()).collect();

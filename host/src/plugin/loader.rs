@@ -101,7 +101,9 @@ impl Settings {
     /// is among the [decisions](Self::decisions).
     pub fn lacking(&self, manifest: &Manifest) -> Vec<String> {
         let (id, place) = (&manifest.id, &self.place);
-        let lacking = self.grant.missing(&manifest.wants).into_iter().map(|Missing { capability, line }| {
+        let missing = self.grant.missing(&manifest.wants).into_iter();
+        let missing = missing.filter(|missing| missing.capability != "models" || !manifest.models_are_optional);
+        let lacking = missing.map(|Missing { capability, line }| {
             let without = match capability == "powers" && !offers_tools(manifest, &self.granted(manifest)) {
                 true => " (without `provide-tools` its tools are not offered)",
                 false => "",

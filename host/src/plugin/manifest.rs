@@ -42,6 +42,10 @@ pub struct Manifest {
     pub on_failure: OnFailure,
     /// The store that it is made for, if it wants one.
     pub kv: KvScope,
+    /// Whether it can do without the models that it wants: then nobody is told that it has none.
+    pub models_are_optional: bool,
+    /// The names of its params, if it says them: a config that names another is refused before anything runs.
+    pub params: Option<Vec<String>>,
 }
 
 #[derive(Deserialize)]
@@ -54,6 +58,7 @@ struct File {
     description: String,
     component: String,
     kinds: Vec<String>,
+    params: Option<Vec<String>>,
     #[serde(default)]
     wants: FileWants,
     effect: Option<FileEffect>,
@@ -73,9 +78,29 @@ struct FileWants {
     #[serde(default)]
     kv: FileKv,
     #[serde(default)]
-    models: bool,
+    models: FileModels,
     #[serde(default)]
     powers: Powers,
+}
+
+/// Whether it wants models beside the agent's own, and whether it can do without.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(untagged, expecting = "it is `true` or `\"optional\"`")]
+enum FileModels {
+    Any(bool),
+    Some(Optional),
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Optional {
+    Optional,
+}
+
+impl Default for FileModels {
+    fn default() -> Self {
+        Self::Any(false)
+    }
 }
 
 /// Whether it wants a store, and which one it is made for.
@@ -143,6 +168,8 @@ impl Manifest {
             shortens: false,
             on_failure: OnFailure::default(),
             kv: KvScope::Session,
+            models_are_optional: false,
+            params: None,
         }
     }
 
@@ -187,7 +214,9 @@ impl Manifest {
             Some(_) if !is_effect => return Err("[effect] is only for a plugin of kind `effect`".into()),
             Some(effect) if effect.phases.is_empty() => return Err("effect.phases: name at least one phase".into()),
             Some(effect) => effect,
-            None if is_effect => return Err("an effect needs [effect] with its phases".into()),
+            None if is_effect => {
+                return Err("an effect needs [effect] with its phases, such as `phases = [\"before-model\"]`".into());
+            }
             None => FileEffect { phases: Vec::new(), shortens: false },
         };
         if file.on_failure.is_some() && !kinds.iter().any(|kind| kind.is_step()) {
@@ -195,6 +224,10 @@ impl Manifest {
         }
         check_chat(&file.wants, &kinds)?;
         let FileWants { files, clock, random, chat, kv, models, powers } = file.wants;
+        let (models, models_are_optional) = match models {
+            FileModels::Any(wanted) => (wanted, false),
+            FileModels::Some(Optional::Optional) => (true, true),
+        };
         let (kv, scope) = match kv {
             FileKv::Any(wanted) => (wanted, KvScope::Session),
             FileKv::One(scope) => (true, scope),
@@ -210,6 +243,8 @@ impl Manifest {
             shortens,
             on_failure: file.on_failure.unwrap_or_default(),
             kv: scope,
+            models_are_optional,
+            params: file.params,
         })
     }
 }
@@ -236,7 +271,7 @@ fn check_chat(wants: &FileWants, kinds: &[Kind]) -> Result<(), String> {
             "powers: `{change}` is for {who}; every plugin with powers can have see-messages, see-arguments and see-results"
         ));
     }
-    if wants.models && !is_effect && !is_around_requests {
+    if !matches!(wants.models, FileModels::Any(false)) && !is_effect && !is_around_requests {
         return Err("models: only a plugin of kind `effect` or `model-middleware` sends requests to models".into());
     }
     if !wants.powers.is_empty() && !is_effect && !is_around_requests && !wants.chat {
@@ -321,6 +356,8 @@ mod tests {
                 "powers: `answer` is for model middlewares",
             ),
             (with("wants = { models = true }"), "models: only a plugin of kind `effect` or `model-middleware`"),
+            (with("wants = { models = \"some\" }"), "it is `true` or `\"optional\"`"),
+            (with("wants = { models = \"optional\" }"), "models: only a plugin of kind `effect` or `model-middleware`"),
             (with("on_failure = \"skip\""), "on_failure: only the failure of an effect or middleware"),
             (with("wants = { chat = true, powers = [\"see-results\", \"stop\"] }"), "powers: `stop` is for effects"),
             (with("wants = { powers = [\"see-results\"] }"), "ask for `chat = true` too"),

@@ -13,7 +13,7 @@ use super::{Control, CurrentCall, Target, Tool, ToolCx, ToolOutput, looks_like};
 use crate::{
     chat::{Content, Media, Opaque, ToolCall, ToolResult, ToolSpec},
     error::{Fault, cut},
-    event::Event,
+    event::{Event, NO_ORIGIN},
     limits,
 };
 
@@ -213,7 +213,7 @@ impl ToolBox {
         let (agent, events, started) = (&cx.run.agent, &cx.run.events, Instant::now());
         if events.is_watched() {
             let tool = self.get(&call.name);
-            let origin = tool.map_or("none", |tool| tool.origin()).to_owned();
+            let origin = tool.map_or(NO_ORIGIN, |tool| tool.origin()).to_owned();
             let hidden = tool.is_some_and(|tool| tool.hides_arguments());
             let arguments = if hidden { String::new() } else { cut(&call.arguments, 200) };
             let (agent, call, tool) = (Arc::clone(agent), call.id.clone(), cut(&call.name, 100));

@@ -4,7 +4,8 @@
 //! Params: `{"threshold": 0.8, "keep_recent": 0, "on_error": "continue"}`, which are the defaults: the share of the context
 //! window from which on it does so, how many messages at the end are left as they are, and what it means if the model gives
 //! no summary. `continue`: the conversation stays, and the model is asked again when it has grown by a tenth. `stop`: the run
-//! ends. `model` names the model that is asked; without it, it is the agent's own.
+//! ends. `model` names the model that is asked, which the config grants under `models` too; without it, it is the agent's
+//! own.
 
 use serde::Deserialize;
 use shelly_plugin::{

@@ -42,6 +42,8 @@ impl Params {
 
 impl ModelMiddleware for Fallback {
     fn before(_cx: RunContext, sending: Sending) -> Result<BeforeDecision, Error> {
+        // Nobody should find out that they are wrong when they are needed.
+        config::<Params>()?.check()?;
         let state = State { next: 0, first: sending.model }.encode();
         Ok(BeforeDecision::Proceed(Pass { model: None, request: None, state }))
     }

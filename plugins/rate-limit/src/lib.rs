@@ -63,15 +63,21 @@ impl RunMiddleware for RateLimit {
         let Some(after_ms) = waits else {
             return Ok(BeforeDecision::Proceed(Pass { input: None, state: Vec::new() }));
         };
-        let (runs, per) = (params.runs, params.per);
-        let message =
-            format!("{runs} runs have begun within {per}, which is all that may; there is room in {after_ms} ms");
+        let message = turned_away(&params, after_ms);
         Ok(BeforeDecision::Reject(Error::RateLimited(Retry { message, after_ms: Some(after_ms) })))
     }
 
     fn after(_cx: RunContext, _outcome: Outcome, _state: Vec<u8>) -> Result<AfterDecision, Error> {
         Ok(AfterDecision::Accept)
     }
+}
+
+/// What whoever is turned away reads. It is rounded up: who comes back then is not turned away again.
+fn turned_away(params: &Params, after_ms: u64) -> String {
+    let (runs, per) = (params.runs, params.per);
+    let (runs, have) = if runs == 1 { ("1 run".to_owned(), "has") } else { (format!("{runs} runs"), "have") };
+    let room_in = Span(Duration::from_secs(after_ms.div_ceil(1_000)));
+    format!("{runs} {have} begun within {per}, which is all that may; there is room in {room_in}")
 }
 
 /// The runs that count once this one has asked to begin, and in how many milliseconds there is room for it; none: now, and
@@ -120,6 +126,17 @@ mod tests {
             assert_eq!(room, room_in, "at {now}");
             assert!(counted.len() <= 2, "{counted:?}");
             begun = counted;
+        }
+    }
+
+    #[test]
+    fn who_is_turned_away_is_told_when_there_is_room() {
+        for (runs, after_ms, says) in [
+            (2, 59_805, "2 runs have begun within 1m, which is all that may; there is room in 1m"),
+            (1, 1, "1 run has begun within 1m, which is all that may; there is room in 1s"),
+            (1, 12_000, "1 run has begun within 1m, which is all that may; there is room in 12s"),
+        ] {
+            assert_eq!(turned_away(&params(runs, Duration::from_secs(60)), after_ms), says);
         }
     }
 

@@ -2,7 +2,8 @@
 //! failures stand at once.
 //!
 //! Params: `{"attempts": 3, "base_delay": "1s", "max_delay": "30s"}`, which are the defaults. `attempts` are requests in
-//! all, the first included: 2 to 9. Before the second it waits `base_delay`, then twice as long each time, up to
+//! all, the first included: 2 to 9. Where a server is asked over HTTP, the host itself asks again up to three times within
+//! some seconds; all of that is one attempt. Before the second it waits `base_delay`, then twice as long each time, up to
 //! `max_delay`; a quarter of each pause is left to chance, so that agents that were turned away together do not come back
 //! together. Where the vendor says how long to wait, it is waited at least so long; if that is more than a minute, which
 //! is the host's bound, the failure stands: to come back earlier would be in vain.
@@ -63,6 +64,8 @@ impl Params {
 
 impl ModelMiddleware for Retry {
     fn before(_cx: RunContext, _sending: Sending) -> Result<BeforeDecision, Error> {
+        // Nobody should find out that they are wrong when they are needed.
+        config::<Params>()?.check()?;
         Ok(BeforeDecision::Proceed(Pass { model: None, request: None, state: Vec::new() }))
     }
 

@@ -265,8 +265,14 @@ async fn what_is_done_around_a_request_is_told() {
         (guest("before", rejected), "[]", "reject-request", Err("not today"), 0),
         (guest("after", |image| image.reply_instead("mine")), r#"["rewrite"]"#, "replace-reply", Ok("mine"), 1),
         (guest("after", rejected), "[]", "reject-reply", Err("not today"), 1),
-        // The last of three outcomes stands: two replies of the script, then none.
-        (guest("after", |image| image.again(None, 8)), "[]", "retry", Err("no more replies"), 3),
+        // The last outcome stands: two replies of the script, then none.
+        (
+            guest("after", |image| image.again(None, 8)),
+            "[]",
+            "retry",
+            Err("no more replies"),
+            limits::MIDDLEWARE_RETRIES as usize + 1,
+        ),
     ] {
         let manifest = format!("wants = {{ models = true, powers = {powers} }}");
         let plugin = load(hasty_engine(), REQUESTS, &manifest, &guest).await;

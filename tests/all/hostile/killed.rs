@@ -37,10 +37,16 @@ async fn starved(package: &Arc<PluginPackage>, then: OnFailure) -> Arc<Plugin> {
     let wants = &package.manifest.wants;
     let kv = wants.kv.then_some(KvScope::Run);
     let mut why = String::new();
+    // To tell of its tools takes more memory than to look at a short conversation: it dies where it is handed something.
+    let has_tools = package.manifest.kinds.contains(&Kind::Tool);
     for pages in initial_pages(package)..64 {
+        let limits = match has_tools {
+            true => Limits { input_bytes: 1, ..Limits::default() },
+            false => Limits { memory_bytes: pages * PAGE, ..Limits::default() },
+        };
         let settings = Settings {
             grant: Grant { kv: kv.into_iter().collect(), ..wants.grant() },
-            limits: Limits { memory_bytes: pages * PAGE, ..Limits::default() },
+            limits,
             on_failure: Some(then),
             ..Settings::new("helper", "agents.helper.effects.it")
         };

@@ -18,8 +18,7 @@ use super::{agent, crew, delegate, done, lead, with_steps};
 use crate::script::{Mind, act, run, text, tool};
 
 /// Cases that agents cannot cause by themselves, and a file that tests them.
-const ELSEWHERE: [(&str, &str); 8] = [
-    ("MiddlewareFailed", "tests/all/hostile/around.rs"),
+const ELSEWHERE: [(&str, &str); 7] = [
     ("ToolProgress", "tests/all/hostile/call.rs"),
     ("PluginCall", "tests/all/hostile/call.rs"),
     ("CapabilityDecided", "tests/all/ceilings.rs"),
