@@ -54,11 +54,15 @@ fn who_would_spend_dollars_that_nobody_can_count_is_left_out() {
         "shelly.yaml",
         "providers:\n  - {name: priced, kind: plugin, plugin: offline-model, price: {input: 1, output: 1}}\n  - {name: \
          free, kind: plugin, plugin: offline-model}\nagents:\n  - {name: lead, provider: priced, budget: {usd: 1}, \
-         options: {max_delegation_depth: 1}}\n  - {name: worker, provider: free}\n",
+         options: {max_delegation_depth: 1}}\n  - {name: worker, provider: free}\n  - {name: helper, middleware: \
+         [{kind: fallback, params: {models: [free]}, models: [free]}]}\n",
     );
     let ran = place.run(&["run", "--plugins", crate::PLUGIN_ROOT, "hello"]);
     assert_eq!(ran.code, 0, "{}", ran.shown());
-    assert!(ran.stderr.contains("agent `worker` is left out: no price of the model"), "{}", ran.shown());
+    for name in ["worker", "helper"] {
+        let told = format!("agent `{name}` is left out: no price of the model");
+        assert!(ran.stderr.contains(&told), "{}", ran.shown());
+    }
 }
 
 #[test]

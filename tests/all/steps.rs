@@ -96,6 +96,7 @@ fn what_is_wrong_with_a_step_is_told() {
         ("middleware: [{kind: budget, params: {tokens: 0}}]", "a budget of 0 allows nothing"),
         ("options: {context_threshold: 1.5}", "it is a share of the model's window: between 0 and 1"),
         ("effects: [{kind: progress, models: [nobody]}]", "there is no model `nobody`"),
+        ("middleware: [{kind: budget, params: {usd: 1}}]", "agents.a.middleware.budget.usd bounds what it may cost"),
         ("effects: [../../evil]", "there is no plugin `../../evil`"),
     ] {
         let told = refused(&place, &of(agent));
@@ -184,4 +185,28 @@ fn what_the_host_adds_by_itself_needs_no_consent() {
     let named = lines("effects: [compact]");
     assert!(named.contains("the agent `a`: the effect `compact` has the power `rewrite`"), "{named}");
     assert!(!named.contains("sha256"), "it came with the host: {named}");
+}
+
+#[test]
+fn what_the_host_adds_by_itself_keeps_nobody_from_being_started() {
+    let place = Place::new();
+    place.file("a.txt", "one two three");
+    let run = |effects: &str| {
+        place.file(
+            "c.yaml",
+            format!(
+                "providers: [{{name: offline, kind: plugin, plugin: offline-model, context_window: 100000}}]\n\
+                 agents:\n  - {{name: lead, options: {{max_delegation_depth: 1}}, delegable: {{grant: {{files: [{{path: .}}]}}}}}}\n  \
+                 - {{name: reader, description: reads files and counts words, {effects} plugins: {{read-files: {{files: [{{path: ., \
+                 as: .}}]}}, count-text: }}}}\n"
+            ),
+        );
+        let task = "How many words are in a.txt, and how many lines are in a.txt?";
+        place.run(&["run", "--config", "c.yaml", "--plugins", PLUGIN_ROOT, task])
+    };
+    let ran = run("");
+    assert!(ran.code == 0 && ran.stdout.contains('3'), "{}", ran.shown());
+    assert!(ran.stderr.contains("agent `reader` goes without `compact`"), "{}", ran.shown());
+    let ran = run("effects: [compact],");
+    assert!(!ran.stdout.contains('3') && ran.shown().contains("`compact` watches over it"), "{}", ran.shown());
 }

@@ -255,8 +255,24 @@ pub(super) fn bounded_state(state: Vec<u8>) -> Result<Vec<u8>, Fault> {
 /// The effects of one run, with the memory that the host keeps for them.
 pub(super) struct Effects<'a> {
     running: Vec<Running<'a>>,
-    /// What models told effects in this phase before the run was interrupted, by the effect's place.
-    told: VecDeque<(usize, Completion)>,
+    /// What models told effects in this phase before the run was interrupted.
+    told: VecDeque<Told>,
+}
+
+/// What a model told an effect.
+#[derive(Debug)]
+pub(super) struct Told {
+    /// The effect's place.
+    pub at: usize,
+    /// Its name; empty where it was not written down.
+    pub name: String,
+    pub completion: Completion,
+}
+
+impl Told {
+    fn is_for(&self, at: usize, name: &str) -> bool {
+        self.at == at && (self.name.is_empty() || self.name == name)
+    }
 }
 
 /// What effects act on.
@@ -287,16 +303,21 @@ impl<'a> Effects<'a> {
     }
 
     /// Gives them back what they remembered when their run was interrupted; `told` is what models had told them in the
-    /// phase in which they were. Those that the agent has no more are left out.
-    pub fn restore(&mut self, memories: Vec<EffectMemory>, told: VecDeque<(usize, Completion)>) {
+    /// phase in which they were. There may be others now, in another order: those that stand where they stood come first,
+    /// then each of a name that has nothing yet. What is of none that is there is left out.
+    pub fn restore(&mut self, mut memories: Vec<EffectMemory>, told: VecDeque<Told>) {
         self.told = told;
-        for memory in memories {
-            let is_same = |running: &Running<'_>| running.effect.name() == memory.name;
-            let there = match self.running.get(memory.at).is_some_and(is_same) {
-                true => self.running.get_mut(memory.at),
-                false => self.running.iter_mut().find(|running| is_same(running)),
-            };
-            if let Some(running) = there {
+        let mut is_back = vec![false; self.running.len()];
+        memories.sort_by_key(|memory| memory.at);
+        let names: Vec<_> = self.running.iter().map(|running| running.effect.name().to_owned()).collect();
+        let (there, moved): (Vec<_>, Vec<_>) =
+            memories.into_iter().partition(|memory| names.get(memory.at).is_some_and(|name| *name == memory.name));
+        for memory in there.into_iter().chain(moved) {
+            let free = |at: &usize| !is_back[*at] && names[*at] == memory.name;
+            let at = Some(memory.at).filter(|at| *at < names.len()).filter(free);
+            if let Some(at) = at.or_else(|| (0..names.len()).find(free)) {
+                is_back[at] = true;
+                let running = &mut self.running[at];
                 (running.state, running.wake, running.hidden) = (memory.state, memory.wake, memory.hidden);
             }
         }
@@ -354,7 +375,7 @@ impl Running<'_> {
         agent: EffectsOf<'_>,
         moment: &mut Moment,
         usage: &mut Usage,
-        (at, told): (usize, &mut VecDeque<(usize, Completion)>),
+        (at, told): (usize, &mut VecDeque<Told>),
     ) -> Result<Vec<Edit>, Fault> {
         let chat = agent.chat.snapshot();
         for asked in 0..=limits::ASKS_IN_A_ROW {
@@ -373,13 +394,16 @@ impl Running<'_> {
                 }
                 Action::Edits(edits) => return Ok(edits),
                 Action::AskModel(_) if asked == limits::ASKS_IN_A_ROW => break,
-                Action::AskModel(_) if told.front().is_some_and(|(of, _)| *of == at) => {
-                    moment.reply = told.pop_front().map(|(_, completion)| Ok(completion));
+                Action::AskModel(_) if told.front().is_some_and(|told| told.is_for(at, self.effect.name())) => {
+                    moment.reply = told.pop_front().map(|told| Ok(told.completion));
                 }
                 Action::AskModel(ask) => {
                     let reply = self.ask(agent, *ask, usage).await;
                     moment.reply = Some(reply.map(|(completion, cost)| {
-                        agent.me.write(|| Record::Asked { effect: at, completion: completion.clone(), cost });
+                        agent.me.write(|| {
+                            let (name, completion) = (self.effect.name().to_owned(), completion.clone());
+                            Record::Asked { effect: at, name, completion, cost }
+                        });
                         completion
                     }));
                 }
@@ -475,4 +499,48 @@ impl Running<'_> {
 enum Made {
     Change,
     Stop { code: String, message: String },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn effect(name: &str) -> Arc<dyn Effect> {
+        Arc::new(EffectFn::new(name, Phase::BeforeModel, [], |_, _| Ok(vec![])))
+    }
+
+    #[test]
+    fn each_effect_has_its_own_memory_again_whatever_the_list_is_now() {
+        let memory = |(at, name): (usize, &&str)| {
+            let (name, hidden) = ((*name).to_owned(), vec![format!("{name}{at}")]);
+            EffectMemory { name, at, state: vec![], wake: None, hidden }
+        };
+        for (before, now, hidden) in [
+            (&["a", "b"][..], &["a", "b"][..], &["a0", "b1"][..]),
+            (&["a", "b"], &["b", "a"], &["b1", "a0"]),
+            (&["a", "b"], &["x", "b"], &["", "b1"]),
+            (&["x", "a"], &["a"], &["a1"]),
+            // Of two of one name, none takes what is the other's.
+            (&["a", "a"], &["a"], &["a0"]),
+            (&["a", "x", "a"], &["a", "a"], &["a0", "a2"]),
+            (&["x", "a", "a"], &["a", "a"], &["a2", "a1"]),
+            (&["a"], &["a", "a"], &["a0", ""]),
+            (&[], &["a"], &[""]),
+        ] {
+            let list: Vec<_> = now.iter().copied().map(effect).collect();
+            let mut effects = Effects::new(&list);
+            effects.restore(before.iter().enumerate().map(memory).collect(), VecDeque::new());
+            let back: Vec<_> = effects.running.iter().map(|running| running.hidden.concat()).collect();
+            assert_eq!(back, hidden, "{before:?} {now:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_model_told_one_effect_is_not_told_another() {
+        let (stop, usage) = (crate::model::StopReason::EndTurn, Usage::default());
+        let completion = Completion { parts: vec![], stop, usage, model: String::new(), meta: vec![] };
+        let told = |name: &str| Told { at: 1, name: name.into(), completion: completion.clone() };
+        assert!(told("a").is_for(1, "a") && told("").is_for(1, "a"));
+        assert!(!told("a").is_for(1, "b") && !told("a").is_for(0, "a"));
+    }
 }

@@ -281,7 +281,9 @@ impl<'a> Run<'a> {
             let (name, then) = (middleware.name(), middleware.on_failure());
             let rejected = |fault| RunError::Rejected { by: name.into(), fault };
             let acted = async |action| acted(&cx, name, action).await;
-            let was_here = self.passed.pop_front().filter(|passed| passed.middleware == name);
+            // There may be others now than when it was interrupted: each has what is its own.
+            let was_here = self.passed.iter().position(|passed| passed.middleware == name);
+            let was_here = was_here.and_then(|at| self.passed.remove(at));
             let mut input = input;
             let mut usage_before = was_here.as_ref().map(|passed| passed.usage);
             let (mut state, mut attempt) = match was_here {

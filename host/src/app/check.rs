@@ -153,13 +153,22 @@ impl App {
     ) -> Result<KnownAgent, Report> {
         let at = |key: &str| format!("agents.{}.{key}", agent.name);
         match config.provider(agent.provider.as_deref())? {
-            Some(provider) if agent.budget.usd.is_some() && self.price(provider).is_none() => {
+            Some(provider) if agent.bounds_usd().is_some() && self.price(provider).is_none() => {
                 return Err(no_price(agent, &model_name(provider)));
             }
-            None if agent.budget.usd.is_some() => {
-                warnings.push(format!("{}: it holds only for a model whose price is known", at("budget.usd")));
+            None => {
+                let holds = |key| format!("{}: it holds only for a model whose price is known", at(key));
+                warnings.extend(agent.bounds_usd().map(holds));
             }
-            _ => {}
+            Some(_) => {}
+        }
+        for name in agent.all_plugins().flat_map(|(_, _, uses)| &uses.models) {
+            if let Some(provider) = config.provider(Some(name))?
+                && agent.bounds_usd().is_some()
+                && self.price(provider).is_none()
+            {
+                return Err(no_price(agent, &model_name(provider)));
+            }
         }
         if agent.options.max_delegation_depth > 0 && config.agents.len() == 1 {
             warnings.push(format!("{}: there is no other agent to delegate to", at("options.max_delegation_depth")));

@@ -180,11 +180,16 @@ impl App {
             for other in self.config.agents.iter().filter(|other| other.name != config.name) {
                 let made = self.make(other, model, &models, &shared, &mut notices).await.and_then(|made| {
                     // What it spends counts for the budget that it is given a share of.
-                    let info = made.0.agent.completer.info();
-                    let bounded = config.budget.usd.or(config.delegable.budget.usd);
-                    match bounded.is_some() && info.price.is_none() {
-                        true => Err(no_price(&config, &info.model)),
-                        false => Ok(made.0),
+                    let is_bounded = config.bounds_usd().is_some() || config.delegable.budget.usd.is_some();
+                    let agent = &made.0.agent;
+                    let unpriced = agent
+                        .models
+                        .values()
+                        .chain([&agent.completer])
+                        .find(|model| is_bounded && model.info().price.is_none());
+                    match unpriced.map(|model| no_price(&config, &model.info().model)) {
+                        Some(report) => Err(report),
+                        None => Ok(made.0),
                     }
                 });
                 // What is wrong with it is found now, and not when it is started.
@@ -219,7 +224,7 @@ impl App {
         notices: &mut Notices,
     ) -> Result<(Outfit, Model), Report> {
         let model = self.model(config, model, models, notices).await?;
-        if config.budget.usd.is_some() && model.completer.info().price.is_none() {
+        if config.bounds_usd().is_some() && model.completer.info().price.is_none() {
             return Err(no_price(config, &model.completer.info().model));
         }
         let mut outfit = Outfit::new(config, Arc::clone(&model.completer), &self.config.root, &self.desk);
@@ -230,9 +235,14 @@ impl App {
             extend(&mut outfit.agent.tools, tools, &place, &mut notices.warnings);
         }
         outfit.agent.models = self.other_models(config, models, notices).await?;
+        // Either all of its effects are the host's choice or none is.
+        let has_defaults = config.effects.iter().flatten().any(|step| step.is_default);
         for (listed, id, uses) in config.all_plugins() {
             match self.load(config, (listed, id), uses, &shared.stores, &mut notices.warnings).await {
-                Ok(plugin) => outfit.plugins.push(Worn { plugin, confirm: uses.confirm, listed }),
+                Ok(plugin) => {
+                    let is_default = listed == Listed::Effects && has_defaults;
+                    outfit.plugins.push(Worn { plugin, confirm: uses.confirm, listed, is_default });
+                }
                 // Nobody named it: it was taken because it is there.
                 Err(report) if self.config.agents.is_empty() => {
                     notices.warnings.push(format!("plugin `{id}` is left out: {report}"));
@@ -306,7 +316,7 @@ impl App {
         for name in agent.all_plugins().flat_map(|(_, _, uses)| &uses.models) {
             if !others.contains_key(name) {
                 let model = self.model(agent, Some(name), models, notices).await?;
-                if agent.budget.usd.is_some() && model.completer.info().price.is_none() {
+                if agent.bounds_usd().is_some() && model.completer.info().price.is_none() {
                     return Err(no_price(agent, &model.completer.info().model));
                 }
                 others.insert(name.clone(), model.completer);
@@ -442,9 +452,9 @@ fn extend(tools: &mut ToolBox, more: ToolBox, place: &str, warnings: &mut Vec<St
 
 fn no_price(config: &AgentConfig, model: &str) -> Report {
     Report::new(ErrorKind::Usage, format!("no price of the model {} is known", model.escape_debug()))
-        .cause(match config.budget.usd {
-            Some(_) => format!("agents.{}.budget.usd bounds what it may cost", config.name),
-            None => format!("agents.{}.delegable.budget.usd bounds what it may cost", config.name),
+        .cause({
+            let key = config.bounds_usd().unwrap_or("delegable.budget.usd");
+            format!("agents.{}.{key} bounds what it may cost", config.name)
         })
         .hint("name its price: providers: [{…, price: {input: 0.25, output: 2}}], in dollars per million tokens")
 }

@@ -50,6 +50,8 @@ pub(super) struct Worn {
     pub confirm: bool,
     /// The list in which it stands.
     pub listed: Listed,
+    /// Whether the host has added it by itself.
+    pub is_default: bool,
 }
 
 impl Outfit {
@@ -77,7 +79,8 @@ impl Outfit {
     }
 
     /// The agent under the ceiling of whoever starts it. A plugin that only has tools is left out if it cannot do with
-    /// what is left; one that watches over the agent is not: then there is no such agent.
+    /// what is left, and so is one that nobody has named; one that watches over the agent is not: then there is no such
+    /// agent.
     ///
     /// # Errors
     ///
@@ -106,6 +109,12 @@ impl Outfit {
                         let lines = refused.map(|(place, missing)| format!("`{}` under {place}", missing.line));
                         let lines = lines.collect::<Vec<_>>().join(", ");
                         let id = &manifest.id;
+                        if worn.is_default {
+                            notices.push(format!(
+                                "agent `{name}` goes without `{id}`, which would have less power: grant {lines}"
+                            ));
+                            continue;
+                        }
                         return Err(Refused(format!(
                             "`{id}` watches over it and would have less power: grant {lines}"
                         )));
@@ -160,7 +169,7 @@ impl Outfit {
     fn equip(
         &self,
         agent: &mut Agent,
-        Worn { plugin, confirm, listed }: &Worn,
+        Worn { plugin, confirm, listed, .. }: &Worn,
         warnings: &mut Vec<String>,
     ) -> Result<(), Report> {
         let place = format!("agents.{}.{listed}", agent.name);
@@ -172,7 +181,8 @@ impl Outfit {
             agent.middleware.extend(PluginMiddleware::new(plugin).map(|around| Arc::new(around) as _));
             agent.model_middleware.extend(PluginModelMiddleware::new(plugin).map(|around| Arc::new(around) as _));
             if let Some(around) = PluginToolMiddleware::new(plugin) {
-                let digest = plugin.package().named_digest();
+                // Two of one plugin ask about different things under one name if their params differ.
+                let digest = format!("{} {}", plugin.package().named_digest(), plugin.settings().params.get());
                 let asking = AskingMiddleware::new(Arc::new(around), self.desk.clone(), &*agent.name, digest);
                 *agent = agent.clone().with_tool_middleware(asking);
             }

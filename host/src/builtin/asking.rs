@@ -20,8 +20,8 @@ pub struct AskingMiddleware {
 }
 
 impl AskingMiddleware {
-    /// The middleware of this agent, asking at this desk. `digest` is that of the plugin that it is, empty for one of the
-    /// host: what is trusted is trusted of these alone.
+    /// The middleware of this agent, asking at this desk. `digest` is that of the plugin that it is, with its params; empty
+    /// for one of the host: what is trusted is trusted of these alone.
     pub fn new(
         inner: Arc<dyn ToolMiddleware>,
         desk: Desk,

@@ -256,6 +256,14 @@ impl fmt::Display for Listed {
 }
 
 impl AgentConfig {
+    /// The key that bounds what its own work may cost in dollars, if there is one.
+    pub fn bounds_usd(&self) -> Option<&'static str> {
+        let of_step =
+            |step: &StepUse| matches!(step.own(), Some(Ok(OwnMiddleware::Budget(budget))) if budget.usd.is_some());
+        let by_step = || self.middleware.iter().any(of_step).then_some("middleware.budget.usd");
+        self.budget.usd.map(|_| "budget.usd").or_else(by_step)
+    }
+
     /// Its plugins in order: its effects, its middleware, and the others.
     pub fn all_plugins(&self) -> impl Iterator<Item = (Listed, &str, &PluginUse)> {
         let effects = self.effects.iter().flatten().map(|step| (Listed::Effects, step));

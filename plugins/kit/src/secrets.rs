@@ -47,6 +47,10 @@ const SHAPES: &[Shape] = &[
     Shape { prefix: "Bearer ", min: 20, body: is_bearer },
 ];
 
+/// So many bytes of a value without quotes tell whether it is a secret; all of one that is goes. An endless row of names
+/// and values would be looked at to its end, again for each of them.
+const VALUE_LOOKED_AT: usize = 128;
+
 /// What a password is called at the end of a name: `DB_PASSWORD`.
 const PASSWORDS: &[&str] = &["password", "passwd", "passphrase", "pwd"];
 
@@ -90,8 +94,9 @@ impl Net {
         let mut clean = String::with_capacity(text.len());
         let mut count = 0;
         let mut at = 0;
+        let mut no_token_before = 0;
         while let Some(next) = text[at..].chars().next() {
-            match self.secret_at(text, at) {
+            match self.secret_at(text, at, &mut no_token_before) {
                 Some((start, end)) => {
                     clean += &text[at..start];
                     clean += BLOT;
@@ -139,8 +144,9 @@ impl Net {
         }
     }
 
-    /// The secret that begins at `at`, or whose name does: from where to where it goes.
-    fn secret_at(&self, text: &str, at: usize) -> Option<(usize, usize)> {
+    /// The secret that begins at `at`, or whose name does: from where to where it goes. Before `no_token_before` no web token
+    /// begins, as far as is known.
+    fn secret_at(&self, text: &str, at: usize, no_token_before: &mut usize) -> Option<(usize, usize)> {
         let rest = &text[at..];
         let has = |what| self.what.contains(&what);
         // The longest, in case one is part of another.
@@ -152,7 +158,11 @@ impl Net {
         if before.is_some_and(char::is_alphanumeric) {
             return None;
         }
-        let secret = || shaped(rest).or_else(|| web_token(rest)).filter(|_| has(What::Secrets));
+        let mut token = || {
+            let found = (at >= *no_token_before).then(|| web_token(rest))?;
+            found.map_err(|none| *no_token_before = at + none).ok()
+        };
+        let mut secret = || shaped(rest).or_else(&mut token).filter(|_| has(What::Secrets));
         let email = || personal::email(rest).filter(|_| has(What::Emails));
         let card = || personal::card(rest).filter(|_| has(What::Cards));
         if let Some(length) = secret().or_else(email).or_else(card) {
@@ -170,16 +180,20 @@ fn shaped(text: &str) -> Option<usize> {
     })
 }
 
-/// A JSON web token: three parts, of which the first two are JSON objects in base64.
-fn web_token(text: &str) -> Option<usize> {
+/// A JSON web token: three parts, of which the first two are JSON objects in base64. If there is none: in how many bytes
+/// from here on none begins either.
+fn web_token(text: &str) -> Result<usize, usize> {
     if !text.starts_with("eyJ") {
-        return None;
+        return Err(0);
     }
     let head = run(text, is_token);
-    let rest = text[head..].strip_prefix('.')?;
+    let rest = text[head..].strip_prefix('.').filter(|rest| rest.starts_with("eyJ")).ok_or(head)?;
     let body = run(rest, is_token);
-    let signature = run(rest[body..].strip_prefix('.')?, is_token);
-    (head > 10 && body > 10 && rest.starts_with("eyJ")).then_some(head + 1 + body + 1 + signature)
+    let signature = rest[body..].strip_prefix('.').ok_or(head + 1 + body)?;
+    match head > 10 && body > 10 {
+        true => Ok(head + 1 + body + 1 + run(signature, is_token)),
+        false => Err(head),
+    }
 }
 
 /// A block as OpenSSL writes it; to the end of the text if its end is missing.
@@ -207,10 +221,12 @@ fn assigned(text: &str) -> Option<(usize, usize)> {
     let is_equal = rest.starts_with('=');
     let rest = rest.strip_prefix(['=', ':'])?.trim_start_matches(' ');
     let quote = rest.chars().next().filter(|c| matches!(c, '"' | '\'' | '`'));
+    let is_value = |c: char| !c.is_whitespace() && !matches!(c, ',' | ';' | '&' | ')' | '}' | '"' | '\'' | '`');
     let value = match quote {
         Some(quote) => rest[1..].split(quote).next()?,
         None => {
-            &rest[..run(rest, |c| !c.is_whitespace() && !matches!(c, ',' | ';' | '&' | ')' | '}' | '"' | '\'' | '`'))]
+            let looked_at = &rest[..rest.floor_char_boundary(VALUE_LOOKED_AT)];
+            &looked_at[..run(looked_at, is_value)]
         }
     };
     let has = |is: fn(char) -> bool| value.chars().any(is);
@@ -224,7 +240,8 @@ fn assigned(text: &str) -> Option<(usize, usize)> {
         return None;
     }
     let start = text.len() - rest.len() + usize::from(quote.is_some());
-    Some((start, start + value.len()))
+    let length = if quote.is_some() { value.len() } else { run(rest, is_value) };
+    Some((start, start + length))
 }
 
 /// Whether `secret` is the name or its last word: `auth_token`, `authToken`, `TOKEN`, but not `detoken`.
@@ -330,6 +347,7 @@ mod tests {
             "tokens: 12",
             "Bearer of news",
             "the password is not here",
+            "eyJhbGciOiJI-eyJhbGciOiJI.eyJhbGciOiJI",
         ];
         for text in cases {
             assert_eq!(redact(text, &[]), (text.to_owned(), 0));
@@ -341,6 +359,42 @@ mod tests {
         let extra = ["blue".to_owned(), "blueberry".to_owned(), "öl".to_owned()];
         assert_eq!(redact("skyblue, blueberry, Öl öl", &extra), ("sky[redacted], [redacted], Öl [redacted]".into(), 3));
     }
+
+    #[test]
+    fn all_of_a_long_value_goes() {
+        let value = "a1".repeat(5_000);
+        assert_eq!(redact(&format!("token={value} b"), &[]), ("token=[redacted] b".into(), 1));
+        let (clean, count) = redact(&fill("-eyJ-eyJ§.eyJ§.§ eyJ-eyJ§.eyJ§.§"), &[]);
+        assert_eq!((&*clean, count), ("-[redacted] [redacted]", 2));
+    }
+
+    /// A text of somebody who wants the plugin to run out of time takes no longer for each of its bytes than any other.
+    #[test]
+    fn no_text_takes_longer_than_its_length() {
+        let net = Net::new(vec![What::Secrets, What::Emails, What::Cards], Vec::new()).unwrap();
+        for piece in [
+            "-eyJ",
+            "-eyJ.",
+            "-eyJabcdefghijk.eyJ",
+            "token=",
+            "password=<",
+            "token=(",
+            "password='",
+            "Bearer ",
+            "sk-",
+            "a.",
+            "4-",
+            "-----BEGIN ",
+            "-----BEGIN PRIVATE KEY",
+        ] {
+            let text = piece.repeat((1 << 18) / piece.len());
+            let started = std::time::Instant::now();
+            net.redact(&text);
+            // Some tenths of a second; where it is the square of the length, minutes.
+            assert!(started.elapsed().as_secs() < 20, "{piece}: {:?}", started.elapsed());
+        }
+    }
+
     #[test]
     fn only_what_is_asked_for_goes() {
         let text = "ann@example.com pays with 4111 1111 1111 1111, password=hunter22";

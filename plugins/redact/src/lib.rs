@@ -1,4 +1,5 @@
-//! Replaces secrets in an agent's final reply by `[redacted]`.
+//! Replaces secrets in an agent's final reply by `[redacted]`; in the words of a failure too, which may be those of a model
+//! that declined to answer.
 //!
 //! Params: `{"what": ["secrets"], "extra": []}`, which are the defaults. `what` are some of `secrets` (keys and tokens of
 //! well-known shapes, private keys, passwords in assignments), `emails`, `cards` (numbers of payment cards); `extra` are
@@ -14,7 +15,7 @@ use serde::Deserialize;
 use shelly_plugin::{
     Error, Message, Part, config, info,
     run_middleware::{AfterDecision, BeforeDecision, Outcome, Pass, RunMiddleware},
-    types::RunContext,
+    types::{Retry, RunContext},
 };
 
 shelly_plugin::export!(run_middleware: Redact);
@@ -50,16 +51,23 @@ impl RunMiddleware for Redact {
     }
 
     fn after(_cx: RunContext, outcome: Outcome, _state: Vec<u8>) -> Result<AfterDecision, Error> {
-        let Ok(reply) = outcome.reply else {
-            return Ok(AfterDecision::Accept);
+        let net = config::<Params>()?.net()?;
+        let (decision, count) = match outcome.reply {
+            Ok(reply) => {
+                let (reply, count) = redact(reply, &net);
+                (AfterDecision::Replace(reply), count)
+            }
+            Err(error) => {
+                let (clean, count) = net.redact(error.message());
+                (AfterDecision::Reject(reworded(error, clean)), count)
+            }
         };
-        let (reply, count) = redact(reply, &config::<Params>()?.net()?);
         if count == 0 {
             return Ok(AfterDecision::Accept);
         }
         // How many, never which.
         info!("secrets blotted out: {count}");
-        Ok(AfterDecision::Replace(reply))
+        Ok(decision)
     }
 }
 
@@ -74,6 +82,21 @@ fn redact(mut reply: Message, net: &Net) -> (Message, usize) {
         }
     }
     (reply, count)
+}
+
+/// The same failure in other words.
+fn reworded(error: Error, message: String) -> Error {
+    match error {
+        Error::Invalid(_) => Error::Invalid(message),
+        Error::Denied(_) => Error::Denied(message),
+        Error::NotFound(_) => Error::NotFound(message),
+        Error::TooLarge(_) => Error::TooLarge(message),
+        Error::Exhausted(_) => Error::Exhausted(message),
+        Error::RateLimited(retry) => Error::RateLimited(Retry { message, ..retry }),
+        Error::Unavailable(retry) => Error::Unavailable(Retry { message, ..retry }),
+        Error::Timeout(_) => Error::Timeout(message),
+        Error::Other(_) => Error::Other(message),
+    }
 }
 
 #[cfg(test)]

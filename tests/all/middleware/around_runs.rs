@@ -136,6 +136,10 @@ async fn redact_blots_out_what_is_asked_for() {
     ] {
         let redact = middleware(REDACT, params.clone()).await;
         assert_eq!(told(after(&redact, Ok(TEXT), 0).await), expected, "{params}");
+        // A model that declines to answer may say as much.
+        let refused = after(&redact, Err(Fault::Denied { message: TEXT.into() }), 0).await;
+        assert!(!matches!(&refused, AfterDecision::Reject(fault) if !matches!(fault, Fault::Denied { .. })));
+        assert_eq!(told(refused), expected.replace("replace", "reject"), "{params}");
     }
 }
 

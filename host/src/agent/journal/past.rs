@@ -6,10 +6,10 @@ use std::{
 
 use super::{BoardTask, CallId, Delegated, EffectMemory, Ended, ErrandId, Record};
 use crate::{
-    agent::{Answer, Ending, RunError, delegate::Entry},
+    agent::{Answer, Ending, RunError, delegate::Entry, effect::Told},
     capability::{Account, Spent, Usd},
     chat::{Change, Chat, EditError, Message, StopReason, ToolResult, Usage, Written},
-    model::{Completion, Ledger},
+    model::Ledger,
     state::{BlackboardChange, Task},
     tool::Control,
 };
@@ -61,8 +61,8 @@ pub(in crate::agent) struct RunPast {
     pub at: Where,
     /// The calls of the last reply, by their id.
     pub calls: HashMap<String, Box<CallPast>>,
-    /// What models have told effects in this phase, by the effect's place.
-    pub asked: VecDeque<(usize, Completion)>,
+    /// What models have told effects in this phase.
+    pub asked: VecDeque<Told>,
     /// The middleware that has let it pass, outermost first.
     pub passed: VecDeque<Passed>,
     pub inbox: Vec<Message>,
@@ -372,7 +372,9 @@ impl RunPast {
                 self.hidden = self.effects.iter().flat_map(|effect| effect.hidden.iter().cloned()).collect();
                 self.calls.clear();
             }
-            Record::Asked { effect, completion, .. } => self.asked.push_back((effect, completion)),
+            Record::Asked { effect: at, name, completion, .. } => {
+                self.asked.push_back(Told { at, name, completion });
+            }
             Record::Replied { stop, usage, took, changes, silent, .. } => {
                 self.last_usage = Some(usage);
                 self.model_time = self.model_time.saturating_add(took);

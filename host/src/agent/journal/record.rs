@@ -75,8 +75,14 @@ pub enum Record {
         #[serde(with = "millis")]
         elapsed: Duration,
     },
-    /// A model has answered an effect; `cost` is known if its price is.
-    Asked { effect: usize, completion: Completion, cost: Usd },
+    /// A model has answered an effect, named by its place and its name; `cost` is known if its price is.
+    Asked {
+        effect: usize,
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        name: String,
+        completion: Completion,
+        cost: Usd,
+    },
     /// The model has replied. The effects have not looked, no call was run. `silent` is a reply that says nothing, and
     /// does not stand in the conversation.
     Replied {
@@ -376,7 +382,7 @@ mod tests {
                 changes: changes(),
             },
             Record::Turn { iteration: 1, changes: changes(), effects: vec![memory], elapsed: limits::TOOL_TIME },
-            Record::Asked { effect: 1, completion: completion(), cost },
+            Record::Asked { effect: 1, name: "e".into(), completion: completion(), cost },
             Record::Replied {
                 iteration: 1,
                 model: "m".into(),
