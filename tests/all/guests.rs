@@ -399,7 +399,7 @@ mod shipped {
         let ran = around(&place, "{provider: text, text: done}", "", limit);
         assert_eq!((ran.code, ran.stdout.as_str()), (0, "done\n"), "{}", ran.shown());
         let ran = around(&place, "{provider: text, text: done}", "", limit);
-        assert!(ran.code == 1 && ran.stderr.contains("1 runs have begun within 1h"), "{}", ran.shown());
+        assert!(ran.code == 1 && ran.stderr.contains("1 run has begun within 1h"), "{}", ran.shown());
     }
 
     #[test]

@@ -185,6 +185,11 @@ fn what_the_host_adds_by_itself_needs_no_consent() {
     let named = lines("effects: [compact]");
     assert!(named.contains("the agent `a`: the effect `compact` has the power `rewrite`"), "{named}");
     assert!(!named.contains("sha256"), "it came with the host: {named}");
+    let guard =
+        |params: &str| lines(&format!("middleware: [{{kind: tool_policy, params: {{{params}}}, on_failure: skip}}]"));
+    let (ask, allow) = (guard("default: ask"), guard("default: allow"));
+    assert!(ask.contains(r#"the middleware `tool-policy` has the params `{"default":"ask"}`"#), "{ask}");
+    assert!(ask.contains("`tool-policy` may fail, and the run goes on without it") && ask != allow, "{ask}");
 }
 
 #[test]

@@ -8,9 +8,10 @@ use url::Url;
 
 use super::{
     AgentConfig, Config, DEFAULT_BASE_URL, FileUse, Listed, PluginUse, ProviderConfig, ProviderKind,
-    mask::{MASK, masked_url},
+    mask::{MASK, masked_params, masked_url},
 };
 use crate::{
+    agent::OnFailure,
     capability::{Access, Grant, KvScope},
     files,
     trust::{Facts, quoted, quoted_path},
@@ -123,7 +124,35 @@ fn agent_facts(agent: &AgentConfig, root: &Path, facts: &mut Facts) {
         };
         let who = format!("the agent {}: the {what} {}", quoted(name), quoted(id));
         plugin_facts(&who, uses, ceiling.as_ref(), root, facts);
+        if listed != Listed::Plugins {
+            step_facts(&who, uses, facts);
+        }
     }
+}
+
+/// What decides how a step guards: who changes that is asked about.
+fn step_facts(who: &str, uses: &PluginUse, facts: &mut Facts) {
+    if !uses.params.is_empty() {
+        let params = serde_json::to_string(&uses.params).expect("a map with string keys is JSON");
+        let is_plain = params.len() <= SHOWN_PARAMS_BYTES
+            && serde_json::to_value(&uses.params).ok() == serde_json::to_value(masked_params(&uses.params)).ok();
+        facts.add(match is_plain {
+            true => format!("{who} has the params {}", quoted(&params)),
+            false => format!("{who} has params of sha256:{}", digest_of(&params)),
+        });
+    }
+    if uses.on_failure == Some(OnFailure::Skip) {
+        facts.add(format!("{who} may fail, and the run goes on without it"));
+    }
+}
+
+/// Bytes of params that are shown as they are.
+const SHOWN_PARAMS_BYTES: usize = 300;
+
+/// SHA-256 in hexadecimal.
+fn digest_of(text: &str) -> String {
+    let digest: [u8; 32] = Sha256::digest(text).into();
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Of what it is granted, what its agent's `ceiling` leaves.
@@ -138,9 +167,9 @@ fn plugin_facts(who: &str, uses: &PluginUse, ceiling: Option<&Grant>, root: &Pat
         models: _,
         powers: _,
         confirm,
-        // Data for it.
+        // Data for it; of a step they are told by themselves.
         params: _,
-        // Whether a run ends with it.
+        // Whether a run ends with it: the same.
         on_failure: _,
         limits: _,
     } = uses;
@@ -199,9 +228,7 @@ fn shown_address(address: &str) -> String {
     if shown == address {
         return quoted(address);
     }
-    let digest: [u8; 32] = Sha256::digest(address).into();
-    let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{} (sha256:{digest})", quoted(&shown))
+    format!("{} (sha256:{})", quoted(&shown), digest_of(address))
 }
 
 fn without_credentials(url: &Url) -> String {

@@ -15,7 +15,7 @@
 //! in what is allowed.
 //!
 //! `action` is `allow`; `deny`, and the model reads the rule's place and its `reason`; `ask`, and a person is shown `reason`
-//! and decides, for all calls of the rule if they like; `answer`, and the model reads the rule's `answer` in place of a
+//! and decides, for all calls of that tool by the rule if they like; `answer`, and the model reads the rule's `answer` in place of a
 //! result.
 
 use std::collections::BTreeMap;
@@ -153,7 +153,7 @@ impl Rule {
             Action::Deny => Verdict::Deny(format!("`{tool}` is denied by `{place}`{reason}. Go on without this call.")),
             Action::Ask => {
                 let text = format!("`{place}` leaves calls of `{tool}` to a person{reason}. Make this one?");
-                Verdict::Ask(Question { text, topic: place.to_owned() })
+                Verdict::Ask(Question { text, topic: format!("{place}: {tool}") })
             }
             Action::Answer => Verdict::Answer(vec![Content::Text(self.answer.clone().unwrap_or_default())]),
         }
@@ -233,7 +233,7 @@ mod tests {
                 json!({}),
                 "git",
                 none,
-                "ask rules[5]: `rules[5]` leaves calls of `git_push` to a person (it is shared).",
+                "ask rules[5]: git_push: `rules[5]` leaves calls of `git_push` to a person (it is shared).",
             ),
         ] {
             let verdict = decide(&params, tool, arguments.clone(), origin, hints);

@@ -51,7 +51,7 @@ async fn tool_policy_decides_by_its_first_rule_that_fits() {
             writes,
             CallVerdict::Ask {
                 text: "`rules[1]` leaves calls of `git_push` to a person. Make this one?".into(),
-                topic: "rules[1]".into(),
+                topic: "rules[1]: git_push".into(),
             },
         ),
         (call("read", json!({})), "files", reads, CallVerdict::Allow),
