@@ -89,6 +89,7 @@ async fn fired(rounds: u32) -> Result<(), Box<dyn Error>> {
         };
         let (cx, tools) = (RunCx::new("bench"), [].into());
         let mut histograms = [(); 2].map(|()| Histogram::<u64>::new(3).expect("3 digits are allowed"));
+        let mut each = [(); 5].map(|()| Histogram::<u64>::new(3).expect("3 digits are allowed"));
         for _ in 0..rounds {
             let started = Instant::now();
             for _ in &effects {
@@ -97,8 +98,10 @@ async fn fired(rounds: u32) -> Result<(), Box<dyn Error>> {
             histograms[0].record(u64::try_from(started.elapsed().as_nanos())?)?;
             let started = Instant::now();
             let mut acted = 0;
-            for effect in &effects {
+            for (effect, each) in effects.iter().zip(&mut each) {
+                let begun = Instant::now();
                 let step = effect.eval(&cx, &moment, &chat, &tools, Vec::new()).await?;
+                each.record(u64::try_from(begun.elapsed().as_nanos())?)?;
                 acted += usize::from(matches!(step.action, Action::Edits(edits) if !edits.is_empty()));
             }
             histograms[1].record(u64::try_from(started.elapsed().as_nanos())?)?;
@@ -115,6 +118,9 @@ async fn fired(rounds: u32) -> Result<(), Box<dyn Error>> {
             at(0, 0.99),
             at(1, 0.5) / at(0, 0.5)
         );
+        for (effect, histogram) in effects.iter().zip(&each) {
+            println!("    {:16} median {:6.1}", effect.name(), histogram.value_at_quantile(0.5) as f64 / 1_000.0);
+        }
     }
     Ok(())
 }

@@ -109,7 +109,8 @@ impl Snapshot {
 
     /// The position of the message with this id.
     pub fn find(&self, id: u64) -> Option<usize> {
-        self.iter().position(|entry| entry.id == id)
+        // Whoever looks for one mostly looks for one of the newest.
+        self.entries.iter().rposition(|entry| entry.id == id)
     }
 
     /// The newest message.

@@ -78,8 +78,8 @@ impl Effect for PluginEffect {
             async |store, instance| kind.load(&mut *store, instance)?.call_eval(store, &told, &state).await,
         );
         let step = step.await?;
-        let reply = moment.reply.iter().flatten().flat_map(|completion| &completion.parts);
-        let seen = Attached::in_parts(chat.iter().flat_map(|entry| &entry.message.parts).chain(reply));
+        let reply = moment.reply.as_ref().and_then(|reply| reply.as_ref().ok());
+        let seen = Attached::in_chat_and(chat, reply.map_or(&[], |completion| &completion.parts));
         Ok(Step { state: step.state, action: action(step.action, &seen)?, wake: step.wake.map(wake) })
     }
 }

@@ -59,7 +59,7 @@ impl Middleware for PluginMiddleware {
             async |store, instance| kind.load(&mut *store, instance)?.call_before(store, &context, &told).await,
         );
         let decision = decision.await?;
-        let seen = Attached::in_parts(input.iter().flat_map(|message| &message.parts));
+        let seen = Attached::in_messages(input);
         Ok(match decision {
             wit::BeforeDecision::Proceed(pass) => BeforeDecision::Proceed {
                 input: pass
@@ -94,7 +94,7 @@ impl Middleware for PluginMiddleware {
             async |store, instance| kind.load(&mut *store, instance)?.call_after(store, &context, &told, &state).await,
         );
         let decision = decision.await?;
-        let seen = Attached::in_parts(outcome.reply.iter().flat_map(|message| &message.parts));
+        let seen = outcome.reply.as_ref().map_or_else(|_| Attached::none(), |reply| Attached::in_parts(&reply.parts));
         Ok(match decision {
             wit::AfterDecision::Accept => AfterDecision::Accept,
             wit::AfterDecision::Replace(message) => AfterDecision::Replace(plain_message(message, &seen)?),

@@ -143,9 +143,9 @@ impl ModelMiddleware for PluginModelMiddleware {
             wit::AfterDecision::Accept => AfterRequest::Accept,
             wit::AfterDecision::Replace(completion) => {
                 self.needs(&[Power::Rewrite])?;
-                let parts = reply.iter().flat_map(|completion| &completion.parts);
-                let seen = sending.request.messages.iter().flat_map(|entry| &entry.message.parts).chain(parts);
-                AfterRequest::Replace(self.completion(completion, &Attached::in_parts(seen))?)
+                let parts = reply.map_or(&[][..], |completion| &completion.parts);
+                let seen = Attached::in_chat_and(&sending.request.messages, parts);
+                AfterRequest::Replace(self.completion(completion, &seen)?)
             }
             wit::AfterDecision::Reject(error) => AfterRequest::Reject(convert::fault(error)),
             wit::AfterDecision::Retry(wit::Again { model, delay_ms, state }) => {

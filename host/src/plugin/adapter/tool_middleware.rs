@@ -100,6 +100,6 @@ impl ToolMiddleware for PluginToolMiddleware {
         let Some(content) = content.await? else { return Ok(None) };
         let content_there = outcome.unwrap_or_default().to_vec();
         let there = Part::ToolResult(ToolResult { call_id: String::new(), content: content_there, is_error: false });
-        convert::content(content, &Attached::in_parts([&there])).map(Some)
+        convert::content(content, &Attached::in_parts(&[there])).map(Some)
     }
 }

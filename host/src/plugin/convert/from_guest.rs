@@ -75,50 +75,68 @@ fn own_meta(own: Vec<(String, String)>) -> Result<Meta, Fault> {
 }
 
 /// The media that one call was handed, so that it can hand them back by their ids: to a guest bytes are an attachment.
+/// They are looked for when the first id is looked up: most calls hand back none, and a conversation is long.
 pub struct Attached<'a> {
-    media: Vec<&'a Arc<[u8]>>,
-    /// Made for the first id that is looked up: most calls hand back none.
+    parts: Box<dyn Fn() -> Parts<'a> + 'a>,
     by_id: OnceCell<HashMap<String, &'a Arc<[u8]>>>,
 }
+
+type Parts<'a> = Box<dyn Iterator<Item = &'a Part> + 'a>;
 
 impl<'a> Attached<'a> {
     /// Nothing.
     pub fn none() -> Self {
-        Self::in_parts([])
+        Self::in_parts(&[])
     }
 
     /// What is in these parts, results of tools included.
-    pub fn in_parts(parts: impl IntoIterator<Item = &'a Part>) -> Self {
-        let mut media = Vec::new();
-        let mut take = |piece: &'a Media| match &piece.source {
-            Source::Bytes(bytes) => media.push(bytes),
-            Source::Url(_) => {}
-        };
-        for part in parts {
-            match part {
-                Part::Media(piece) => take(piece),
-                Part::ToolResult(result) => {
-                    let pieces = result.content.iter();
-                    pieces.for_each(|content| {
-                        if let Content::Media(piece) = content {
-                            take(piece)
-                        }
-                    });
-                }
-                _ => {}
-            }
-        }
-        Self { media, by_id: OnceCell::new() }
+    pub fn in_parts(parts: &'a [Part]) -> Self {
+        Self::of(move || parts.iter())
+    }
+
+    /// What is in these messages.
+    pub fn in_messages(messages: &'a [Message]) -> Self {
+        Self::of(move || messages.iter().flat_map(|message| &message.parts))
     }
 
     /// What is in a conversation.
     pub fn in_chat(chat: &'a Snapshot) -> Self {
-        Self::in_parts(chat.iter().flat_map(|entry| &entry.message.parts))
+        Self::in_chat_and(chat, &[])
+    }
+
+    /// What is in a conversation, and in these parts.
+    pub fn in_chat_and(chat: &'a Snapshot, parts: &'a [Part]) -> Self {
+        Self::of(move || chat.iter().flat_map(|entry| &entry.message.parts).chain(parts))
+    }
+
+    fn of<I: Iterator<Item = &'a Part> + 'a>(parts: impl Fn() -> I + 'a) -> Self {
+        Self { parts: Box::new(move || Box::new(parts())), by_id: OnceCell::new() }
     }
 
     fn find(&self, id: &str) -> Option<Arc<[u8]>> {
-        let by_id = || self.media.iter().map(|bytes| (attachment_id(bytes), *bytes)).collect();
+        let by_id = || {
+            let media = (self.parts)().flat_map(media_in);
+            media.map(|bytes| (attachment_id(bytes), bytes)).collect()
+        };
         self.by_id.get_or_init(by_id).get(id).map(|bytes| Arc::clone(bytes))
+    }
+}
+
+/// The media in a part whose bytes are here.
+fn media_in(part: &Part) -> Vec<&Arc<[u8]>> {
+    fn bytes(piece: &Media) -> Option<&Arc<[u8]>> {
+        match &piece.source {
+            Source::Bytes(bytes) => Some(bytes),
+            Source::Url(_) => None,
+        }
+    }
+    match part {
+        Part::Media(piece) => bytes(piece).into_iter().collect(),
+        Part::ToolResult(result) => {
+            let pieces = result.content.iter();
+            pieces.filter_map(|content| if let Content::Media(piece) = content { bytes(piece) } else { None }).collect()
+        }
+        _ => Vec::new(),
     }
 }
 
