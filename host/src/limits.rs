@@ -133,9 +133,15 @@ pub const COMPLETION_TIME: Duration = Duration::from_secs(600);
 pub const READER_WAIT: Duration = Duration::from_secs(600);
 /// Bytes of values that one call hands to a guest or gets from it through one function, strings and lists together.
 pub const HOSTCALL_BYTES: usize = 32 << 20;
-/// Files that one plugin of one agent is opening at once; one more is refused. What never opens holds a thread of the host,
-/// which has 512 for such things.
-pub const OPENING_FILES: u32 = 16;
+/// Files that one plugin of one agent is opening at once; one more waits. What never opens holds a thread of the host, which
+/// has 512 for such things.
+pub const OPENING_FILES: usize = 16;
+/// Time that an open waits for its turn before it is refused: as a rule one takes microseconds, on a busy disk some
+/// milliseconds.
+pub const OPENING_WAIT: Duration = Duration::from_secs(5);
+/// Time after which an open whose call was dropped in the middle counts as ended, so that many dropped calls do not take its
+/// files from a plugin for good.
+pub const OPENING_LAPSE: Duration = Duration::from_secs(60);
 /// Entries of a folder that a guest lists, `.` and `..` among them: they are read at once into the host's memory, some 100
 /// bytes each and a name. Each counts as a call of an imported function.
 pub const FOLDER_ENTRIES: usize = 20_000;

@@ -275,7 +275,7 @@ impl Plugin {
         }
         check_grant(&self.package, &settings)?;
         let mut narrowed = Self::bind(&self.engine, &self.package, Arc::new(settings), &self.component)?;
-        narrowed.files.opening = Arc::clone(&self.files.opening);
+        narrowed.files.opening = self.files.opening.clone();
         // It is still one plugin, with one share of what there is.
         Ok(Arc::new(Self { specs: Arc::clone(&self.specs), share: Arc::clone(&self.share), ..narrowed }))
     }

@@ -405,7 +405,7 @@ fn threads_lost_to_pipes_are_few() {
         swapping.join().unwrap();
         // Without the bound each call that got stuck would have lost one, and there is room for hundreds.
         let lost = threads().saturating_sub(before);
-        assert!(lost < limits::OPENING_FILES as usize + 16, "{lost} threads more, {stuck} calls got stuck");
+        assert!(lost < limits::OPENING_FILES + 16, "{lost} threads more, {stuck} calls got stuck");
         // Others open their files.
         let other = probe(place.path()).await;
         place.file("there.txt", "there");

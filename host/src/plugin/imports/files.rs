@@ -4,12 +4,14 @@
 use std::{
     collections::HashMap,
     path::{Component, Path},
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering},
-    },
+    sync::Arc,
 };
 
+use tokio::{
+    runtime::Handle,
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::{sleep, timeout},
+};
 use wasmtime::component::{HasData, Resource};
 use wasmtime_wasi::{
     filesystem::{Descriptor, WasiFilesystemCtxView},
@@ -26,9 +28,44 @@ use wasmtime_wasi_io::streams::{DynInputStream, DynOutputStream};
 
 use crate::{limits, plugin::runtime::Meter};
 
-/// Opens of one plugin that have not come to an end. One whose call was dropped in the middle stays among them: it still
-/// holds a thread, for all that is known.
-pub type Opening = Arc<AtomicU32>;
+/// Places for the opens of one plugin that have not come to an end.
+#[derive(Clone)]
+pub struct Opening(Arc<Semaphore>);
+
+impl Default for Opening {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(limits::OPENING_FILES)))
+    }
+}
+
+impl Opening {
+    /// Waits for a place; none if all are taken by what does not open.
+    async fn place(&self) -> Option<Place> {
+        let place = timeout(limits::OPENING_WAIT, Arc::clone(&self.0).acquire_owned()).await;
+        place.ok()?.ok().map(|permit| Place(Some(permit)))
+    }
+}
+
+/// A place among the opens. Where the call is dropped in the middle it stays taken for a while: the open still holds a thread,
+/// for all that is known.
+struct Place(Option<OwnedSemaphorePermit>);
+
+impl Place {
+    fn opened(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let (Some(permit), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
+            runtime.spawn(async move {
+                sleep(limits::OPENING_LAPSE).await;
+                drop(permit);
+            });
+        }
+    }
+}
 
 /// Listings that one instance holds, by their handles, and how many entries each has.
 pub type Listings = HashMap<u32, usize>;
@@ -103,12 +140,9 @@ impl HostDescriptor for Files<'_> {
             // What is not there may be made; whatever else is wrong is told by opening it.
             _ => {}
         }
-        if self.opening.fetch_add(1, Ordering::Relaxed) >= limits::OPENING_FILES {
-            self.opening.fetch_sub(1, Ordering::Relaxed);
-            return Err(ErrorCode::Busy.into());
-        }
+        let place = self.opening.place().await.ok_or(ErrorCode::Busy)?;
         let opened = HostDescriptor::open_at(&mut self.view, fd, path_flags, path, open_flags, flags).await;
-        self.opening.fetch_sub(1, Ordering::Relaxed);
+        place.opened();
         opened
     }
 
