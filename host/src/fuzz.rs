@@ -12,7 +12,7 @@ use crate::{
     model::{Completion, DeltaSink},
     net::ByteStream,
     plugin::{self, Manifest},
-    provider::{reply, sse},
+    provider::{ChatCompletions, Incoming, Names, Source, Wire, sse},
     session,
 };
 
@@ -88,9 +88,12 @@ pub fn events(pieces: Vec<Vec<u8>>, limit: usize) -> (Vec<(String, String)>, Opt
 ///
 /// As its reply is refused.
 pub fn reply(pieces: Vec<Vec<u8>>) -> Result<Completion, Fault> {
-    let source = reply::Source { origin: "https://example.com", model: "m", key: None };
-    let read = reply::read(stream_of(pieces), &source, &DeltaSink::none()).now_or_never();
-    read.unwrap_or_else(|| Err(Fault::other("it waits for more than there is")))
+    let source = Source { origin: "https://example.com", model: "m", key: None };
+    let read = async {
+        let reply = Incoming::of(stream_of(pieces), &source).await?;
+        ChatCompletions::default().read(reply, &source, &Names::default(), &DeltaSink::none()).await
+    };
+    read.now_or_never().unwrap_or_else(|| Err(Fault::other("it waits for more than there is")))
 }
 
 fn stream_of(pieces: Vec<Vec<u8>>) -> ByteStream {

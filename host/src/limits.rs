@@ -204,6 +204,10 @@ pub const RANDOM_BYTES: u32 = 64 << 10;
 
 /// Bytes of one reply of a model, text, thoughts and arguments together.
 pub const REPLY_BYTES: usize = 16 << 20;
+/// Tool calls of one reply that are put together: more than an agent answers, so that it can say so.
+pub const CALLS_IN_REPLY: usize = 8 * CALLS_PER_REPLY;
+/// Bytes of a word of a model's server that is kept: the name of a model, an unknown reason to stop.
+pub const REPLY_WORD_BYTES: usize = 256;
 /// Bytes of one event in a stream of a model's server.
 pub const STREAM_EVENT_BYTES: usize = 8 << 20;
 /// Bytes of an error body that are read to explain it.

@@ -13,9 +13,9 @@ use crate::{
     error::{ErrorKind, Fault, Report},
     kv::Stores,
     model::{Completer, ModelInfo, Price},
-    net::{self, HttpClient, Secret},
+    net::{self, Auth, HttpClient, Secret},
     plugin::{Kind, Plugin, PluginModel, PluginPackage, Settings},
-    provider::{self, OpenAi, OpenAiConfig},
+    provider::{self, AdapterConfig, ChatCompletions, HttpModel},
 };
 
 /// Models that have been made: agents that name the same one share it.
@@ -81,8 +81,8 @@ impl App {
         let found = provider::discover(&client, &*self.environment, name).await.ok_or_else(|| self.no_model(name))?;
         notices.notes.push(format!("using the model {} ({})", found.config.model, found.because));
         let price = self.prices.price("openai", &found.config.model);
-        let config = OpenAiConfig { price, ..found.config };
-        let completer = Arc::new(open_ai(client, config, "OPENAI_BASE_URL")?);
+        let config = AdapterConfig { price, ..found.config };
+        let completer = Arc::new(open_ai(client, config, ChatCompletions::default(), "OPENAI_BASE_URL")?);
         Ok(Model { completer, source: found.because, is_plugin: false })
     }
 
@@ -116,18 +116,20 @@ impl App {
                 let client = http_client()?;
                 let expand = |key, value| provider.expand(key, value, &*self.environment);
                 let base_url = expand("base_url", provider.base_url.as_deref())?;
-                let config = OpenAiConfig {
+                let config = AdapterConfig {
                     name: provider.name.clone(),
-                    base_url: base_url.unwrap_or_else(|| config::DEFAULT_BASE_URL.into()),
-                    model: model_name(provider),
-                    key: expand("api_key", provider.api_key.as_deref())?.map(Secret::new),
+                    auth: expand("api_key", provider.api_key.as_deref())?.map(Secret::new).map(Auth::bearer),
                     context_window: self.config.context_window(provider),
                     max_tokens: provider.max_tokens,
                     temperature: provider.temperature,
-                    max_tokens_field: provider.max_tokens_field,
                     price: self.price(provider),
+                    ..AdapterConfig::new(
+                        base_url.unwrap_or_else(|| config::DEFAULT_BASE_URL.into()),
+                        model_name(provider),
+                    )
                 };
-                Ok(Arc::new(open_ai(client, config, &format!("providers.{}.base_url", provider.name))?))
+                let options = ChatCompletions { max_tokens_field: provider.max_tokens_field };
+                Ok(Arc::new(open_ai(client, config, options, &format!("providers.{}.base_url", provider.name))?))
             }
         }
     }
@@ -225,9 +227,14 @@ fn no_provider(place: &str, id: &str) -> Report {
 }
 
 /// `place` is what names the base URL.
-fn open_ai(client: HttpClient, config: OpenAiConfig, place: &str) -> Result<OpenAi, Report> {
+fn open_ai(
+    client: HttpClient,
+    config: AdapterConfig,
+    wire: ChatCompletions,
+    place: &str,
+) -> Result<HttpModel<ChatCompletions>, Report> {
     let name = config.name.clone();
-    OpenAi::new(client, config).map_err(|fault| unusable(&name, place, &fault))
+    HttpModel::new(client, config, wire).map_err(|fault| unusable(&name, place, &fault))
 }
 
 fn unusable(name: &str, place: &str, fault: &Fault) -> Report {

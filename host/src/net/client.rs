@@ -23,8 +23,10 @@ pub type ByteStream = BoxStream<'static, Result<Vec<u8>, Fault>>;
 pub struct Request {
     /// Where to.
     pub url: Url,
-    /// Sent as `Authorization: Bearer …`.
-    pub key: Option<Secret>,
+    /// Who asks; none: nobody in particular.
+    pub auth: Option<Auth>,
+    /// Headers beside those of every request, by name. Their values may be credentials too.
+    pub headers: Vec<(String, Secret)>,
     /// Attempts after the first.
     pub retries: usize,
     /// From the first attempt to the end of the reply.
@@ -35,16 +37,82 @@ pub struct Request {
 }
 
 impl Request {
+    /// The credential, which nothing may show.
+    pub fn key(&self) -> Option<&Secret> {
+        self.auth.as_ref().map(|auth| &auth.key)
+    }
+
     /// A request within the bounds of a completion, tried again as often as the house allows.
     pub fn new(url: Url) -> Self {
         Self {
             url,
-            key: None,
+            auth: None,
+            headers: Vec::new(),
             retries: limits::HTTP_RETRIES,
             total: limits::COMPLETION_TIME,
             idle: limits::STREAM_IDLE_TIME,
         }
     }
+}
+
+/// A credential and the header that it is sent in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Auth {
+    /// The header's name.
+    pub header: String,
+    /// The word before the credential; empty: none.
+    pub scheme: String,
+    /// The credential.
+    pub key: Secret,
+}
+
+impl Auth {
+    /// `Authorization: Bearer …`.
+    pub fn bearer(key: Secret) -> Self {
+        Self { header: header::AUTHORIZATION.as_str().into(), scheme: "Bearer".into(), key }
+    }
+
+    /// The credential in a header of its own.
+    pub fn header(name: impl Into<String>, key: Secret) -> Self {
+        Self { header: name.into(), scheme: String::new(), key }
+    }
+
+    fn value(&self) -> Result<header::HeaderValue, Fault> {
+        let value = match self.scheme.as_str() {
+            "" => self.key.expose().into(),
+            scheme => format!("{scheme} {}", self.key.expose()),
+        };
+        let value = header::HeaderValue::from_str(&value);
+        let mut value = value.map_err(|_| Fault::invalid("the key has characters that cannot be sent"))?;
+        value.set_sensitive(true);
+        Ok(value)
+    }
+}
+
+/// Headers that are the transport's own.
+const RESERVED_HEADERS: [header::HeaderName; 7] = [
+    header::HOST,
+    header::CONTENT_LENGTH,
+    header::CONTENT_TYPE,
+    header::TRANSFER_ENCODING,
+    header::CONNECTION,
+    header::UPGRADE,
+    header::ACCEPT_ENCODING,
+];
+
+/// The header of this name.
+///
+/// # Errors
+///
+/// [`Fault::Invalid`] if it is no name of a header, or of one that is the transport's own.
+pub fn header_name(name: &str) -> Result<header::HeaderName, Fault> {
+    let shown = name.escape_debug();
+    let header = header::HeaderName::from_bytes(name.as_bytes())
+        .map_err(|_| Fault::invalid(format!("`{shown}` is no name of a header")))?;
+    if RESERVED_HEADERS.contains(&header) {
+        return Err(Fault::invalid(format!("the header `{shown}` is set by the host itself")));
+    }
+    Ok(header)
 }
 
 /// The address of an API: `base` with the segments of `path` after its own path; its query is kept.
@@ -145,11 +213,15 @@ impl HttpClient {
             .http
             .request(method, request.url.clone())
             .header(header::ACCEPT, "application/json, text/event-stream");
-        if let Some(key) = &request.key {
-            let mut value = header::HeaderValue::from_str(&format!("Bearer {}", key.expose()))
-                .map_err(|_| Fault::invalid("the key has characters that cannot be sent"))?;
+        for (name, value) in &request.headers {
+            let name = header_name(name)?;
+            let mut value = header::HeaderValue::from_str(value.expose())
+                .map_err(|_| Fault::invalid(format!("the header `{name}` has characters that cannot be sent")))?;
             value.set_sensitive(true);
-            builder = builder.header(header::AUTHORIZATION, value);
+            builder = builder.header(name, value);
+        }
+        if let Some(auth) = &request.auth {
+            builder = builder.header(header_name(&auth.header)?, auth.value()?);
         }
         if let Some(json) = json {
             builder = builder.header(header::CONTENT_TYPE, "application/json").body(json);
@@ -176,7 +248,7 @@ impl HttpClient {
         }
         let said = body.beginning(limits::ERROR_BODY_BYTES).await;
         let said = String::from_utf8_lossy(&said);
-        Err(status::fault(&body.origin, status.as_u16(), after, &said, request.key.as_ref()).into())
+        Err(status::fault(&body.origin, status.as_u16(), after, &said, request.key()).into())
     }
 }
 
@@ -368,7 +440,10 @@ mod tests {
     }
 
     fn request(server: &TestServer) -> Request {
-        Request { key: Some(Secret::new("sk-secret")), ..Request::new(endpoint(&server.url, &["v1", "x"]).unwrap()) }
+        Request {
+            auth: Some(Auth::bearer(Secret::new("sk-secret"))),
+            ..Request::new(endpoint(&server.url, &["v1", "x"]).unwrap())
+        }
     }
 
     async fn post(request: Request) -> Result<String, Fault> {
@@ -500,7 +575,9 @@ mod tests {
     #[tokio::test]
     async fn a_key_that_cannot_be_sent_is_not_shown() {
         let server = TestServer::start(vec![]).await;
-        let fault = post(Request { key: Some(Secret::new("sk-\nsecret")), ..request(&server) }).await.unwrap_err();
+        let fault = post(Request { auth: Some(Auth::bearer(Secret::new("sk-\nsecret"))), ..request(&server) })
+            .await
+            .unwrap_err();
         assert_eq!(fault, Fault::invalid("the key has characters that cannot be sent"));
     }
 

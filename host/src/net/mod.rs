@@ -9,6 +9,6 @@ mod status;
 #[cfg(test)]
 pub(crate) mod test_server;
 
-pub use client::{ByteStream, HttpClient, Reply, Request, endpoint, origin};
+pub use client::{Auth, ByteStream, HttpClient, Reply, Request, endpoint, header_name, origin};
 pub use secret::Secret;
 pub use status::{fault_in_reply, shown};

@@ -2,10 +2,10 @@
 
 use futures_util::future::join_all;
 
-use super::openai::{OpenAiConfig, list_models};
+use super::{AdapterConfig, openai::list_models};
 use crate::{
     limits,
-    net::{HttpClient, Secret},
+    net::{Auth, HttpClient, Secret},
 };
 
 /// Vendors by the variable that holds their key, where their API begins, and which of their models to take, best first.
@@ -32,7 +32,7 @@ const SERVERS: [(&str, &str); 4] = [
 #[derive(Debug, Clone)]
 pub struct Found {
     /// How to reach it.
-    pub config: OpenAiConfig,
+    pub config: AdapterConfig,
     /// Why it was taken, for people.
     pub because: String,
 }
@@ -73,16 +73,6 @@ async fn preferred_model(client: &HttpClient, base_url: &str, key: &Secret, pref
     first.or_else(|| models.into_iter().next()).unwrap_or_else(|| preferred[0].to_owned())
 }
 
-fn at(base_url: String, model: String, key: Option<Secret>) -> OpenAiConfig {
-    OpenAiConfig {
-        name: model.clone(),
-        base_url,
-        model,
-        key,
-        context_window: None,
-        max_tokens: None,
-        temperature: None,
-        max_tokens_field: None,
-        price: None,
-    }
+fn at(base_url: String, model: String, key: Option<Secret>) -> AdapterConfig {
+    AdapterConfig { auth: key.map(Auth::bearer), ..AdapterConfig::new(base_url, model) }
 }

@@ -1,9 +1,17 @@
 //! Models over HTTP: native completers. Wire formats are private to each.
 
+mod adapter;
+mod assembly;
 mod discovery;
+mod incoming;
+mod names;
 mod openai;
 pub(crate) mod sse;
+mod wire;
 
+pub use adapter::{AdapterConfig, ModelAdapter};
 pub use discovery::{Found, discover, key_variables};
-pub(crate) use openai::reply;
-pub use openai::{MaxTokensField, OpenAi, OpenAiConfig, list_models};
+pub use incoming::{Incoming, Source};
+pub use names::{NameRule, Names};
+pub use openai::{ChatCompletions, MaxTokensField, list_models};
+pub use wire::{HttpModel, Wire};

@@ -13,34 +13,16 @@ use url::Url;
 
 use crate::{
     error::Fault,
-    event::RunCx,
     limits,
-    model::{Completer, Completion, CompletionRequest, DeltaSink, ModelInfo, Price},
-    net::{HttpClient, Request, Secret, endpoint, origin},
+    model::{Completion, CompletionRequest, DeltaSink},
+    net::{Auth, HttpClient, Request, Secret, endpoint, origin},
+    provider::{
+        adapter::ModelAdapter,
+        incoming::{Incoming, Source},
+        names::{COMMON, NameRule, Names},
+        wire::Wire,
+    },
 };
-
-/// How to reach a model.
-#[derive(Debug, Clone)]
-pub struct OpenAiConfig {
-    /// Its name in the config.
-    pub name: String,
-    /// Where the API begins, such as `https://api.openai.com/v1` or `http://localhost:11434/v1`.
-    pub base_url: String,
-    /// The vendor's name for it.
-    pub model: String,
-    /// The key; local servers need none.
-    pub key: Option<Secret>,
-    /// Tokens that it can take, if that is known.
-    pub context_window: Option<u64>,
-    /// The longest reply in tokens where a request names none.
-    pub max_tokens: Option<u32>,
-    /// The temperature where a request names none.
-    pub temperature: Option<f32>,
-    /// How the longest reply is named; none: as the host of `base_url` wants it.
-    pub max_tokens_field: Option<MaxTokensField>,
-    /// What it costs, if that is known.
-    pub price: Option<Price>,
-}
 
 /// The name of the field with the longest reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,51 +40,37 @@ impl MaxTokensField {
     }
 }
 
-/// A model behind a Chat Completions API.
-pub struct OpenAi {
-    client: HttpClient,
-    info: ModelInfo,
-    request: Request,
-    origin: String,
-    defaults: request::Defaults,
-}
-
-impl OpenAi {
-    /// A model; nothing is sent yet.
-    ///
-    /// # Errors
-    ///
-    /// [`Fault::Invalid`] if the base URL is none.
-    pub fn new(client: HttpClient, config: OpenAiConfig) -> Result<Self, Fault> {
-        let url = endpoint(&config.base_url, &["chat", "completions"])?;
-        let defaults = request::Defaults {
-            max_tokens: config.max_tokens,
-            temperature: config.temperature,
-            max_tokens_field: config.max_tokens_field.unwrap_or_else(|| MaxTokensField::of(&url)),
-        };
-        let info = ModelInfo {
-            name: config.name,
-            model: config.model,
-            context_window: config.context_window,
-            price: config.price,
-        };
-        let origin = origin(&url);
-        let request = Request { key: config.key, ..Request::new(url) };
-        Ok(Self { client, info, request, origin, defaults })
-    }
+/// The Chat Completions API, and what servers differ in.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ChatCompletions {
+    /// How the longest reply is named; none: as the host of the base URL wants it.
+    pub max_tokens_field: Option<MaxTokensField>,
 }
 
 #[async_trait]
-impl Completer for OpenAi {
-    fn info(&self) -> &ModelInfo {
-        &self.info
+impl Wire for ChatCompletions {
+    const NAMES: NameRule = COMMON;
+
+    fn url(&self, adapter: &ModelAdapter) -> Result<Url, Fault> {
+        adapter.url(&["chat", "completions"])
     }
 
-    async fn complete(&self, _: &RunCx, request: &CompletionRequest, sink: &DeltaSink) -> Result<Completion, Fault> {
-        let body = request::body(&self.info.model, &self.defaults, request)?;
-        let reply = self.client.post(&self.request, body).await?;
-        let source = reply::Source { origin: &self.origin, model: &self.info.model, key: self.request.key.as_ref() };
-        reply::read(reply.into_stream(), &source, sink).await
+    fn body(&self, adapter: &ModelAdapter, request: &CompletionRequest) -> Result<Vec<u8>, Fault> {
+        let field = match self.max_tokens_field {
+            Some(field) => field,
+            None => MaxTokensField::of(&self.url(adapter)?),
+        };
+        adapter.json(&request::body(adapter, field, request)?)
+    }
+
+    async fn read(
+        &self,
+        reply: Incoming,
+        source: &Source<'_>,
+        names: &Names,
+        sink: &DeltaSink,
+    ) -> Result<Completion, Fault> {
+        reply::read(reply, source, names, sink).await
     }
 }
 
@@ -127,7 +95,8 @@ pub async fn list_models(
     }
     let url = endpoint(base_url, &["models"])?;
     let origin = origin(&url);
-    let request = Request { key, retries: 0, total: time, idle: time, ..Request::new(url) };
+    let auth = key.map(Auth::bearer);
+    let request = Request { auth, retries: 0, total: time, idle: time, ..Request::new(url) };
     let body = client.get(&request).await?.read(limits::STREAM_EVENT_BYTES).await?;
     let list: List = serde_json::from_slice(&body)
         .map_err(|_| Fault::other(format!("{origin} answered with something that is no list of models")))?;

@@ -3,76 +3,47 @@
 //! Servers differ in how they tell tool calls apart: by index, by id, or by sending each call whole, with index 0 or
 //! none and an id that is empty or used twice. [`Assembly::call`] takes all of them.
 
-use futures_util::{FutureExt, StreamExt, stream};
+use futures_util::FutureExt;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::{
-    chat::{Part, Thinking, ToolCall},
     error::Fault,
-    limits,
-    model::{Completion, Delta, DeltaSink, StopReason, Usage},
-    net::{ByteStream, Secret, fault_in_reply, shown},
-    provider::sse::{Event, Events},
+    model::{Completion, DeltaSink, StopReason, Usage},
+    provider::{
+        assembly::Assembly,
+        incoming::{Incoming, Source},
+        names::Names,
+        sse::{Event, Events},
+    },
 };
 
-/// Calls of one reply that are put together. More than an agent answers, so that it can say so.
-const MAX_CALLS: usize = 8 * limits::CALLS_PER_REPLY;
-
-/// Bytes of a model's name that are kept.
-const MODEL_NAME_BYTES: usize = 256;
-
-/// Whom a reply comes from.
-pub struct Source<'a> {
-    pub origin: &'a str,
-    /// The model that was asked.
-    pub model: &'a str,
-    pub key: Option<&'a Secret>,
-}
-
-/// Reads a reply to its end; pieces go to `sink` as they come.
+/// Reads a reply to its end; pieces go to `sink` as they come. `names` are those of the tools that were sent.
 ///
 /// # Errors
 ///
 /// A [`Fault`]: [`Fault::Unavailable`] if the reply is cut off, garbled or silent for too long, [`Fault::TooLarge`] if
 /// it or one event of it is, and whatever an error inside it means.
-pub async fn read(mut stream: ByteStream, source: &Source<'_>, sink: &DeltaSink) -> Result<Completion, Fault> {
-    let (mut start, mut blank): (Vec<u8>, usize) = (Vec::new(), 0);
-    // The content type is not asked: some servers send either kind under the other's name.
-    let first = loop {
-        if let Some(at) = start.iter().position(|byte| !byte.is_ascii_whitespace()) {
-            // What stands before it is left out, into however many pieces it was cut.
-            start.drain(..at);
-            break start[0];
-        }
-        blank += start.len();
-        if blank > limits::REPLY_BYTES {
-            return Err(too_large());
-        }
-        match stream.next().await {
-            Some(chunk) => start = chunk?,
-            None => return Err(source.unavailable("sent an empty reply")),
-        }
-    };
-    let stream = stream::iter([Ok(start)]).chain(stream).boxed();
-    match first {
-        b'{' | b'[' => read_json(stream, source, sink).await,
-        b'<' => {
-            Err(Fault::other(format!("{} answered with a web page: is this the base URL of an API?", source.origin)))
-        }
-        _ => read_events(stream, source, sink).await,
+pub async fn read(
+    incoming: Incoming,
+    source: &Source<'_>,
+    names: &Names,
+    sink: &DeltaSink,
+) -> Result<Completion, Fault> {
+    let reply = Reply::new(names, sink, source);
+    match incoming {
+        Incoming::Events(events) => read_events(events, reply).await,
+        Incoming::Json(json) => read_json(&json, reply).await,
     }
 }
 
-async fn read_events(stream: ByteStream, source: &Source<'_>, sink: &DeltaSink) -> Result<Completion, Fault> {
-    let mut events = Events::new(stream, limits::STREAM_EVENT_BYTES);
-    let mut assembly = Assembly::default();
+async fn read_events(mut events: Events, mut reply: Reply<'_>) -> Result<Completion, Fault> {
     loop {
         let event = match events.next().await {
             Ok(Some(event)) => event,
             Ok(None) => break,
             // All has been said but the usage; to fail now would have it said and paid for again.
-            Err(fault) if assembly.stop.is_some() => {
+            Err(fault) if reply.stop.is_some() => {
                 tracing::debug!(%fault, "the stream broke after its end was announced");
                 break;
             }
@@ -80,19 +51,16 @@ async fn read_events(stream: ByteStream, source: &Source<'_>, sink: &DeltaSink) 
         };
         if event.data.trim() == "[DONE]" {
             // A server that says so without a reason has still said that this is the end.
-            assembly.stop.get_or_insert_with(|| "stop".into());
+            reply.stop.get_or_insert_with(|| "stop".into());
             // The connection can be used again if its end is seen, which as a rule is there already.
             let _ = events.next().now_or_never();
             break;
         }
-        if let Some(chunk) = parse(&event, source)? {
-            assembly.take(chunk, false, sink).await?;
+        if let Some(chunk) = parse(&event, reply.source)? {
+            reply.take(chunk, false).await?;
         }
     }
-    if assembly.stop.is_none() {
-        return Err(source.unavailable("cut its reply off"));
-    }
-    assembly.finish(source)
+    reply.finish()
 }
 
 fn parse<'a>(event: &'a Event, source: &Source<'_>) -> Result<Option<Chunk<'a>>, Fault> {
@@ -107,41 +75,17 @@ fn parse<'a>(event: &'a Event, source: &Source<'_>) -> Result<Option<Chunk<'a>>,
     }
 }
 
-async fn read_json(mut stream: ByteStream, source: &Source<'_>, sink: &DeltaSink) -> Result<Completion, Fault> {
-    let mut body = Vec::new();
-    while let Some(chunk) = stream.next().await {
-        body.extend(chunk?);
-        if body.len() > limits::REPLY_BYTES {
-            return Err(too_large());
-        }
-    }
-    let chunk: Chunk = serde_json::from_slice(&body).map_err(|error| source.garbled(&error))?;
+async fn read_json(json: &[u8], mut reply: Reply<'_>) -> Result<Completion, Fault> {
+    let chunk: Chunk = serde_json::from_slice(json).map_err(|error| reply.source.garbled(&error))?;
     if let Some(error) = chunk.error {
-        return Err(source.fault(error.get()));
+        return Err(reply.source.fault(error.get()));
     }
     if chunk.choices.as_ref().is_none_or(Vec::is_empty) {
-        return Err(source.unavailable("sent a reply without a choice"));
+        return Err(reply.source.unavailable("sent a reply without a choice"));
     }
-    let mut assembly = Assembly::default();
-    assembly.take(chunk, true, sink).await?;
-    assembly.stop.get_or_insert_with(|| "stop".into());
-    assembly.finish(source)
-}
-
-impl Source<'_> {
-    fn unavailable(&self, what: &str) -> Fault {
-        Fault::Unavailable { message: format!("{} {what}", self.origin), after: None }
-    }
-
-    fn garbled(&self, error: &serde_json::Error) -> Fault {
-        // What the parser says may quote the reply, and so whatever is in it.
-        let error = shown(&error.to_string(), self.key, limits::ERROR_BYTES);
-        self.unavailable(&format!("sent something that is no part of a reply: {error}"))
-    }
-
-    fn fault(&self, error: &str) -> Fault {
-        fault_in_reply(self.origin, error, self.key)
-    }
+    reply.take(chunk, true).await?;
+    reply.stop.get_or_insert_with(|| "stop".into());
+    reply.finish()
 }
 
 #[derive(Deserialize)]
@@ -237,195 +181,124 @@ impl WireUsage {
 }
 
 /// What has come so far.
-#[derive(Default)]
-struct Assembly {
-    pieces: Vec<Piece>,
-    calls: Vec<Call>,
+struct Reply<'a> {
+    assembly: Assembly<'a>,
+    source: &'a Source<'a>,
+    /// What tells each call from the next.
+    habits: Vec<Habit>,
     stop: Option<String>,
     refused: bool,
-    usage: Option<Usage>,
-    model: Option<String>,
-    bytes: usize,
-}
-
-/// A piece of the reply, in the model's order.
-enum Piece {
-    Text(String),
-    Thinking(String),
-    /// One of the calls.
-    Call(usize),
 }
 
 #[derive(Default)]
-struct Call {
+struct Habit {
     index: Option<i64>,
-    id: String,
     name: String,
-    arguments: String,
     scan: ObjectScan,
 }
 
-impl Assembly {
-    async fn take(&mut self, chunk: Chunk<'_>, whole: bool, sink: &DeltaSink) -> Result<(), Fault> {
-        if let Some(model) = chunk.model.filter(|model| self.model.is_none() && !model.is_empty()) {
-            self.model = Some(shown(&model, None, MODEL_NAME_BYTES));
+impl<'a> Reply<'a> {
+    fn new(names: &'a Names, sink: &'a DeltaSink, source: &'a Source<'a>) -> Self {
+        Self { assembly: Assembly::new(names, sink), source, habits: Vec::new(), stop: None, refused: false }
+    }
+
+    async fn take(&mut self, chunk: Chunk<'_>, whole: bool) -> Result<(), Fault> {
+        if let Some(model) = &chunk.model {
+            self.assembly.model(self.source, model);
         }
         // Only one choice is asked for; of another nothing is wanted.
         let choice = chunk.choices.into_iter().flatten().find(|choice| choice.index.unwrap_or(0) == 0);
         if let Some(choice) = choice {
             let delta = if whole { choice.message.or(choice.delta) } else { choice.delta };
             if let Some(delta) = delta {
-                self.delta(delta, sink).await?;
+                self.delta(delta).await?;
             }
             self.stop = choice.finish_reason.filter(|reason| !reason.is_empty()).or(self.stop.take());
         }
-        if let Some(usage) = chunk.usage.map(|usage| usage.usage()).filter(|usage| self.usage != Some(*usage)) {
-            self.usage = Some(usage);
-            sink.emit(Delta::Usage(usage)).await;
+        if let Some(usage) = chunk.usage {
+            self.assembly.usage(usage.usage()).await;
         }
         Ok(())
     }
 
-    async fn delta(&mut self, delta: WireDelta<'_>, sink: &DeltaSink) -> Result<(), Fault> {
+    async fn delta(&mut self, delta: WireDelta<'_>) -> Result<(), Fault> {
         // Where a server sends a thought under both names it is the same one.
         if let Some(thought) = delta.reasoning_content.filter(|thought| !thought.is_empty()).or(delta.reasoning) {
-            self.thinking(thought, sink).await?;
+            self.assembly.thinking(thought).await?;
         }
         match delta.content {
-            Some(WireContent::Text(text)) => self.text(text, sink).await?,
+            Some(WireContent::Text(text)) => self.assembly.text(text).await?,
             Some(WireContent::Parts(parts)) => {
                 for text in parts.into_iter().filter_map(|part| part.text) {
-                    self.text(text, sink).await?;
+                    self.assembly.text(text).await?;
                 }
             }
             None => {}
         }
         if let Some(refusal) = delta.refusal.filter(|refusal| !refusal.is_empty()) {
             self.refused = true;
-            self.text(refusal, sink).await?;
+            self.assembly.text(refusal).await?;
         }
         for call in delta.tool_calls.into_iter().flatten() {
-            self.call(call, sink).await?;
+            self.call(call).await?;
         }
         Ok(())
     }
 
-    async fn text(&mut self, text: String, sink: &DeltaSink) -> Result<(), Fault> {
-        if text.is_empty() {
-            return Ok(());
-        }
-        self.grow(text.len())?;
-        match self.pieces.last_mut() {
-            Some(Piece::Text(before)) => before.push_str(&text),
-            _ => self.pieces.push(Piece::Text(text.clone())),
-        }
-        sink.emit(Delta::Text(text)).await;
-        Ok(())
-    }
-
-    async fn thinking(&mut self, text: String, sink: &DeltaSink) -> Result<(), Fault> {
-        if text.is_empty() {
-            return Ok(());
-        }
-        self.grow(text.len())?;
-        match self.pieces.last_mut() {
-            Some(Piece::Thinking(before)) => before.push_str(&text),
-            _ => self.pieces.push(Piece::Thinking(text.clone())),
-        }
-        sink.emit(Delta::Thinking(text)).await;
-        Ok(())
-    }
-
-    async fn call(&mut self, wire: WireCall<'_>, sink: &DeltaSink) -> Result<(), Fault> {
+    async fn call(&mut self, wire: WireCall<'_>) -> Result<(), Fault> {
         let id = wire.id.unwrap_or_default();
         let function = wire.function.unwrap_or_default();
         let name = function.name.unwrap_or_default();
         let arguments = function.arguments.map(argument_text).unwrap_or_default();
         let at = match self.find(wire.index, &id, &name) {
-            Some(at) if !self.calls[at].is_followed_by(&id, &name, &arguments) => at,
-            _ => self.begin(wire.index)?,
+            Some(at) if !self.is_followed_by(at, &id, &name, &arguments) => at,
+            _ => {
+                self.habits.push(Habit { index: wire.index, ..Habit::default() });
+                self.assembly.begin_call()?
+            }
         };
-        self.grow(id.len() + name.len() + arguments.len())?;
-        let call = &mut self.calls[at];
-        if call.id.is_empty() {
-            call.id = id;
+        self.habits[at].scan.feed(&arguments);
+        self.assembly.call_id(at, id)?;
+        self.assembly.arguments(at, &arguments)?;
+        if self.habits[at].name.is_empty() {
+            self.habits[at].name.clone_from(&name);
         }
-        call.scan.feed(&arguments);
-        call.arguments.push_str(&arguments);
-        if call.name.is_empty() && !name.is_empty() {
-            call.name.clone_from(&name);
-            sink.emit(Delta::ToolCall(name)).await;
-        }
-        Ok(())
+        self.assembly.call_name(at, name).await
     }
 
     /// The call that a piece seems to belong to: the newest with its index, else with its id, else the newest of all
     /// if the piece begins nothing.
     fn find(&self, index: Option<i64>, id: &str, name: &str) -> Option<usize> {
         if index.is_some() {
-            return self.calls.iter().rposition(|call| call.index == index);
+            return self.habits.iter().rposition(|call| call.index == index);
         }
-        let with_id = self.calls.iter().rposition(|call| !id.is_empty() && call.id == id);
-        with_id.or_else(|| self.calls.len().checked_sub(1).filter(|_| name.is_empty()))
+        let with_id = (0..self.habits.len()).rev().find(|at| !id.is_empty() && self.assembly.call(*at).id == id);
+        with_id.or_else(|| self.habits.len().checked_sub(1).filter(|_| name.is_empty()))
     }
 
-    fn begin(&mut self, index: Option<i64>) -> Result<usize, Fault> {
-        let at = self.calls.len();
-        if at == MAX_CALLS {
-            return Err(Fault::TooLarge { message: format!("the reply has more than {MAX_CALLS} tool calls") });
-        }
-        self.calls.push(Call { index, ..Call::default() });
-        self.pieces.push(Piece::Call(at));
-        Ok(at)
+    /// Whether a piece that seems to belong to a call begins another one: it has a name, and another id or name, or
+    /// arguments though these are complete.
+    fn is_followed_by(&self, at: usize, id: &str, name: &str, arguments: &str) -> bool {
+        let (call, wire) = (self.assembly.call(at), &self.habits[at]);
+        let differs = |a: &str, b: &str| !a.is_empty() && !b.is_empty() && a != b;
+        let is_more = wire.scan.is_complete() && !arguments.trim().is_empty();
+        !name.is_empty() && (differs(&call.id, id) || differs(&wire.name, name) || is_more)
     }
 
-    fn grow(&mut self, bytes: usize) -> Result<(), Fault> {
-        self.bytes += bytes;
-        if self.bytes > limits::REPLY_BYTES { Err(too_large()) } else { Ok(()) }
-    }
-
-    fn finish(self, source: &Source<'_>) -> Result<Completion, Fault> {
-        if self.calls.iter().any(|call| call.name.is_empty()) {
-            return Err(source.unavailable("sent a tool call without a name"));
-        }
-        let stop = match self.stop.as_deref().unwrap_or_default() {
-            _ if self.refused => StopReason::Refusal,
+    fn finish(self) -> Result<Completion, Fault> {
+        let Self { assembly, source, stop, refused, .. } = self;
+        let Some(stop) = stop else { return Err(source.unavailable("cut its reply off")) };
+        let stop = match stop.as_str() {
+            _ if refused => StopReason::Refusal,
             // Some servers say `stop` whatever comes.
-            "stop" | "tool_calls" | "function_call" if !self.calls.is_empty() => StopReason::ToolCalls,
+            "stop" | "tool_calls" | "function_call" if assembly.calls() > 0 => StopReason::ToolCalls,
             "stop" | "tool_calls" | "function_call" => StopReason::EndTurn,
             "length" => StopReason::MaxTokens,
             "content_filter" => StopReason::Refusal,
             "stop_sequence" => StopReason::StopSequence,
-            other => StopReason::Other(shown(other, source.key, MODEL_NAME_BYTES)),
+            other => StopReason::Other(source.word(other)),
         };
-        let mut calls: Vec<_> = self.calls.into_iter().map(Some).collect();
-        let part = |piece| match piece {
-            Piece::Text(text) => Some(Part::Text(text)),
-            Piece::Thinking(text) => Some(Part::Thinking(Thinking { text, opaque: None })),
-            Piece::Call(at) => calls[at].take().map(|call| Part::ToolCall(call.into_tool_call())),
-        };
-        Ok(Completion {
-            parts: self.pieces.into_iter().filter_map(part).collect(),
-            stop,
-            usage: self.usage.unwrap_or_default(),
-            model: self.model.unwrap_or_else(|| source.model.into()),
-            meta: vec![],
-        })
-    }
-}
-
-impl Call {
-    /// Whether a piece that seems to belong to this call begins another one: it has a name, and another id or name, or
-    /// arguments though these are complete.
-    fn is_followed_by(&self, id: &str, name: &str, arguments: &str) -> bool {
-        let differs = |a: &str, b: &str| !a.is_empty() && !b.is_empty() && a != b;
-        let is_more = self.scan.is_complete() && !arguments.trim().is_empty();
-        !name.is_empty() && (differs(&self.id, id) || differs(&self.name, name) || is_more)
-    }
-
-    fn into_tool_call(self) -> ToolCall {
-        let arguments = if self.arguments.trim().is_empty() { "{}".into() } else { self.arguments };
-        ToolCall { id: self.id, name: self.name, arguments, meta: vec![] }
+        assembly.finish(stop, source)
     }
 }
 
@@ -434,10 +307,6 @@ fn argument_text(raw: &RawValue) -> String {
         text if text.starts_with('"') => serde_json::from_str(text).unwrap_or_default(),
         object => object.into(),
     }
-}
-
-fn too_large() -> Fault {
-    Fault::TooLarge { message: format!("the reply has more than {} bytes", limits::REPLY_BYTES) }
 }
 
 /// Follows a JSON object as it comes, to see where it ends: each byte is looked at once.

@@ -10,45 +10,42 @@ use super::MaxTokensField;
 use crate::{
     chat::{Media, Message, Part, Role, Source, ToolCall, ToolResult, ToolSpec},
     error::Fault,
-    model::{self, CompletionRequest, ToolChoice},
+    model::{CompletionRequest, ToolChoice},
+    provider::{adapter::ModelAdapter, names::COMMON},
 };
-
-/// What a request says where the caller says nothing.
-pub struct Defaults {
-    pub max_tokens: Option<u32>,
-    pub temperature: Option<f32>,
-    pub max_tokens_field: MaxTokensField,
-}
 
 /// The body of a request for a stream.
 ///
 /// # Errors
 ///
 /// [`Fault::Invalid`] if the schema of the reply is no JSON.
-pub fn body(model: &str, defaults: &Defaults, request: &CompletionRequest) -> Result<Vec<u8>, Fault> {
+pub fn body<'a>(
+    adapter: &'a ModelAdapter,
+    max_tokens_field: MaxTokensField,
+    request: &'a CompletionRequest,
+) -> Result<Body<'a>, Fault> {
     let mut messages = Vec::new();
     for entry in request.messages.iter() {
         push_message(&mut messages, &entry.message);
     }
-    let longest = model::shorter(request.max_output_tokens, defaults.max_tokens);
-    let as_field = |field| longest.filter(|_| defaults.max_tokens_field == field);
-    let body = Body {
-        model,
+    let as_field = |field| adapter.max_tokens(request).filter(|_| max_tokens_field == field);
+    Ok(Body {
+        model: adapter.model(),
         messages,
         tools: request.tools.iter().map(|tool| Tool::new(tool)).collect(),
         tool_choice: if request.tools.is_empty() { None } else { tool_choice(&request.tool_choice) },
         response_format: request.response_schema.as_deref().map(ResponseFormat::new).transpose()?,
-        temperature: request.temperature.or(defaults.temperature).filter(|value| value.is_finite()),
+        temperature: adapter.temperature(request),
         max_tokens: as_field(MaxTokensField::MaxTokens),
         max_completion_tokens: as_field(MaxTokensField::MaxCompletionTokens),
         stream: true,
         stream_options: StreamOptions { include_usage: true },
-    };
-    serde_json::to_vec(&body).map_err(|error| Fault::invalid(format!("the request cannot be written as JSON: {error}")))
+    })
 }
 
+/// A request as JSON.
 #[derive(Serialize)]
-struct Body<'a> {
+pub struct Body<'a> {
     model: &'a str,
     messages: Vec<WireMessage<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -140,7 +137,7 @@ struct Tool<'a> {
 
 #[derive(Serialize)]
 struct Function<'a> {
-    name: &'a str,
+    name: Cow<'a, str>,
     description: &'a str,
     parameters: &'a RawValue,
 }
@@ -154,7 +151,7 @@ enum WireChoice<'a> {
 
 #[derive(Serialize)]
 struct Name<'a> {
-    name: &'a str,
+    name: Cow<'a, str>,
 }
 
 #[derive(Serialize)]
@@ -180,7 +177,8 @@ impl<'a> ResponseFormat<'a> {
 
 impl<'a> Tool<'a> {
     fn new(tool: &'a ToolSpec) -> Self {
-        let function = Function { name: &tool.name, description: &tool.description, parameters: &tool.input_schema };
+        let function =
+            Function { name: COMMON.wire(&tool.name), description: &tool.description, parameters: &tool.input_schema };
         Self { r#type: "function", function }
     }
 }
@@ -190,7 +188,9 @@ fn tool_choice(choice: &ToolChoice) -> Option<WireChoice<'_>> {
         ToolChoice::Auto => None,
         ToolChoice::Never => Some(WireChoice::Word("none")),
         ToolChoice::Required => Some(WireChoice::Word("required")),
-        ToolChoice::Tool(name) => Some(WireChoice::Tool { r#type: "function", function: Name { name } }),
+        ToolChoice::Tool(name) => {
+            Some(WireChoice::Tool { r#type: "function", function: Name { name: COMMON.wire(name) } })
+        }
     }
 }
 
@@ -264,18 +264,8 @@ fn call(call: &ToolCall) -> Call<'_> {
     Call {
         id: &call.id,
         r#type: "function",
-        function: CalledFunction { name: name(&call.name), arguments: arguments(call) },
+        function: CalledFunction { name: COMMON.wire(&call.name), arguments: arguments(call) },
     }
-}
-
-/// A name that a model made up may have characters that the vendor refuses; the refusal would end the whole run.
-fn name(name: &str) -> Cow<'_, str> {
-    if ToolSpec::is_valid_name(name) {
-        return name.into();
-    }
-    let allowed = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
-    let name: String = name.chars().take(64).map(allowed).collect();
-    if name.is_empty() { "_".into() } else { name.into() }
 }
 
 /// Some servers parse the arguments and refuse a chat whose model once wrote broken ones: those are wrapped.

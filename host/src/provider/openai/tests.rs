@@ -5,9 +5,11 @@ use serde_json::{json, value::RawValue};
 
 use super::*;
 use crate::{
-    chat::{Chat, Media, Message, Part, Role, Source, Thinking, ToolCall, ToolHints, ToolResult, ToolSpec},
-    model::{Delta, DeltaTarget, StopReason, ToolChoice, Usage},
+    chat::{self, Chat, Media, Message, Part, Role, Thinking, ToolCall, ToolHints, ToolResult, ToolSpec},
+    event::RunCx,
+    model::{Completer, Delta, DeltaTarget, StopReason, ToolChoice, Usage},
     net::test_server::{TestServer, answer},
+    provider::{AdapterConfig, HttpModel},
 };
 
 #[derive(Default)]
@@ -24,9 +26,13 @@ impl DeltaTarget for Seen {
 async fn read(pieces: Vec<Vec<u8>>) -> (Result<Completion, Fault>, Vec<Delta>) {
     let seen = Arc::new(Seen::default());
     let key = Secret::new("sk-secret");
-    let source = reply::Source { origin: "host", model: "asked", key: Some(&key) };
+    let source = Source { origin: "host", model: "asked", key: Some(&key) };
     let stream = stream::iter(pieces.into_iter().map(Ok)).boxed();
-    let completion = reply::read(stream, &source, &DeltaSink::new(seen.clone())).await;
+    let (names, sink) = (Names::default(), DeltaSink::new(seen.clone()));
+    let completion = match Incoming::of(stream, &source).await {
+        Ok(reply) => reply::read(reply, &source, &names, &sink).await,
+        Err(fault) => Err(fault),
+    };
     let deltas = std::mem::take(&mut *seen.0.lock().unwrap());
     (completion, deltas)
 }
@@ -280,17 +286,13 @@ async fn a_reply_without_end_is_stopped() {
     assert!(matches!(read(calls).await.0, Err(Fault::TooLarge { .. })));
 }
 
-fn config(base_url: &str) -> OpenAiConfig {
-    OpenAiConfig {
+fn config(base_url: &str) -> AdapterConfig {
+    AdapterConfig {
         name: "main".into(),
-        base_url: base_url.into(),
-        model: "m-1".into(),
-        key: Some(Secret::new("sk-secret")),
+        auth: Some(Auth::bearer(Secret::new("sk-secret"))),
         context_window: Some(8_192),
         max_tokens: Some(1_000),
-        temperature: None,
-        max_tokens_field: None,
-        price: None,
+        ..AdapterConfig::new(base_url, "m-1")
     }
 }
 
@@ -310,13 +312,14 @@ fn chat_with_calls() -> Chat {
     let chat = Chat::new();
     chat.append(Message::text(Role::System, "", "Be brief.")).unwrap();
     let image =
-        Media { media_type: "image/png".into(), name: None, source: Source::Bytes([1, 2, 3].as_slice().into()) };
+        Media { media_type: "image/png".into(), name: None, source: chat::Source::Bytes([1, 2, 3].as_slice().into()) };
     let sound = Media {
         media_type: "audio/wav".into(),
         name: Some("a.wav".into()),
-        source: Source::Bytes([0].as_slice().into()),
+        source: chat::Source::Bytes([0].as_slice().into()),
     };
-    let pdf = Media { media_type: "application/pdf".into(), name: None, source: Source::Bytes([1].as_slice().into()) };
+    let pdf =
+        Media { media_type: "application/pdf".into(), name: None, source: chat::Source::Bytes([1].as_slice().into()) };
     let mut user = Message::user("Look:");
     user.parts.extend([image, sound, pdf].map(Part::Media));
     chat.append(user).unwrap();
@@ -327,7 +330,7 @@ fn chat_with_calls() -> Chat {
     let results = [ToolResult::error("c2", "there is no such tool"), ToolResult::error("c3", "z is missing")];
     let good = ToolResult {
         call_id: "c1".into(),
-        content: vec![crate::chat::Content::Json("{\"ok\":true}".into())],
+        content: vec![chat::Content::Json("{\"ok\":true}".into())],
         is_error: false,
     };
     open.answer([good].into_iter().chain(results).collect());
@@ -338,7 +341,9 @@ fn chat_with_calls() -> Chat {
 #[tokio::test]
 async fn a_chat_with_calls_and_results_goes_out_as_documented() {
     let server = TestServer::start(vec![answer("200 OK", "content-type: text/event-stream\r\n", TEXT)]).await;
-    let model = OpenAi::new(HttpClient::new().unwrap(), config(&format!("{}/v1", server.url))).unwrap();
+    let model =
+        HttpModel::new(HttpClient::new().unwrap(), config(&format!("{}/v1", server.url)), ChatCompletions::default())
+            .unwrap();
     let mut request = CompletionRequest::new(chat_with_calls().snapshot(), Arc::new([tool("read")]));
     request.tool_choice = ToolChoice::Tool("read".into());
     request.temperature = Some(0.7);
@@ -357,7 +362,7 @@ async fn a_chat_with_calls_and_results_goes_out_as_documented() {
         r#"{"type":"file","file":{"filename":"document.pdf","file_data":"data:application/pdf;base64,AQ=="}}]},"#,
         r#"{"role":"assistant","tool_calls":["#,
         r#"{"id":"c1","type":"function","function":{"name":"read","arguments":"{\"a\":1}"}},"#,
-        r#"{"id":"c2","type":"function","function":{"name":"no_such_tool","arguments":"{\"invalid_arguments\":\"{\\\"a\\\":\"}"}},"#,
+        r#"{"id":"c2","type":"function","function":{"name":"no_such_tool_a900eb74","arguments":"{\"invalid_arguments\":\"{\\\"a\\\":\"}"}},"#,
         r#"{"id":"c3","type":"function","function":{"name":"read","arguments":"{}"}}]},"#,
         r#"{"role":"tool","tool_call_id":"c1","content":"{\"ok\":true}"},"#,
         r#"{"role":"tool","tool_call_id":"c2","content":"Error: there is no such tool"},"#,
@@ -383,9 +388,8 @@ async fn the_longest_reply_has_the_name_that_the_server_knows() {
         ("https://api.openai.com/v1", Some(MaxTokensField::MaxTokens), "max_tokens"),
         ("http://localhost:11434/v1", Some(MaxTokensField::MaxCompletionTokens), "max_completion_tokens"),
     ] {
-        let config = OpenAiConfig { max_tokens_field: forced, ..config(url) };
-        let model = OpenAi::new(HttpClient::new().unwrap(), config).unwrap();
-        let body = request::body("m-1", &model.defaults, &request).unwrap();
+        let adapter = ModelAdapter::new(HttpClient::new().unwrap(), config(url)).unwrap();
+        let body = ChatCompletions { max_tokens_field: forced }.body(&adapter, &request).unwrap();
         let expected = format!(
             r#"{{"model":"m-1","messages":[{{"role":"user","content":"Hi"}}],"{expected}":1000,"stream":true,"stream_options":{{"include_usage":true}}}}"#
         );

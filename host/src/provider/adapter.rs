@@ -1,0 +1,174 @@
+use std::time::Duration;
+
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Map, Value};
+use url::Url;
+
+use super::incoming::Source;
+use crate::{
+    error::Fault,
+    limits,
+    model::{CompletionRequest, ModelInfo, Price, shorter},
+    net::{Auth, HttpClient, Reply, Request, Secret, endpoint, header_name, origin},
+};
+
+/// How a model is reached, whatever its server speaks.
+#[derive(Debug, Clone)]
+pub struct AdapterConfig {
+    /// Its name in the config.
+    pub name: String,
+    /// Where the API begins, such as `https://api.openai.com/v1` or `http://localhost:11434/v1`.
+    pub base_url: String,
+    /// The vendor's name for it.
+    pub model: String,
+    /// The credential; local servers need none.
+    pub auth: Option<Auth>,
+    /// Headers beside those that the API wants.
+    pub headers: Vec<(String, Secret)>,
+    /// Fields of each request beside those that the host writes.
+    pub body: Map<String, Value>,
+    /// Tokens that it can take, if that is known.
+    pub context_window: Option<u64>,
+    /// The longest reply in tokens where a request names none.
+    pub max_tokens: Option<u32>,
+    /// The temperature where a request names none.
+    pub temperature: Option<f32>,
+    /// What it costs, if that is known.
+    pub price: Option<Price>,
+    /// Attempts after the first, for failures that may pass.
+    pub retries: usize,
+    /// From the first attempt to the end of the reply.
+    pub total: Duration,
+    /// The longest silence in the middle of a reply.
+    pub idle: Duration,
+}
+
+impl AdapterConfig {
+    /// A model at an address, with what the house bounds everything else to.
+    pub fn new(base_url: impl Into<String>, model: impl Into<String>) -> Self {
+        let model = model.into();
+        Self {
+            name: model.clone(),
+            base_url: base_url.into(),
+            model,
+            auth: None,
+            headers: Vec::new(),
+            body: Map::new(),
+            context_window: None,
+            max_tokens: None,
+            temperature: None,
+            price: None,
+            retries: limits::HTTP_RETRIES,
+            total: limits::COMPLETION_TIME,
+            idle: limits::STREAM_IDLE_TIME,
+        }
+    }
+}
+
+/// What every model behind an HTTP API has: a name, an address, a credential, headers, bounds, the client. A completer holds
+/// one and adds what its vendor's wire is like.
+pub struct ModelAdapter {
+    client: HttpClient,
+    info: ModelInfo,
+    config: AdapterConfig,
+    origin: String,
+}
+
+impl ModelAdapter {
+    /// Nothing is sent yet.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault::Invalid`] if the base URL is none, or a header cannot be sent.
+    pub fn new(client: HttpClient, config: AdapterConfig) -> Result<Self, Fault> {
+        let origin = origin(&endpoint(&config.base_url, &[])?);
+        let names = config.headers.iter().map(|(name, _)| name).chain(config.auth.as_ref().map(|auth| &auth.header));
+        names.map(|name| header_name(name)).collect::<Result<Vec<_>, _>>()?;
+        let info = ModelInfo {
+            name: config.name.clone(),
+            model: config.model.clone(),
+            context_window: config.context_window,
+            price: config.price,
+        };
+        Ok(Self { client, info, config, origin })
+    }
+
+    /// Which model it is.
+    pub fn info(&self) -> &ModelInfo {
+        &self.info
+    }
+
+    /// The vendor's name for it.
+    pub fn model(&self) -> &str {
+        &self.info.model
+    }
+
+    /// The longest reply to a request in tokens, where it or the config bounds it.
+    pub fn max_tokens(&self, request: &CompletionRequest) -> Option<u32> {
+        shorter(request.max_output_tokens, self.config.max_tokens)
+    }
+
+    /// The temperature of a request, where it or the config names one.
+    pub fn temperature(&self, request: &CompletionRequest) -> Option<f32> {
+        request.temperature.or(self.config.temperature).filter(|value| value.is_finite())
+    }
+
+    /// The address below the base URL.
+    ///
+    /// # Errors
+    ///
+    /// None in practice: the base URL was looked at.
+    pub fn url(&self, path: &[&str]) -> Result<Url, Fault> {
+        endpoint(&self.config.base_url, path)
+    }
+
+    /// Who answers, for messages.
+    pub fn source(&self) -> Source<'_> {
+        Source { origin: &self.origin, model: &self.info.model, key: self.config.auth.as_ref().map(|auth| &auth.key) }
+    }
+
+    /// Posts JSON, as [`ModelAdapter::json`] makes it.
+    ///
+    /// # Errors
+    ///
+    /// What the server's answer means, or why there is none.
+    pub async fn post(&self, url: Url, json: Vec<u8>) -> Result<Reply, Fault> {
+        self.client.post(&self.request(url), json).await
+    }
+
+    /// Posts JSON and reads the JSON that comes back.
+    ///
+    /// # Errors
+    ///
+    /// What the server's answer means, or why there is none.
+    pub async fn post_json<T: DeserializeOwned>(&self, url: Url, body: &impl Serialize) -> Result<T, Fault> {
+        let reply = self.post(url, self.json(body)?).await?;
+        let bytes = reply.read(limits::REPLY_BYTES).await?;
+        serde_json::from_slice(&bytes).map_err(|error| self.source().garbled(&error))
+    }
+
+    fn request(&self, url: Url) -> Request {
+        let AdapterConfig { auth, headers, retries, total, idle, .. } = &self.config;
+        Request { url, auth: auth.clone(), headers: headers.clone(), retries: *retries, total: *total, idle: *idle }
+    }
+
+    /// `body`, which is an object with fields, as JSON with the fields of the config beside its own.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault::Invalid`] if it cannot be written as JSON.
+    pub fn json(&self, body: &impl Serialize) -> Result<Vec<u8>, Fault> {
+        let unwritable = |error| Fault::invalid(format!("the request cannot be written as JSON: {error}"));
+        let mut json = serde_json::to_vec(body).map_err(unwritable)?;
+        for (key, value) in &self.config.body {
+            // An object that has fields ends with one.
+            json.pop();
+            json.push(b',');
+            serde_json::to_writer(&mut json, key).map_err(unwritable)?;
+            json.push(b':');
+            serde_json::to_writer(&mut json, value).map_err(unwritable)?;
+            json.push(b'}');
+        }
+        Ok(json)
+    }
+}

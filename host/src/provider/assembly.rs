@@ -1,0 +1,225 @@
+//! A reply put together from its pieces, whatever wire they come over.
+
+use super::{
+    incoming::{Source, too_large},
+    names::Names,
+};
+use crate::{
+    chat::{Part, Thinking, ToolCall},
+    error::Fault,
+    limits,
+    model::{Completion, Delta, DeltaSink, StopReason, Usage},
+};
+
+/// What has come of a reply so far. Pieces go to whoever watches as they come.
+pub struct Assembly<'a> {
+    names: &'a Names,
+    sink: &'a DeltaSink,
+    pieces: Vec<Piece>,
+    calls: Vec<ToolCall>,
+    usage: Option<Usage>,
+    model: Option<String>,
+    bytes: usize,
+}
+
+/// A piece of the reply, in the model's order.
+enum Piece {
+    Text(String),
+    Thinking(Thinking),
+    /// One of the calls.
+    Call(usize),
+    /// What comes next belongs to none before.
+    Break,
+}
+
+impl<'a> Assembly<'a> {
+    /// Nothing has come yet. `names` are those of the tools that were sent.
+    pub fn new(names: &'a Names, sink: &'a DeltaSink) -> Self {
+        Self { names, sink, pieces: Vec::new(), calls: Vec::new(), usage: None, model: None, bytes: 0 }
+    }
+
+    /// Adds text to the piece of text at the end, or begins one.
+    ///
+    /// # Errors
+    ///
+    /// As all that adds: [`Fault::TooLarge`] beyond [`limits::REPLY_BYTES`] in all.
+    pub async fn text(&mut self, text: String) -> Result<(), Fault> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        self.grow(text.len())?;
+        match self.pieces.last_mut() {
+            Some(Piece::Text(before)) => before.push_str(&text),
+            _ => self.pieces.push(Piece::Text(text.clone())),
+        }
+        self.sink.emit(Delta::Text(text)).await;
+        Ok(())
+    }
+
+    /// Adds to the thought at the end, or begins one.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault::TooLarge`].
+    pub async fn thinking(&mut self, text: String) -> Result<(), Fault> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        self.grow(text.len())?;
+        match self.pieces.last_mut() {
+            Some(Piece::Thinking(before)) => before.text.push_str(&text),
+            _ => self.pieces.push(Piece::Thinking(Thinking { text: text.clone(), opaque: None })),
+        }
+        self.sink.emit(Delta::Thinking(text)).await;
+        Ok(())
+    }
+
+    /// Adds to what the vendor wants back with the thought at the end, or begins a thought without words.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault::TooLarge`].
+    pub fn seal(&mut self, opaque: &str) -> Result<(), Fault> {
+        self.grow(opaque.len())?;
+        match self.pieces.last_mut() {
+            Some(Piece::Thinking(thought)) => thought.opaque.get_or_insert_default().push_str(opaque),
+            _ => self.pieces.push(Piece::Thinking(Thinking { text: String::new(), opaque: Some(opaque.into()) })),
+        }
+        Ok(())
+    }
+
+    /// What comes next begins a piece of its own.
+    pub fn split(&mut self) {
+        self.pieces.push(Piece::Break);
+    }
+
+    /// Begins a tool call. Returns its number, by which it is added to.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault::TooLarge`] beyond [`limits::CALLS_IN_REPLY`].
+    pub fn begin_call(&mut self) -> Result<usize, Fault> {
+        let at = self.calls.len();
+        if at == limits::CALLS_IN_REPLY {
+            let message = format!("the reply has more than {} tool calls", limits::CALLS_IN_REPLY);
+            return Err(Fault::TooLarge { message });
+        }
+        self.calls.push(ToolCall { id: String::new(), name: String::new(), arguments: String::new(), meta: vec![] });
+        self.pieces.push(Piece::Call(at));
+        Ok(at)
+    }
+
+    /// The call of this number as it stands.
+    pub fn call(&self, at: usize) -> &ToolCall {
+        &self.calls[at]
+    }
+
+    /// How many calls have begun.
+    pub fn calls(&self) -> usize {
+        self.calls.len()
+    }
+
+    /// Gives a call its id if it has none.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault::TooLarge`].
+    pub fn call_id(&mut self, at: usize, id: String) -> Result<(), Fault> {
+        self.grow(id.len())?;
+        let call = &mut self.calls[at];
+        if call.id.is_empty() {
+            call.id = id;
+        }
+        Ok(())
+    }
+
+    /// Gives a call its name, as the vendor writes it, if it has none.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault::TooLarge`].
+    pub async fn call_name(&mut self, at: usize, name: String) -> Result<(), Fault> {
+        self.grow(name.len())?;
+        let call = &mut self.calls[at];
+        if call.name.is_empty() && !name.is_empty() {
+            call.name = self.names.host(name);
+            self.sink.emit(Delta::ToolCall(call.name.clone())).await;
+        }
+        Ok(())
+    }
+
+    /// Adds to the arguments of a call.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault::TooLarge`].
+    pub fn arguments(&mut self, at: usize, piece: &str) -> Result<(), Fault> {
+        self.grow(piece.len())?;
+        self.calls[at].arguments.push_str(piece);
+        Ok(())
+    }
+
+    /// Puts a fact beside a call, such as what the vendor wants back with it.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault::TooLarge`].
+    pub fn call_fact(&mut self, at: usize, key: &str, value: String) -> Result<(), Fault> {
+        self.grow(key.len() + value.len())?;
+        self.calls[at].meta.push((key.into(), value));
+        Ok(())
+    }
+
+    /// What has been used so far, which takes the place of what was said before.
+    pub async fn usage(&mut self, usage: Usage) {
+        if self.usage != Some(usage) {
+            self.usage = Some(usage);
+            self.sink.emit(Delta::Usage(usage)).await;
+        }
+    }
+
+    /// The model that answers, as the vendor names it; the first name counts.
+    pub fn model(&mut self, source: &Source<'_>, model: &str) {
+        if self.model.is_none() && !model.is_empty() {
+            self.model = Some(source.word(model));
+        }
+    }
+
+    /// The reply, if it is one.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault::Unavailable`] for a tool call without a name.
+    pub fn finish(self, stop: StopReason, source: &Source<'_>) -> Result<Completion, Fault> {
+        if self.calls.iter().any(|call| call.name.is_empty()) {
+            return Err(source.unavailable("sent a tool call without a name"));
+        }
+        let mut calls: Vec<_> = self.calls.into_iter().map(Some).collect();
+        let part = |piece| match piece {
+            Piece::Text(text) => Some(Part::Text(text)),
+            Piece::Thinking(thought) => Some(Part::Thinking(thought)),
+            Piece::Call(at) => calls[at].take().map(|call| Part::ToolCall(with_arguments(call))),
+            Piece::Break => None,
+        };
+        Ok(Completion {
+            parts: self.pieces.into_iter().filter_map(part).collect(),
+            stop,
+            usage: self.usage.unwrap_or_default(),
+            model: self.model.unwrap_or_else(|| source.model.into()),
+            meta: vec![],
+        })
+    }
+
+    fn grow(&mut self, bytes: usize) -> Result<(), Fault> {
+        self.bytes += bytes;
+        if self.bytes > limits::REPLY_BYTES { Err(too_large()) } else { Ok(()) }
+    }
+}
+
+/// No arguments at all are an empty object.
+fn with_arguments(mut call: ToolCall) -> ToolCall {
+    if call.arguments.trim().is_empty() {
+        call.arguments = "{}".into();
+    }
+    call
+}

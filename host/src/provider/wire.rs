@@ -1,0 +1,81 @@
+use async_trait::async_trait;
+use url::Url;
+
+use super::{
+    adapter::{AdapterConfig, ModelAdapter},
+    incoming::{Incoming, Source},
+    names::{NameRule, Names},
+};
+use crate::{
+    error::Fault,
+    event::RunCx,
+    model::{Completer, Completion, CompletionRequest, DeltaSink, ModelInfo},
+    net::HttpClient,
+};
+
+/// What a vendor's API is like, as far as it differs from the others.
+#[async_trait]
+pub trait Wire: Send + Sync {
+    /// What the vendor takes as the name of a tool.
+    const NAMES: NameRule;
+
+    /// Where completions are asked for.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault::Invalid`] if the base URL is none.
+    fn url(&self, adapter: &ModelAdapter) -> Result<Url, Fault>;
+
+    /// A request for a stream, made into JSON with [`ModelAdapter::json`].
+    ///
+    /// # Errors
+    ///
+    /// [`Fault::Invalid`] if the request cannot be said in this API.
+    fn body(&self, adapter: &ModelAdapter, request: &CompletionRequest) -> Result<Vec<u8>, Fault>;
+
+    /// Reads a reply to its end, or to where it says that it ends; pieces go to `sink` as they come.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault::Unavailable`] if the reply is cut off, garbled or silent for too long, [`Fault::TooLarge`] if it or one event
+    /// of it is, and whatever an error inside it means.
+    async fn read(
+        &self,
+        reply: Incoming,
+        source: &Source<'_>,
+        names: &Names,
+        sink: &DeltaSink,
+    ) -> Result<Completion, Fault>;
+}
+
+/// A model behind an HTTP API.
+pub struct HttpModel<W> {
+    adapter: ModelAdapter,
+    wire: W,
+}
+
+impl<W: Wire> HttpModel<W> {
+    /// A model; nothing is sent yet.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`ModelAdapter::new`].
+    pub fn new(client: HttpClient, config: AdapterConfig, wire: W) -> Result<Self, Fault> {
+        Ok(Self { adapter: ModelAdapter::new(client, config)?, wire })
+    }
+}
+
+#[async_trait]
+impl<W: Wire> Completer for HttpModel<W> {
+    fn info(&self) -> &ModelInfo {
+        self.adapter.info()
+    }
+
+    async fn complete(&self, _: &RunCx, request: &CompletionRequest, sink: &DeltaSink) -> Result<Completion, Fault> {
+        let names = Names::of(&W::NAMES, request.tools.iter().map(AsRef::as_ref));
+        let body = self.wire.body(&self.adapter, request)?;
+        let reply = self.adapter.post(self.wire.url(&self.adapter)?, body).await?;
+        let source = self.adapter.source();
+        self.wire.read(Incoming::of(reply.into_stream(), &source).await?, &source, &names, sink).await
+    }
+}
