@@ -103,6 +103,8 @@ pub enum Event {
     ModelStarted { agent: Arc<str>, iteration: u32, tokens: u64 },
     /// A piece of the reply has come.
     ModelDelta { agent: Arc<str>, delta: Delta },
+    /// A request to a model failed: pieces of its reply that have come count for nothing. `again`: it is sent once more.
+    ModelFailed { agent: Arc<str>, model: String, reason: String, again: bool },
     /// The reply is whole.
     ModelFinished {
         agent: Arc<str>,

@@ -218,8 +218,16 @@ pub const CONNECT_TIME: Duration = Duration::from_secs(10);
 pub const STREAM_IDLE_TIME: Duration = Duration::from_secs(120);
 /// Attempts after the first, for failures that may pass.
 pub const HTTP_RETRIES: usize = 3;
+/// The most of them that a config can ask for.
+pub const HTTP_RETRIES_CEILING: usize = 20;
+/// The longest time for a completion, and the longest silence, that a config can ask for.
+pub const COMPLETION_TIME_CEILING: Duration = Duration::from_secs(24 * 3_600);
 /// The pause before the second attempt where the server names none; doubled for each further one.
 pub const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(500);
+/// How often a reply that broke off in its middle is asked for again. Each of them is paid for.
+pub const BROKEN_REPLIES: u32 = 2;
+/// The pause before that, where the server names none.
+pub const BROKEN_REPLY_PAUSE: Duration = Duration::from_secs(1);
 /// The longest `Retry-After` that is waited for; a longer one is reported.
 pub const RETRY_AFTER_CEILING: Duration = Duration::from_secs(60);
 /// Time that a cancelled run has to say so, if whoever reads it does not read on.

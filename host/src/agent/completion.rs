@@ -2,7 +2,10 @@
 
 use std::{
     future::Future,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -16,6 +19,7 @@ use crate::{
     chat::Part,
     error::Fault,
     event::{Event, RunCx},
+    limits,
     model::{Completer, Completion, CompletionRequest, Delta, DeltaSink, DeltaTarget, StopReason, Usage},
     tool::ToolBox,
 };
@@ -108,20 +112,48 @@ pub(super) async fn ask(
     }
 }
 
-/// Sends one request, as far as the budget goes, and pays for it whatever becomes of it.
+/// Sends a request. A reply that breaks off in its middle, for a reason that may pass, is asked for again: what is tried again
+/// before a reply has begun costs nothing and is the model's own matter, but what a broken one has cost is paid here, and the
+/// next attempt may only cost what is left.
 pub(super) async fn send(
     me: &Instance,
     agent: &Agent,
     asked: Asked,
     usage: &mut Usage,
 ) -> Result<(Completion, Usd), RunError> {
-    let Asked { model, mut request, shown } = asked;
-    let completer = agent.model(model.as_deref())?;
+    let completer = agent.model(asked.model.as_deref())?;
+    let mut left = limits::BROKEN_REPLIES;
+    loop {
+        let watcher = Arc::new(Watcher::new(&me.cx, asked.shown));
+        let reply = attempt(me, completer, asked.request.clone(), &watcher, usage).await;
+        let Err(RunError::Model(fault)) = &reply else { return reply };
+        let again = left > 0 && watcher.has_begun() && fault.is_transient();
+        let pause = fault.retry_after().unwrap_or(limits::BROKEN_REPLY_PAUSE);
+        let again = again && pause <= limits::RETRY_AFTER_CEILING;
+        if me.cx.events.is_watched() {
+            let (agent, model) = (me.cx.agent.clone(), completer.info().name.clone());
+            me.cx.events.emit(Event::ModelFailed { agent, model, reason: fault.to_string(), again }).await;
+        }
+        if !again {
+            return reply;
+        }
+        left -= 1;
+        tokio::time::sleep(pause).await;
+    }
+}
+
+/// Sends one request, as far as the budget goes, and pays for it whatever becomes of it.
+async fn attempt(
+    me: &Instance,
+    completer: &dyn Completer,
+    mut request: CompletionRequest,
+    watcher: &Arc<Watcher>,
+    usage: &mut Usage,
+) -> Result<(Completion, Usd), RunError> {
     let price = completer.info().price;
     request.max_output_tokens =
         me.purse.clamp(request.max_output_tokens, request.tokens(), price.as_ref()).map_err(RunError::Budget)?;
-    let watcher = Arc::new(Watcher { cx: me.cx.clone(), shown, usage: Mutex::default() });
-    let mut bill = Bill { me, price, usage, watcher: Arc::clone(&watcher), is_wasted: true };
+    let mut bill = Bill { me, price, usage, watcher: Arc::clone(watcher), is_wasted: true };
     let sink = DeltaSink::new(watcher.clone());
     let completion = completer.complete(&me.cx, &request, &sink).await.map_err(RunError::Model)?;
     // What the reply says counts, whatever was told before.
@@ -211,9 +243,19 @@ struct Watcher {
     cx: RunCx,
     shown: bool,
     usage: Mutex<Usage>,
+    begun: AtomicBool,
 }
 
 impl Watcher {
+    fn new(cx: &RunCx, shown: bool) -> Self {
+        Self { cx: cx.clone(), shown, usage: Mutex::default(), begun: AtomicBool::new(false) }
+    }
+
+    /// Whether some of the reply has come.
+    fn has_begun(&self) -> bool {
+        self.begun.load(Ordering::Relaxed)
+    }
+
     fn usage(&self) -> Usage {
         *self.usage.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -226,6 +268,7 @@ impl Watcher {
 #[async_trait]
 impl DeltaTarget for Watcher {
     async fn take(&self, delta: Delta) {
+        self.begun.store(true, Ordering::Relaxed);
         if let Delta::Usage(usage) = delta {
             self.used(usage);
         }

@@ -9,13 +9,14 @@ use std::{
 use super::{App, Notices, check_params, plugin_limits};
 use crate::{
     capability::Grant,
-    config::{self, AgentConfig, ProviderConfig, ProviderKind},
+    config::{self, AgentConfig, AuthConfig, ProviderConfig, ProviderKind},
     error::{ErrorKind, Fault, Report},
     kv::Stores,
+    limits,
     model::{Completer, ModelInfo, Price},
     net::{self, Auth, HttpClient, Secret},
     plugin::{Kind, Plugin, PluginModel, PluginPackage, Settings},
-    provider::{self, AdapterConfig, ChatCompletions, HttpModel},
+    provider::{self, AdapterConfig, Vendor, WireOptions},
 };
 
 /// Models that have been made: agents that name the same one share it.
@@ -80,9 +81,11 @@ impl App {
         let client = http_client()?;
         let found = provider::discover(&client, &*self.environment, name).await.ok_or_else(|| self.no_model(name))?;
         notices.notes.push(format!("using the model {} ({})", found.config.model, found.because));
-        let price = self.prices.price("openai", &found.config.model);
+        let price = self.prices.price(found.vendor.preset().word, &found.config.model);
         let config = AdapterConfig { price, ..found.config };
-        let completer = Arc::new(open_ai(client, config, ChatCompletions::default(), "OPENAI_BASE_URL")?);
+        let name = config.name.clone();
+        let completer = found.vendor.completer(client, config, WireOptions::default());
+        let completer = completer.map_err(|fault| unusable(&name, "OPENAI_BASE_URL", &fault))?;
         Ok(Model { completer, source: found.because, is_plugin: false })
     }
 
@@ -112,26 +115,47 @@ impl App {
     ) -> Result<Arc<dyn Completer>, Report> {
         match provider.kind {
             ProviderKind::Plugin => self.plugin_model(provider, stores, notices).await,
-            ProviderKind::Openai => {
-                let client = http_client()?;
-                let expand = |key, value| provider.expand(key, value, &*self.environment);
-                let base_url = expand("base_url", provider.base_url.as_deref())?;
-                let config = AdapterConfig {
-                    name: provider.name.clone(),
-                    auth: expand("api_key", provider.api_key.as_deref())?.map(Secret::new).map(Auth::bearer),
-                    context_window: self.config.context_window(provider),
-                    max_tokens: provider.max_tokens,
-                    temperature: provider.temperature,
-                    price: self.price(provider),
-                    ..AdapterConfig::new(
-                        base_url.unwrap_or_else(|| config::DEFAULT_BASE_URL.into()),
-                        model_name(provider),
-                    )
-                };
-                let options = ChatCompletions { max_tokens_field: provider.max_tokens_field };
-                Ok(Arc::new(open_ai(client, config, options, &format!("providers.{}.base_url", provider.name))?))
-            }
+            ProviderKind::Vendor(vendor) => self.http_model(provider, vendor),
         }
+    }
+
+    fn http_model(&self, provider: &ProviderConfig, vendor: Vendor) -> Result<Arc<dyn Completer>, Report> {
+        let environment = &*self.environment;
+        let expand = |key: &str, value: Option<&str>| provider.expand(key, value, environment);
+        let base_url = expand("base_url", provider.base_url.as_deref())?;
+        let key = expand("api_key", provider.api_key.as_deref())?.map(Secret::new);
+        let header = |(name, value): (&String, &String)| {
+            let value = expand("headers", Some(value))?.unwrap_or_default();
+            Ok::<_, Report>((name.clone(), Secret::new(value)))
+        };
+        let key = match provider.usual_key() {
+            Some(variable) if key.is_none() => {
+                let value = environment(variable).filter(|value| !value.is_empty());
+                Some(Secret::new(value.ok_or_else(|| provider.unset(variable).cause(usual_key(provider, vendor)))?))
+            }
+            _ => key,
+        };
+        let auth = key.map(|key| match &provider.auth {
+            Some(AuthConfig { header, scheme }) => Auth { header: header.clone(), scheme: scheme.clone(), key },
+            None => vendor.auth(key),
+        });
+        let config = AdapterConfig {
+            name: provider.name.clone(),
+            auth,
+            headers: provider.headers.iter().map(header).collect::<Result<_, _>>()?,
+            body: provider.body.clone(),
+            context_window: self.config.context_window(provider),
+            max_tokens: provider.max_tokens,
+            temperature: provider.temperature,
+            price: self.price(provider),
+            retries: provider.retries.unwrap_or(limits::HTTP_RETRIES),
+            total: provider.timeout.unwrap_or(limits::COMPLETION_TIME),
+            idle: provider.idle_timeout.unwrap_or(limits::STREAM_IDLE_TIME),
+            ..AdapterConfig::new(base_url.unwrap_or_else(|| vendor.preset().base_url.into()), model_name(provider))
+        };
+        let options = WireOptions { max_tokens_field: provider.max_tokens_field };
+        let model = vendor.completer(http_client()?, config, options);
+        model.map_err(|fault| unusable(&provider.name, &format!("providers.{}.base_url", provider.name), &fault))
     }
 
     async fn plugin_model(
@@ -176,11 +200,8 @@ impl App {
 
     /// What a model costs: as the config says, else as a price list does.
     pub(super) fn price(&self, provider: &ProviderConfig) -> Option<Price> {
-        let kind = match provider.kind {
-            ProviderKind::Openai => "openai",
-            ProviderKind::Plugin => "plugin",
-        };
-        provider.price.or_else(|| self.prices.price(kind, &model_name(provider)))
+        let kind = provider.kind.to_string();
+        provider.price.or_else(|| self.prices.price(&kind, &model_name(provider)))
     }
 
     /// Whether a model can be made of this, as far as that can be told without asking it or running a plugin.
@@ -194,20 +215,35 @@ impl App {
             warnings.extend(settings.in_vain(&package.manifest));
             return Ok(());
         }
-        for (key, value) in [("api_key", &provider.api_key), ("base_url", &provider.base_url)] {
-            match provider.expand(key, value.as_deref(), &*self.environment) {
+        let named = [
+            ("api_key", provider.api_key.as_deref()),
+            ("base_url", provider.base_url.as_deref()),
+            ("proxy", provider.proxy.as_deref()),
+        ];
+        let headers = provider.headers.values().map(|value| ("headers", Some(value.as_str())));
+        for (key, value) in named.into_iter().chain(headers) {
+            match provider.expand(key, value, &*self.environment) {
                 Ok(Some(base_url)) if key == "base_url" => {
                     let place = format!("providers.{}.base_url", provider.name);
                     net::endpoint(&base_url, &[]).map_err(|fault| unusable(&provider.name, &place, &fault))?;
                 }
                 Ok(_) => {}
-                Err(report) if value.as_deref().is_some_and(|value| value.contains("${}")) => return Err(report),
+                Err(report) if value.is_some_and(|value| value.contains("${}")) => return Err(report),
                 // It may be set where the agent is run.
                 Err(report) => warnings.push(report.to_string()),
             }
         }
+        if let (Some(variable), Some(vendor)) = (provider.usual_key(), provider.kind.vendor())
+            && (self.environment)(variable).is_none_or(|value| value.is_empty())
+        {
+            warnings.push(provider.unset(variable).cause(usual_key(provider, vendor)).to_string());
+        }
         Ok(())
     }
+}
+
+fn usual_key(provider: &ProviderConfig, vendor: Vendor) -> String {
+    format!("providers.{} names no key, and {} wants one", provider.name, vendor.preset().name)
 }
 
 fn plugin_id(provider: &ProviderConfig) -> &str {
@@ -227,16 +263,6 @@ fn no_provider(place: &str, id: &str) -> Report {
 }
 
 /// `place` is what names the base URL.
-fn open_ai(
-    client: HttpClient,
-    config: AdapterConfig,
-    wire: ChatCompletions,
-    place: &str,
-) -> Result<HttpModel<ChatCompletions>, Report> {
-    let name = config.name.clone();
-    HttpModel::new(client, config, wire).map_err(|fault| unusable(&name, place, &fault))
-}
-
 fn unusable(name: &str, place: &str, fault: &Fault) -> Report {
     Report::new(ErrorKind::Usage, format!("the model `{name}` cannot be used"))
         .cause(format!("{place}: {fault}"))

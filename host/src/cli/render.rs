@@ -234,6 +234,11 @@ impl Progress {
                 format!("{DIM}{}{PLAIN}   {YELLOW}{}{PLAIN}", name(agent), one_line(message, 200))
             }
             Event::Missed { count } => format!("{DIM}{count} events were missed{PLAIN}"),
+            Event::ModelFailed { agent, model, reason, again } => {
+                let then = if *again { "; asked again" } else { "" };
+                let (agent, model, reason) = (name(agent), name(model), one_line(reason, 200));
+                format!("{DIM}{agent}{PLAIN}   {YELLOW}{model} failed{PLAIN}: {reason}{then}")
+            }
             Event::ModelFinished { agent, iteration, calls, usage, duration, .. } => {
                 let does = match calls {
                     0 => "answers".to_owned(),

@@ -1,6 +1,6 @@
 //! What serde cannot see: names that must be unique, references that must lead somewhere, bounds.
 
-use super::{AgentConfig, Config, LimitsConfig, ProviderKind, Toolbox, unknown};
+use super::{AgentConfig, Config, Toolbox, unknown};
 use crate::{
     error::{ErrorKind, Report},
     limits,
@@ -13,37 +13,7 @@ impl Config {
         unique("providers", self.providers.iter().map(|provider| provider.name.as_str()))?;
         unique("agents", self.agents.iter().map(|agent| agent.name.as_str()))?;
         for provider in &self.providers {
-            let at = format!("providers.{}", provider.name);
-            let is_plugin = provider.kind == ProviderKind::Plugin;
-            if is_plugin && provider.plugin.is_none() {
-                return wrong(format!("{at}: a provider of kind `plugin` needs the id of its plugin in `plugin`"));
-            }
-            if !is_plugin && provider.model.is_none() {
-                return wrong(format!("{at}: name the model in `model`, as the server calls it"));
-            }
-            let only = |key: &str, set: bool, kind: &str| match set {
-                true => {
-                    Err(Report::new(ErrorKind::Usage, format!("{at}.{key}: this is for providers of kind `{kind}`"))
-                        .hint(format!("remove it, or write `kind: {kind}`")))
-                }
-                false => Ok(()),
-            };
-            only("plugin", !is_plugin && provider.plugin.is_some(), "plugin")?;
-            only("params", !is_plugin && !provider.params.is_empty(), "plugin")?;
-            only("clock", !is_plugin && provider.clock, "plugin")?;
-            only("random", !is_plugin && provider.random, "plugin")?;
-            only("limits", !is_plugin && provider.limits != LimitsConfig::default(), "plugin")?;
-            provider.limits.check_one(&format!("{at}.limits"))?;
-            only("kv", !is_plugin && provider.kv.is_some(), "plugin")?;
-            only("base_url", is_plugin && provider.base_url.is_some(), "openai")?;
-            only("api_key", is_plugin && provider.api_key.is_some(), "openai")?;
-            only("max_tokens_field", is_plugin && provider.max_tokens_field.is_some(), "openai")?;
-            if provider.temperature.is_some_and(|value| !(0.0..=2.0).contains(&value)) {
-                return wrong(format!("{at}.temperature: it lies between 0 and 2"));
-            }
-            if provider.max_tokens == Some(0) {
-                return wrong(format!("{at}.max_tokens: it is at least 1"));
-            }
+            provider.check()?;
         }
         let names = || self.providers.iter().map(|provider| provider.name.as_str());
         for agent in &self.agents {

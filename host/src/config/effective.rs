@@ -1,14 +1,15 @@
 //! The config as it holds: every key, with what holds where the file says nothing or 0.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
+use indexmap::IndexMap;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use super::{
-    AgentConfig, AgentOptions, CONTEXT_THRESHOLD, Config, DelegableConfig, FileUse, FolderUse, GrantConfig, Listed,
-    OwnMiddleware, PluginUse, ProviderConfig, ProviderKind, StepUse, Toolbox, ToolboxUse,
-    mask::{masked, masked_params, masked_url},
+    AgentConfig, AgentOptions, AuthConfig, CONTEXT_THRESHOLD, Config, DelegableConfig, FileUse, FolderUse, GrantConfig,
+    Listed, OwnMiddleware, PluginUse, ProviderConfig, ProviderKind, StepUse, Toolbox, ToolboxUse,
+    mask::{MASK, masked, masked_params, masked_url},
     setting::{Holds, Setting, is, list, map, or, positive, set, shown, word},
 };
 use crate::{
@@ -138,6 +139,15 @@ fn provider(provider: &ProviderConfig, config: &Config, price: Option<Price>) ->
         kv,
         base_url,
         api_key,
+        api_key_file,
+        api_key_command,
+        auth,
+        headers,
+        body,
+        proxy,
+        retries,
+        timeout,
+        idle_timeout,
         model,
         context_window: _,
         max_tokens,
@@ -148,7 +158,10 @@ fn provider(provider: &ProviderConfig, config: &Config, price: Option<Price>) ->
     let window = match (provider.context_window, config.context_window(provider)) {
         (Some(0), _) => is(&()).noted("0: it is not counted on"),
         (None, None) => is(&()).noted("not known"),
-        (None, window) => is(&window).noted("of default_context_windows"),
+        (None, window) if config.default_context_windows.contains_key(&provider.kind) => {
+            is(&window).noted("of default_context_windows")
+        }
+        (None, window) => is(&window).noted("of the vendor's usual models"),
         (_, window) => is(&window),
     };
     let price = price.map_or_else(
@@ -162,17 +175,44 @@ fn provider(provider: &ProviderConfig, config: &Config, price: Option<Price>) ->
     );
     let mut keys = vec![("name", is(name)), ("kind", is(kind))];
     match kind {
-        ProviderKind::Openai => keys.extend([
-            (
-                "base_url",
-                base_url
-                    .as_deref()
-                    .map_or_else(|| is(super::DEFAULT_BASE_URL).noted("default"), |url| is(&masked_url(url))),
-            ),
-            ("api_key", api_key.as_deref().map_or_else(|| is(&()).noted("none is sent"), |key| is(masked(key)))),
-            ("model", is(model)),
-            ("max_tokens_field", is(max_tokens_field).noted_if(max_tokens_field.is_none(), "as the server wants it")),
-        ]),
+        ProviderKind::Vendor(vendor) => {
+            let preset = vendor.preset();
+            let (header, scheme) = preset.auth;
+            let sent = AuthConfig { header: header.into(), scheme: scheme.into() };
+            let key = match (api_key, provider.usual_key()) {
+                (Some(key), _) => is(masked(key)),
+                (None, Some(variable)) => is(&format!("${{{variable}}}")).noted("the vendor's usual variable"),
+                (None, None) if api_key_file.is_some() || !api_key_command.is_empty() => is(MASK).noted("see below"),
+                (None, None) => is(&()).noted("none is sent"),
+            };
+            keys.extend([
+                (
+                    "base_url",
+                    base_url
+                        .as_deref()
+                        .map_or_else(|| is(preset.base_url).noted("default"), |url| is(&masked_url(url))),
+                ),
+                ("api_key", key),
+            ]);
+            keys.extend(api_key_file.iter().map(|file| ("api_key_file", is(&config.root.join(file)))));
+            if !api_key_command.is_empty() {
+                keys.push(("api_key_command", is(api_key_command)));
+            }
+            keys.extend([
+                ("auth", is(auth.as_ref().unwrap_or(&sent)).noted_if(auth.is_none(), "as the vendor wants it")),
+                ("headers", is(&headers.iter().map(|(name, value)| (name, masked(value))).collect::<IndexMap<_, _>>())),
+                ("body", is(body)),
+                ("proxy", proxy.as_deref().map_or_else(|| is(&()).noted("none"), |proxy| is(&masked_url(proxy)))),
+                ("retries", or(*retries, limits::HTTP_RETRIES, "default")),
+                ("timeout", time_or(*timeout, limits::COMPLETION_TIME)),
+                ("idle_timeout", time_or(*idle_timeout, limits::STREAM_IDLE_TIME)),
+                ("model", is(model)),
+                (
+                    "max_tokens_field",
+                    is(max_tokens_field).noted_if(max_tokens_field.is_none(), "as the server wants it"),
+                ),
+            ]);
+        }
         ProviderKind::Plugin => keys.extend([
             ("plugin", is(plugin)),
             ("model", model.as_deref().map_or_else(|| is(plugin).noted("the plugin's id"), |model| is(&model))),
@@ -190,6 +230,10 @@ fn provider(provider: &ProviderConfig, config: &Config, price: Option<Price>) ->
         ("price", price),
     ]);
     map(keys)
+}
+
+fn time_or(time: Option<Duration>, default: Duration) -> Setting {
+    is(&shown(time.unwrap_or(default))).noted_if(time.is_none(), "default")
 }
 
 fn agent_setting(agent: &AgentConfig, config: &Config, known: &KnownAgent) -> Setting {

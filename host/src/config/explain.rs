@@ -9,7 +9,7 @@ use crate::{
 const NOT_YET: [&str; 8] = ["rate_limit", "batch", "mcp_servers", "filesystem", "git", "net", "process", "teams"];
 
 /// Values that come later: kinds of providers, and toolboxes.
-const NOT_YET_VALUES: [&str; 8] = ["anthropic", "grok", "gemini", "filesystem", "exec", "search", "git", "http"];
+const NOT_YET_VALUES: [&str; 7] = ["anthropic", "gemini", "filesystem", "exec", "search", "git", "http"];
 
 /// A mistake in the file as its reader sees it. Nothing of the file is quoted but names of keys and variants: the line
 /// may hold a credential.

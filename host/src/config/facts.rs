@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use url::Url;
 
 use super::{
-    AgentConfig, Config, DEFAULT_BASE_URL, FileUse, Listed, PluginUse, ProviderConfig, ProviderKind,
+    AgentConfig, Config, FileUse, Listed, PluginUse, ProviderConfig,
     mask::{MASK, masked_params, masked_url},
 };
 use crate::{
@@ -39,16 +39,17 @@ impl Config {
             file: _,
         } = self;
         let mut facts = Facts::default();
-        providers.iter().for_each(|provider| provider_facts(provider, &mut facts));
+        providers.iter().for_each(|provider| provider_facts(provider, root, &mut facts));
         agents.iter().for_each(|agent| agent_facts(agent, root, &mut facts));
         facts
     }
 }
 
-fn provider_facts(provider: &ProviderConfig, facts: &mut Facts) {
+fn provider_facts(provider: &ProviderConfig, root: &Path, facts: &mut Facts) {
     let ProviderConfig {
         name,
-        kind,
+        // An address, or a plugin.
+        kind: _,
         // Its bytes are told, and these are data for it.
         plugin: _,
         params: _,
@@ -56,10 +57,20 @@ fn provider_facts(provider: &ProviderConfig, facts: &mut Facts) {
         random,
         kv,
         limits: _,
-        base_url,
+        base_url: _,
         api_key,
-        // What is asked of the address.
+        api_key_file,
+        api_key_command,
+        headers,
+        proxy,
+        // How the key that is told goes to the address that is told.
+        auth: _,
+        // What is asked of the address, how often and for how long.
         model: _,
+        body: _,
+        retries: _,
+        timeout: _,
+        idle_timeout: _,
         context_window: _,
         max_tokens: _,
         max_tokens_field: _,
@@ -67,19 +78,32 @@ fn provider_facts(provider: &ProviderConfig, facts: &mut Facts) {
         price: _,
     } = provider;
     let model = format!("the model {}", quoted(name));
-    match kind {
-        ProviderKind::Openai => {
-            let address = base_url.as_deref().unwrap_or(DEFAULT_BASE_URL);
-            let shown = shown_address(address);
-            facts.add(format!("{model} is at {shown}: conversations go there"));
-            for variable in variables(address) {
-                facts.add(format!("{model} has the environment's {} in its address {shown}", quoted(variable)));
-            }
-            for variable in variables(api_key.as_deref().unwrap_or_default()) {
-                facts.add(format!("{model} sends the environment's {} to {shown}", quoted(variable)));
-            }
+    let Some(address) = provider.address() else {
+        powerful(&format!("{model}: its plugin"), *clock, *random, *kv, facts);
+        return;
+    };
+    let shown = shown_address(address);
+    facts.add(format!("{model} is at {shown}: conversations go there"));
+    for variable in variables(address) {
+        facts.add(format!("{model} has the environment's {} in its address {shown}", quoted(variable)));
+    }
+    let sent = [api_key.as_deref().unwrap_or_default()].into_iter().chain(headers.values().map(String::as_str));
+    for variable in sent.flat_map(variables).chain(provider.usual_key()) {
+        facts.add(format!("{model} sends the environment's {} to {shown}", quoted(variable)));
+    }
+    if let Some(file) = api_key_file {
+        facts.add(format!("{model} sends what the file {} holds to {shown}", quoted_path(&root.join(file))));
+    }
+    if !api_key_command.is_empty() {
+        let command = quoted(&api_key_command.join(" "));
+        facts.add(format!("{model} runs {command} and sends what it prints to {shown}"));
+    }
+    if let Some(proxy) = proxy {
+        let through = shown_address(proxy);
+        facts.add(format!("{model} is reached through the proxy {through}: conversations go there too"));
+        for variable in variables(proxy) {
+            facts.add(format!("{model} has the environment's {} in its proxy {through}", quoted(variable)));
         }
-        ProviderKind::Plugin => powerful(&format!("{model}: its plugin"), *clock, *random, *kv, facts),
     }
 }
 

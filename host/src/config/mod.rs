@@ -1,7 +1,7 @@
 //! The config file: what agents there are, which models they use, which plugins they have and what those may do.
 //!
 //! Unknown keys are refused with their place and the nearest known key; a key that a later version knows is refused as
-//! such. `${NAME}` in `api_key` and `base_url` is replaced by a variable of the environment.
+//! such. `${NAME}` in a provider's `api_key`, `base_url`, `proxy` and `headers` is replaced by a variable of the environment.
 
 mod bounds;
 mod check;
@@ -9,6 +9,7 @@ mod effective;
 mod explain;
 mod facts;
 mod mask;
+mod provider;
 mod schema;
 mod setting;
 mod steps;
@@ -28,9 +29,10 @@ use serde::Deserialize;
 pub use bounds::LimitsConfig;
 pub use effective::{Effective, Known, KnownAgent, KnownPlugin, Order};
 pub use explain::{nearest, unknown};
+pub use provider::{AuthConfig, ProviderConfig, ProviderKind};
 pub use schema::{
     AgentConfig, AgentOptions, ContextConfig, DelegableConfig, FileUse, FolderUse, GrantConfig, PluginUse,
-    ProviderConfig, ProviderKind, SessionsConfig, Toolbox, ToolboxUse, params,
+    SessionsConfig, Toolbox, ToolboxUse, params,
 };
 pub use steps::{CONTEXT_THRESHOLD, Listed, OWN_MIDDLEWARE, OwnMiddleware, StepUse, Unsaid, default_effects};
 
@@ -41,9 +43,6 @@ use crate::{
 
 /// The blackboard of the toolbox `state` where the config names none.
 pub const DEFAULT_NAMESPACE: &str = "shared";
-
-/// Where the API of a provider of kind `openai` begins if the config does not say.
-pub const DEFAULT_BASE_URL: &str = "https://api.openai.com/v1";
 
 /// A config file.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -168,7 +167,11 @@ impl Config {
 
     /// Tokens that the model of a provider can take, if that is known.
     pub fn context_window(&self, provider: &ProviderConfig) -> Option<u64> {
-        let window = provider.context_window.or_else(|| self.default_context_windows.get(&provider.kind).copied());
+        let of_kind = || self.default_context_windows.get(&provider.kind).copied();
+        // What the vendor's own models can take says nothing of another server's.
+        let vendor = provider.kind.vendor().filter(|_| provider.base_url.is_none());
+        let of_vendor = || vendor.and_then(|vendor| vendor.preset().context_window);
+        let window = provider.context_window.or_else(of_kind).or_else(of_vendor);
         window.filter(|tokens| *tokens > 0)
     }
 
@@ -189,50 +192,4 @@ impl Config {
         let names = self.providers.iter().map(|provider| provider.name.as_str());
         found.map(Some).ok_or_else(|| unknown("model", name, names))
     }
-}
-
-impl ProviderConfig {
-    /// The value of this key with variables of the environment in place of `${NAME}`.
-    ///
-    /// # Errors
-    ///
-    /// A [`Report`] if a variable is not set.
-    pub fn expand(
-        &self,
-        key: &str,
-        value: Option<&str>,
-        environment: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<Option<String>, Report> {
-        let expanded = value.map(|value| expand(value, environment)).transpose();
-        expanded.map_err(|variable| {
-            let place = format!("providers.{}.{key} in the config", self.name);
-            if variable.is_empty() {
-                return Report::new(ErrorKind::Usage, "`${}` names no variable")
-                    .cause(place)
-                    .hint("write its name between the braces: `${OPENAI_API_KEY}`");
-            }
-            if variable.starts_with("${") {
-                return Report::new(ErrorKind::Usage, "a `${` has no `}`")
-                    .cause(place)
-                    .hint("close it: `${OPENAI_API_KEY}`");
-            }
-            Report::new(ErrorKind::Usage, format!("the environment variable {variable} is not set"))
-                .cause(format!("{place} names it"))
-                .hint(format!("set {variable}, or use another model with --model"))
-        })
-    }
-}
-
-/// Replaces `${NAME}` by the variable of that name. Fails with the name of a variable that is not set or is empty.
-fn expand(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
-    let (mut expanded, mut rest) = (String::new(), text);
-    while let Some(start) = rest.find("${") {
-        let Some(length) = rest[start..].find('}') else { return Err(rest[start..].to_owned()) };
-        let name = &rest[start + 2..start + length];
-        expanded.push_str(&rest[..start]);
-        expanded.push_str(&environment(name).filter(|value| !value.is_empty()).ok_or_else(|| name.to_owned())?);
-        rest = &rest[start + length + 1..];
-    }
-    expanded.push_str(rest);
-    Ok(expanded)
 }

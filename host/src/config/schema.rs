@@ -16,63 +16,9 @@ use serde_json::value::RawValue;
 use super::{LimitsConfig, StepUse};
 use crate::{
     agent::{Cost, Interaction, OnFailure},
-    capability::{Access, Budget, Grant, KvScope, KvScopes, Models, Powers, Price},
+    capability::{Access, Budget, Grant, KvScope, KvScopes, Models, Powers},
     limits,
-    provider::MaxTokensField,
 };
-
-/// A model under a name.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ProviderConfig {
-    /// The name that agents and `--model` use.
-    pub name: String,
-    /// What it speaks.
-    pub kind: ProviderKind,
-    /// `kind: plugin`: the plugin's id.
-    pub plugin: Option<String>,
-    /// `kind: plugin`: the plugin's own settings.
-    #[serde(default)]
-    pub params: IndexMap<String, serde_json::Value>,
-    /// `kind: plugin`: whether it may know the time.
-    #[serde(default)]
-    pub clock: bool,
-    /// `kind: plugin`: whether it may have random bytes.
-    #[serde(default)]
-    pub random: bool,
-    /// `kind: plugin`: what its calls may take, over what holds for all plugins.
-    #[serde(default)]
-    pub limits: LimitsConfig,
-    /// `kind: plugin`: its key-value store; none: it has none.
-    pub kv: Option<KvScope>,
-    /// `kind: openai`: where the API begins.
-    pub base_url: Option<String>,
-    /// `kind: openai`: the key, by preference as `${NAME}`.
-    pub api_key: Option<String>,
-    /// The vendor's name for the model.
-    pub model: Option<String>,
-    /// Tokens that it can take; 0: do not count on a bound. None: what `default_context_windows` says for its kind.
-    pub context_window: Option<u64>,
-    /// The longest reply in tokens.
-    pub max_tokens: Option<u32>,
-    /// `kind: openai`: how the server calls the longest reply.
-    pub max_tokens_field: Option<MaxTokensField>,
-    /// 0 to 2.
-    pub temperature: Option<f32>,
-    /// What it costs, in US dollars per million tokens; none: what is known of it.
-    pub price: Option<Price>,
-}
-
-/// What a provider speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ProviderKind {
-    /// Chat Completions, as OpenAI and everyone compatible.
-    #[default]
-    Openai,
-    /// Whatever the plugin makes of it.
-    Plugin,
-}
 
 /// An agent.
 #[derive(Debug, Clone, Default, Deserialize)]

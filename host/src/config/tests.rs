@@ -148,7 +148,7 @@ fn variables_are_replaced_or_missed_by_name() {
         ("x${NO}y", Err("NO")),
         ("${}", Err("")),
     ] {
-        assert_eq!(expand(text, &environment), expanded.map(str::to_owned).map_err(str::to_owned), "{text}");
+        assert_eq!(provider::expand(text, &environment), expanded.map(str::to_owned).map_err(str::to_owned), "{text}");
     }
 }
 

@@ -2,35 +2,22 @@
 
 use futures_util::future::join_all;
 
-use super::{AdapterConfig, openai::list_models};
+use super::{AdapterConfig, Vendor, openai::list_models};
 use crate::{
     limits,
-    net::{Auth, HttpClient, Secret},
+    net::{HttpClient, Secret},
 };
-
-/// Vendors by the variable that holds their key, where their API begins, and which of their models to take, best first.
-const VENDORS: [(&str, &str, &[&str]); 3] = [
-    ("OPENAI_API_KEY", "https://api.openai.com/v1", &["gpt-5-mini", "gpt-4.1-mini", "gpt-4o-mini"]),
-    ("XAI_API_KEY", "https://api.x.ai/v1", &["grok-4", "grok-3-mini", "grok-3"]),
-    ("OPENROUTER_API_KEY", "https://openrouter.ai/api/v1", &["openrouter/auto"]),
-];
 
 /// The variables in which keys of vendors are looked for.
 pub fn key_variables() -> impl Iterator<Item = &'static str> {
-    VENDORS.iter().map(|(variable, ..)| *variable)
+    Vendor::ALL.into_iter().filter_map(|vendor| vendor.preset().key_variable)
 }
-
-/// Local servers by name and where they listen unless told otherwise.
-const SERVERS: [(&str, &str); 4] = [
-    ("Ollama", "http://127.0.0.1:11434/v1"),
-    ("llama.cpp", "http://127.0.0.1:8080/v1"),
-    ("vLLM", "http://127.0.0.1:8000/v1"),
-    ("LM Studio", "http://127.0.0.1:1234/v1"),
-];
 
 /// A model that was found.
 #[derive(Debug, Clone)]
 pub struct Found {
+    /// Whose it is.
+    pub vendor: Vendor,
     /// How to reach it.
     pub config: AdapterConfig,
     /// Why it was taken, for people.
@@ -45,22 +32,27 @@ pub async fn discover(
     model: Option<&str>,
 ) -> Option<Found> {
     let set = |name: &str| environment(name).filter(|value| !value.is_empty());
-    for (variable, base_url, preferred) in VENDORS {
-        let Some(key) = set(variable).map(Secret::new) else { continue };
-        // The variable that OpenAI's own clients read.
-        let elsewhere = if variable == "OPENAI_API_KEY" { set("OPENAI_BASE_URL") } else { None };
-        let base_url = elsewhere.unwrap_or_else(|| base_url.to_owned());
+    for vendor in Vendor::ALL {
+        let preset = vendor.preset();
+        let Some((variable, key)) = preset.key_variable.and_then(|variable| Some((variable, set(variable)?))) else {
+            continue;
+        };
+        let key = Secret::new(key);
+        let base_url = preset.base_url_variable.and_then(set).unwrap_or_else(|| preset.base_url.to_owned());
         let model = match model {
             Some(model) => model.to_owned(),
-            None => preferred_model(client, &base_url, &key, preferred).await,
+            None => preferred_model(client, &base_url, &key, preset.models).await,
         };
-        let because = format!("{variable} is set");
-        return Some(Found { config: at(base_url, model, Some(key)), because });
+        let config = AdapterConfig { auth: Some(vendor.auth(key)), ..AdapterConfig::new(base_url, model) };
+        return Some(Found { vendor, config, because: format!("{variable} is set") });
     }
-    let lists = SERVERS.map(async |(name, base_url)| {
-        let models = list_models(client, base_url, None, limits::DISCOVERY_TIME).await.ok()?;
+    let servers = Vendor::ALL.into_iter().filter(|vendor| vendor.is_local());
+    let lists = servers.map(async |vendor| {
+        let preset = vendor.preset();
+        let models = list_models(client, preset.base_url, None, limits::DISCOVERY_TIME).await.ok()?;
         let model = model.map(str::to_owned).or_else(|| models.into_iter().next())?;
-        Some(Found { config: at(base_url.into(), model, None), because: format!("{name} answers at {base_url}") })
+        let because = format!("{} answers at {}", preset.name, preset.base_url);
+        Some(Found { vendor, config: AdapterConfig::new(preset.base_url, model), because })
     });
     join_all(lists).await.into_iter().flatten().next()
 }
@@ -71,8 +63,4 @@ async fn preferred_model(client: &HttpClient, base_url: &str, key: &Secret, pref
     let has = |name: &&&str| models.iter().any(|model| model == **name);
     let first = preferred.iter().find(has).map(|name| (*name).to_owned());
     first.or_else(|| models.into_iter().next()).unwrap_or_else(|| preferred[0].to_owned())
-}
-
-fn at(base_url: String, model: String, key: Option<Secret>) -> AdapterConfig {
-    AdapterConfig { auth: key.map(Auth::bearer), ..AdapterConfig::new(base_url, model) }
 }

@@ -7,11 +7,13 @@ mod incoming;
 mod names;
 mod openai;
 pub(crate) mod sse;
+mod vendor;
 mod wire;
 
-pub use adapter::{AdapterConfig, ModelAdapter};
+pub use adapter::{AdapterConfig, ModelAdapter, RESERVED_FIELDS};
 pub use discovery::{Found, discover, key_variables};
 pub use incoming::{Incoming, Source};
 pub use names::{NameRule, Names};
 pub use openai::{ChatCompletions, MaxTokensField, list_models};
+pub use vendor::{Preset, Vendor, WireOptions};
 pub use wire::{HttpModel, Wire};

@@ -1,0 +1,293 @@
+//! Models as the file names them.
+
+use std::{fmt, path::PathBuf, time::Duration};
+
+use indexmap::IndexMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde_json::{Map, Value};
+
+use super::{LimitsConfig, schema::duration};
+use crate::{
+    capability::{KvScope, Price},
+    error::{ErrorKind, Report},
+    limits,
+    net::header_name,
+    provider::{MaxTokensField, RESERVED_FIELDS, Vendor},
+};
+
+/// A model under a name.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProviderConfig {
+    /// The name that agents and `--model` use.
+    pub name: String,
+    /// Whose API it is behind, or a plugin's.
+    pub kind: ProviderKind,
+    /// `kind: plugin`: the plugin's id.
+    pub plugin: Option<String>,
+    /// `kind: plugin`: the plugin's own settings.
+    #[serde(default)]
+    pub params: IndexMap<String, Value>,
+    /// `kind: plugin`: whether it may know the time.
+    #[serde(default)]
+    pub clock: bool,
+    /// `kind: plugin`: whether it may have random bytes.
+    #[serde(default)]
+    pub random: bool,
+    /// `kind: plugin`: what its calls may take, over what holds for all plugins.
+    #[serde(default)]
+    pub limits: LimitsConfig,
+    /// `kind: plugin`: its key-value store; none: it has none.
+    pub kv: Option<KvScope>,
+    /// Where the API begins; none: where the vendor's is.
+    pub base_url: Option<String>,
+    /// The key, by preference as `${NAME}`. None, and no address either: the variable that the vendor's own clients read.
+    pub api_key: Option<String>,
+    /// A file that holds the key; a relative one is below the config's root.
+    pub api_key_file: Option<PathBuf>,
+    /// A program that prints the key, and its arguments.
+    #[serde(default)]
+    pub api_key_command: Vec<String>,
+    /// How the key is sent; none: as the vendor wants it.
+    pub auth: Option<AuthConfig>,
+    /// Headers of each request beside the host's own; `${NAME}` as in `api_key`.
+    #[serde(default)]
+    pub headers: IndexMap<String, String>,
+    /// Fields of each request beside the host's own.
+    #[serde(default)]
+    pub body: Map<String, Value>,
+    /// A proxy between here and the server; `${NAME}` as in `api_key`.
+    pub proxy: Option<String>,
+    /// Attempts after the first, for failures that may pass.
+    pub retries: Option<usize>,
+    /// From the first attempt to the end of the reply.
+    #[serde(default, deserialize_with = "duration")]
+    pub timeout: Option<Duration>,
+    /// The longest silence in the middle of a reply.
+    #[serde(default, deserialize_with = "duration")]
+    pub idle_timeout: Option<Duration>,
+    /// The vendor's name for the model.
+    pub model: Option<String>,
+    /// Tokens that it can take; 0: do not count on a bound. None: what `default_context_windows` says for its kind.
+    pub context_window: Option<u64>,
+    /// The longest reply in tokens.
+    pub max_tokens: Option<u32>,
+    /// Chat Completions: how the server calls the longest reply.
+    pub max_tokens_field: Option<MaxTokensField>,
+    /// 0 to 2.
+    pub temperature: Option<f32>,
+    /// What it costs, in US dollars per million tokens; none: what is known of it.
+    pub price: Option<Price>,
+}
+
+/// How a key is sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AuthConfig {
+    /// The header.
+    pub header: String,
+    /// The word before the key; none: there is none.
+    #[serde(default)]
+    pub scheme: String,
+}
+
+/// What a provider is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ProviderKind {
+    /// An HTTP API.
+    Vendor(Vendor),
+    /// Whatever the plugin makes of it.
+    Plugin,
+}
+
+const PLUGIN: &str = "plugin";
+
+/// What `kind` can be.
+const KINDS: [&str; Vendor::WORDS.len() + 1] = {
+    let mut kinds = [PLUGIN; Vendor::WORDS.len() + 1];
+    let mut at = 0;
+    while at < Vendor::WORDS.len() {
+        kinds[at] = Vendor::WORDS[at];
+        at += 1;
+    }
+    kinds
+};
+
+impl ProviderKind {
+    /// Whose API it is, if it is one.
+    pub fn vendor(self) -> Option<Vendor> {
+        if let Self::Vendor(vendor) = self { Some(vendor) } else { None }
+    }
+}
+
+impl Default for ProviderKind {
+    fn default() -> Self {
+        Self::Vendor(Vendor::default())
+    }
+}
+
+impl fmt::Display for ProviderKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.vendor().map_or(PLUGIN, |vendor| vendor.preset().word))
+    }
+}
+
+impl Serialize for ProviderKind {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for ProviderKind {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        match String::deserialize(from)?.as_str() {
+            PLUGIN => Ok(Self::Plugin),
+            word => Vendor::of(word).map(Self::Vendor).ok_or_else(|| de::Error::unknown_variant(word, &KINDS)),
+        }
+    }
+}
+
+impl ProviderConfig {
+    /// Where its API begins, as the config or the vendor has it. Nothing for a plugin.
+    pub fn address(&self) -> Option<&str> {
+        Some(self.base_url.as_deref().unwrap_or(self.kind.vendor()?.preset().base_url))
+    }
+
+    /// The variable that its key is looked for in though the config does not name one: only where the key goes to the vendor
+    /// itself.
+    pub fn usual_key(&self) -> Option<&'static str> {
+        let named = self.base_url.is_some()
+            || self.api_key.is_some()
+            || self.api_key_file.is_some()
+            || !self.api_key_command.is_empty();
+        self.kind.vendor().filter(|_| !named)?.preset().key_variable
+    }
+
+    /// What serde cannot see.
+    pub(super) fn check(&self) -> Result<(), Report> {
+        let at = format!("providers.{}", self.name);
+        let wrong = |message: String| Err(Report::new(ErrorKind::Usage, message));
+        let is_plugin = self.kind == ProviderKind::Plugin;
+        if is_plugin && self.plugin.is_none() {
+            return wrong(format!("{at}: a provider of kind `plugin` needs the id of its plugin in `plugin`"));
+        }
+        if !is_plugin && self.model.is_none() {
+            return wrong(format!("{at}: name the model in `model`, as the server calls it"));
+        }
+        let of_plugins = [
+            ("plugin", self.plugin.is_some()),
+            ("params", !self.params.is_empty()),
+            ("clock", self.clock),
+            ("random", self.random),
+            ("limits", self.limits != LimitsConfig::default()),
+            ("kv", self.kv.is_some()),
+        ];
+        if let Some((key, _)) = of_plugins.iter().find(|(_, is_set)| !is_plugin && *is_set) {
+            let report = Report::new(ErrorKind::Usage, format!("{at}.{key}: this is for providers of kind `plugin`"));
+            return Err(report.hint("remove it, or write `kind: plugin`"));
+        }
+        let of_servers = [
+            ("base_url", self.base_url.is_some()),
+            ("api_key", self.api_key.is_some()),
+            ("api_key_file", self.api_key_file.is_some()),
+            ("api_key_command", !self.api_key_command.is_empty()),
+            ("auth", self.auth.is_some()),
+            ("headers", !self.headers.is_empty()),
+            ("body", !self.body.is_empty()),
+            ("proxy", self.proxy.is_some()),
+            ("retries", self.retries.is_some()),
+            ("timeout", self.timeout.is_some()),
+            ("idle_timeout", self.idle_timeout.is_some()),
+            ("max_tokens_field", self.max_tokens_field.is_some()),
+        ];
+        if let Some((key, _)) = of_servers.iter().find(|(_, is_set)| is_plugin && *is_set) {
+            let message = format!("{at}.{key}: this is for providers that are reached over HTTP");
+            return Err(Report::new(ErrorKind::Usage, message).hint("remove it, or name a vendor in `kind`"));
+        }
+        self.limits.check_one(&format!("{at}.limits"))?;
+        let keys = [&of_servers[1], &of_servers[2], &of_servers[3]];
+        let mut keys = keys.into_iter().filter(|(_, is_set)| *is_set).map(|(key, _)| key);
+        if let (Some(one), Some(other)) = (keys.next(), keys.next()) {
+            let message = format!("{at}: `{one}` and `{other}` both say where the key is");
+            return Err(Report::new(ErrorKind::Usage, message).hint("remove one of them"));
+        }
+        let names = self.headers.keys().map(|name| ("headers", name));
+        for (key, name) in names.chain(self.auth.iter().map(|auth| ("auth.header", &auth.header))) {
+            let fault = |fault: crate::error::Fault| Report::new(ErrorKind::Usage, format!("{at}.{key}: {fault}"));
+            header_name(name).map_err(fault)?;
+        }
+        if let Some(field) = self.body.keys().find(|field| RESERVED_FIELDS.contains(&field.as_str())) {
+            let report = Report::new(ErrorKind::Usage, format!("{at}.body.{field}: the host writes this field itself"));
+            return Err(report.hint(match field.as_str() {
+                "temperature" => "write `temperature` beside `body`",
+                "max_tokens" | "max_completion_tokens" | "max_output_tokens" => "write `max_tokens` beside `body`",
+                "model" => "write `model` beside `body`",
+                _ => "remove it",
+            }));
+        }
+        if self.temperature.is_some_and(|value| !(0.0..=2.0).contains(&value)) {
+            return wrong(format!("{at}.temperature: it lies between 0 and 2"));
+        }
+        if self.max_tokens == Some(0) {
+            return wrong(format!("{at}.max_tokens: it is at least 1"));
+        }
+        if self.retries.is_some_and(|retries| retries > limits::HTTP_RETRIES_CEILING) {
+            return wrong(format!("{at}.retries: it is at most {}", limits::HTTP_RETRIES_CEILING));
+        }
+        for (key, time) in [("timeout", self.timeout), ("idle_timeout", self.idle_timeout)] {
+            if time.is_some_and(|time| time.is_zero() || time > limits::COMPLETION_TIME_CEILING) {
+                let most = super::setting::shown(limits::COMPLETION_TIME_CEILING);
+                return wrong(format!("{at}.{key}: it is longer than nothing, and at most {most}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The value of this key with variables of the environment in place of `${NAME}`.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] if a variable is not set.
+    pub fn expand(
+        &self,
+        key: &str,
+        value: Option<&str>,
+        environment: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Option<String>, Report> {
+        let expanded = value.map(|value| expand(value, environment)).transpose();
+        expanded.map_err(|variable| {
+            let place = format!("providers.{}.{key} in the config", self.name);
+            if variable.is_empty() {
+                return Report::new(ErrorKind::Usage, "`${}` names no variable")
+                    .cause(place)
+                    .hint("write its name between the braces: `${OPENAI_API_KEY}`");
+            }
+            if variable.starts_with("${") {
+                return Report::new(ErrorKind::Usage, "a `${` has no `}`")
+                    .cause(place)
+                    .hint("close it: `${OPENAI_API_KEY}`");
+            }
+            self.unset(&variable).cause(format!("{place} names it"))
+        })
+    }
+
+    /// A variable that is needed is not there.
+    pub fn unset(&self, variable: &str) -> Report {
+        Report::new(ErrorKind::Usage, format!("the environment variable {variable} is not set"))
+            .hint(format!("set {variable}, or use another model with --model"))
+    }
+}
+
+/// Replaces `${NAME}` by the variable of that name. Fails with the name of a variable that is not set or is empty.
+pub(super) fn expand(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
+    let (mut expanded, mut rest) = (String::new(), text);
+    while let Some(start) = rest.find("${") {
+        let Some(length) = rest[start..].find('}') else { return Err(rest[start..].to_owned()) };
+        let name = &rest[start + 2..start + length];
+        expanded.push_str(&rest[..start]);
+        expanded.push_str(&environment(name).filter(|value| !value.is_empty()).ok_or_else(|| name.to_owned())?);
+        rest = &rest[start + length + 1..];
+    }
+    expanded.push_str(rest);
+    Ok(expanded)
+}

@@ -1,0 +1,188 @@
+//! What is known of vendors and servers, so that a config need not say it.
+
+use std::{fmt, sync::Arc};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use super::{AdapterConfig, ChatCompletions, HttpModel, MaxTokensField};
+use crate::{
+    error::Fault,
+    model::Completer,
+    net::{Auth, HttpClient, Secret},
+};
+
+/// Whose API a model is behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Vendor {
+    /// OpenAI, and every server that speaks Chat Completions.
+    #[default]
+    Openai,
+    /// xAI.
+    Grok,
+    /// OpenRouter, which passes requests on to others.
+    Openrouter,
+    /// A local Ollama.
+    Ollama,
+    /// A local `llama-server` of llama.cpp.
+    Llamacpp,
+    /// A local vLLM.
+    Vllm,
+    /// A local LM Studio.
+    Lmstudio,
+}
+
+/// What a vendor's API is like, and where it is unless the config says otherwise.
+#[derive(Debug)]
+pub struct Preset {
+    /// Its name in a config.
+    pub word: &'static str,
+    /// Its name for people.
+    pub name: &'static str,
+    /// Where its API begins.
+    pub base_url: &'static str,
+    /// The variable of the environment in which its key usually is. None: a server of one's own, which asks for none.
+    pub key_variable: Option<&'static str>,
+    /// Another variable that says where its API begins.
+    pub base_url_variable: Option<&'static str>,
+    /// The header for the key and the word before it.
+    pub auth: (&'static str, &'static str),
+    /// Tokens that its usual models can take.
+    pub context_window: Option<u64>,
+    /// Which of its models to take where none is named, best first.
+    pub models: &'static [&'static str],
+}
+
+/// What a config can say of how an API is spoken.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct WireOptions {
+    /// Chat Completions: how the longest reply is named; none: as the host of the base URL wants it.
+    pub max_tokens_field: Option<MaxTokensField>,
+}
+
+/// Header and word of `Authorization: Bearer …`.
+const BEARER: (&str, &str) = ("authorization", "Bearer");
+
+const OPENAI: Preset = Preset {
+    word: "openai",
+    name: "OpenAI",
+    base_url: "https://api.openai.com/v1",
+    key_variable: Some("OPENAI_API_KEY"),
+    // What OpenAI's own clients read.
+    base_url_variable: Some("OPENAI_BASE_URL"),
+    auth: BEARER,
+    context_window: Some(128_000),
+    models: &["gpt-5-mini", "gpt-4.1-mini", "gpt-4o-mini"],
+};
+
+const GROK: Preset = Preset {
+    word: "grok",
+    name: "xAI",
+    base_url: "https://api.x.ai/v1",
+    key_variable: Some("XAI_API_KEY"),
+    base_url_variable: None,
+    context_window: Some(131_072),
+    models: &["grok-4", "grok-3-mini", "grok-3"],
+    ..OPENAI
+};
+
+const OPENROUTER: Preset = Preset {
+    word: "openrouter",
+    name: "OpenRouter",
+    base_url: "https://openrouter.ai/api/v1",
+    key_variable: Some("OPENROUTER_API_KEY"),
+    base_url_variable: None,
+    context_window: None,
+    models: &["openrouter/auto"],
+    ..OPENAI
+};
+
+/// A server on this machine. What its model can take depends on how it was started.
+const fn local(word: &'static str, name: &'static str, base_url: &'static str) -> Preset {
+    let (key_variable, base_url_variable, context_window) = (None, None, None);
+    Preset { word, name, base_url, key_variable, base_url_variable, context_window, models: &[], ..OPENAI }
+}
+
+const OLLAMA: Preset = local("ollama", "Ollama", "http://127.0.0.1:11434/v1");
+const LLAMACPP: Preset = local("llamacpp", "llama.cpp", "http://127.0.0.1:8080/v1");
+const VLLM: Preset = local("vllm", "vLLM", "http://127.0.0.1:8000/v1");
+const LMSTUDIO: Preset = local("lmstudio", "LM Studio", "http://127.0.0.1:1234/v1");
+
+impl Vendor {
+    /// All of them, those with keys first, in the order in which a model is looked for.
+    pub const ALL: [Self; 7] =
+        [Self::Openai, Self::Grok, Self::Openrouter, Self::Ollama, Self::Llamacpp, Self::Vllm, Self::Lmstudio];
+
+    /// Their names in a config.
+    pub const WORDS: [&'static str; 7] = {
+        let mut words = [""; 7];
+        let mut at = 0;
+        while at < words.len() {
+            words[at] = Self::ALL[at].preset().word;
+            at += 1;
+        }
+        words
+    };
+
+    /// What is known of it.
+    pub const fn preset(self) -> &'static Preset {
+        match self {
+            Self::Openai => &OPENAI,
+            Self::Grok => &GROK,
+            Self::Openrouter => &OPENROUTER,
+            Self::Ollama => &OLLAMA,
+            Self::Llamacpp => &LLAMACPP,
+            Self::Vllm => &VLLM,
+            Self::Lmstudio => &LMSTUDIO,
+        }
+    }
+
+    /// The vendor of this name in a config.
+    pub fn of(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|vendor| vendor.preset().word == word)
+    }
+
+    /// Its key as it is sent.
+    pub fn auth(self, key: Secret) -> Auth {
+        let (header, scheme) = self.preset().auth;
+        Auth { header: header.into(), scheme: scheme.into(), key }
+    }
+
+    /// A model of it.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`HttpModel::new`].
+    pub fn completer(
+        self,
+        client: HttpClient,
+        config: AdapterConfig,
+        options: WireOptions,
+    ) -> Result<Arc<dyn Completer>, Fault> {
+        let chat = ChatCompletions { max_tokens_field: options.max_tokens_field };
+        Ok(Arc::new(HttpModel::new(client, config, chat)?))
+    }
+
+    /// Whether it is a server of one's own: it asks for no key and sends no bill.
+    pub fn is_local(self) -> bool {
+        self.preset().key_variable.is_none()
+    }
+}
+
+impl fmt::Display for Vendor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.preset().word)
+    }
+}
+
+impl Serialize for Vendor {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Vendor {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let word = String::deserialize(from)?;
+        Self::of(&word).ok_or_else(|| de::Error::unknown_variant(&word, &Self::WORDS))
+    }
+}
