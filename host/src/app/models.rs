@@ -113,9 +113,9 @@ impl App {
         stores: &Stores,
         notices: &mut Notices,
     ) -> Result<Arc<dyn Completer>, Report> {
-        match provider.kind {
-            ProviderKind::Plugin => self.plugin_model(provider, stores, notices).await,
-            ProviderKind::Vendor(vendor) => self.http_model(provider, vendor),
+        match provider.kind.vendor() {
+            Some(vendor) => self.http_model(provider, vendor),
+            None => self.plugin_model(provider, stores, notices).await,
         }
     }
 

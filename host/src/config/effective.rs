@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{
     AgentConfig, AgentOptions, AuthConfig, CONTEXT_THRESHOLD, Config, DelegableConfig, FileUse, FolderUse, GrantConfig,
-    Listed, OwnMiddleware, PluginUse, ProviderConfig, ProviderKind, StepUse, Toolbox, ToolboxUse,
+    Listed, OwnMiddleware, PluginUse, ProviderConfig, StepUse, Toolbox, ToolboxUse,
     mask::{MASK, masked, masked_params, masked_url},
     setting::{Holds, Setting, is, list, map, or, positive, set, shown, word},
 };
@@ -174,8 +174,8 @@ fn provider(provider: &ProviderConfig, config: &Config, price: Option<Price>) ->
         },
     );
     let mut keys = vec![("name", is(name)), ("kind", is(kind))];
-    match kind {
-        ProviderKind::Vendor(vendor) => {
+    match kind.vendor() {
+        Some(vendor) => {
             let preset = vendor.preset();
             let (header, scheme) = preset.auth;
             let sent = AuthConfig { header: header.into(), scheme: scheme.into() };
@@ -213,7 +213,7 @@ fn provider(provider: &ProviderConfig, config: &Config, price: Option<Price>) ->
                 ),
             ]);
         }
-        ProviderKind::Plugin => keys.extend([
+        None => keys.extend([
             ("plugin", is(plugin)),
             ("model", model.as_deref().map_or_else(|| is(plugin).noted("the plugin's id"), |model| is(&model))),
             ("params", is(&masked_params(params))),

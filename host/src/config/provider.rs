@@ -3,13 +3,13 @@
 use std::{fmt, path::PathBuf, time::Duration};
 
 use indexmap::IndexMap;
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{LimitsConfig, schema::duration};
 use crate::{
     capability::{KvScope, Price},
-    error::{ErrorKind, Report},
+    error::{ErrorKind, Fault, Report},
     limits,
     net::header_name,
     provider::{MaxTokensField, RESERVED_FIELDS, Vendor},
@@ -91,59 +91,42 @@ pub struct AuthConfig {
     pub scheme: String,
 }
 
-/// What a provider is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// What a provider is: the API of a vendor, or a plugin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[expect(missing_docs, reason = "they are the vendors of the same names")]
 pub enum ProviderKind {
-    /// An HTTP API.
-    Vendor(Vendor),
+    #[default]
+    Openai,
+    Grok,
+    Openrouter,
+    Ollama,
+    Llamacpp,
+    Vllm,
+    Lmstudio,
     /// Whatever the plugin makes of it.
     Plugin,
 }
 
-const PLUGIN: &str = "plugin";
-
-/// What `kind` can be.
-const KINDS: [&str; Vendor::WORDS.len() + 1] = {
-    let mut kinds = [PLUGIN; Vendor::WORDS.len() + 1];
-    let mut at = 0;
-    while at < Vendor::WORDS.len() {
-        kinds[at] = Vendor::WORDS[at];
-        at += 1;
-    }
-    kinds
-};
-
 impl ProviderKind {
     /// Whose API it is, if it is one.
     pub fn vendor(self) -> Option<Vendor> {
-        if let Self::Vendor(vendor) = self { Some(vendor) } else { None }
-    }
-}
-
-impl Default for ProviderKind {
-    fn default() -> Self {
-        Self::Vendor(Vendor::default())
+        Some(match self {
+            Self::Openai => Vendor::Openai,
+            Self::Grok => Vendor::Grok,
+            Self::Openrouter => Vendor::Openrouter,
+            Self::Ollama => Vendor::Ollama,
+            Self::Llamacpp => Vendor::Llamacpp,
+            Self::Vllm => Vendor::Vllm,
+            Self::Lmstudio => Vendor::Lmstudio,
+            Self::Plugin => return None,
+        })
     }
 }
 
 impl fmt::Display for ProviderKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.vendor().map_or(PLUGIN, |vendor| vendor.preset().word))
-    }
-}
-
-impl Serialize for ProviderKind {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for ProviderKind {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        match String::deserialize(from)?.as_str() {
-            PLUGIN => Ok(Self::Plugin),
-            word => Vendor::of(word).map(Self::Vendor).ok_or_else(|| de::Error::unknown_variant(word, &KINDS)),
-        }
+        f.write_str(self.vendor().map_or("plugin", |vendor| vendor.preset().word))
     }
 }
 
@@ -213,7 +196,7 @@ impl ProviderConfig {
         }
         let names = self.headers.keys().map(|name| ("headers", name));
         for (key, name) in names.chain(self.auth.iter().map(|auth| ("auth.header", &auth.header))) {
-            let fault = |fault: crate::error::Fault| Report::new(ErrorKind::Usage, format!("{at}.{key}: {fault}"));
+            let fault = |fault: Fault| Report::new(ErrorKind::Usage, format!("{at}.{key}: {fault}"));
             header_name(name).map_err(fault)?;
         }
         if let Some(field) = self.body.keys().find(|field| RESERVED_FIELDS.contains(&field.as_str())) {

@@ -1,8 +1,6 @@
 //! What is known of vendors and servers, so that a config need not say it.
 
-use std::{fmt, sync::Arc};
-
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use std::sync::Arc;
 
 use super::{AdapterConfig, ChatCompletions, HttpModel, MaxTokensField};
 use crate::{
@@ -112,17 +110,6 @@ impl Vendor {
     pub const ALL: [Self; 7] =
         [Self::Openai, Self::Grok, Self::Openrouter, Self::Ollama, Self::Llamacpp, Self::Vllm, Self::Lmstudio];
 
-    /// Their names in a config.
-    pub const WORDS: [&'static str; 7] = {
-        let mut words = [""; 7];
-        let mut at = 0;
-        while at < words.len() {
-            words[at] = Self::ALL[at].preset().word;
-            at += 1;
-        }
-        words
-    };
-
     /// What is known of it.
     pub const fn preset(self) -> &'static Preset {
         match self {
@@ -134,11 +121,6 @@ impl Vendor {
             Self::Vllm => &VLLM,
             Self::Lmstudio => &LMSTUDIO,
         }
-    }
-
-    /// The vendor of this name in a config.
-    pub fn of(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|vendor| vendor.preset().word == word)
     }
 
     /// Its key as it is sent.
@@ -165,24 +147,5 @@ impl Vendor {
     /// Whether it is a server of one's own: it asks for no key and sends no bill.
     pub fn is_local(self) -> bool {
         self.preset().key_variable.is_none()
-    }
-}
-
-impl fmt::Display for Vendor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.preset().word)
-    }
-}
-
-impl Serialize for Vendor {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Vendor {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let word = String::deserialize(from)?;
-        Self::of(&word).ok_or_else(|| de::Error::unknown_variant(&word, &Self::WORDS))
     }
 }
