@@ -598,3 +598,44 @@ pub const CONFORMANCE_PAUSE: Duration = Duration::from_millis(100);
 /// and made anew. A handful is usual, but there can be as many as chains of agents that start each other, and each holds
 /// plugins of its own.
 pub const OUTFITS_KEPT: usize = 64;
+
+// ---- the way out
+
+/// The most attempts after the first that a request can have: more only keep a busy server busy.
+pub const HTTP_RETRIES_CEILING: usize = 10;
+/// All pauses between the attempts of one request together: two long ones that a server asks for.
+pub const RETRY_WAITING: Duration = Duration::from_secs(120);
+/// The most that the pauses between the attempts of one request can be given together.
+pub const RETRY_WAITING_CEILING: Duration = Duration::from_secs(600);
+/// Where the doubling of pauses ends: by then a server's bad moment is a bad hour.
+pub const RETRY_PAUSE: Duration = Duration::from_secs(30);
+/// The largest number of requests or tokens that is believed of a server's limit. No account has so many.
+pub const RATE_CEILING: u64 = 1_000_000_000_000;
+/// The longest time that is believed of the reset of a server's limit: accounts are counted by the month at most.
+pub const RATE_RESET_CEILING: Duration = Duration::from_secs(31 * 24 * 60 * 60);
+/// Bytes of one header that tells of a server's limit. A date has some 30.
+pub const RATE_HEADER_BYTES: usize = 64;
+/// Bytes that are shown of a header of a server.
+pub const SHOWN_HEADER_BYTES: usize = 64;
+/// Bytes of the URL of a proxy, with user and password.
+pub const PROXY_URL_BYTES: usize = 2 << 10;
+/// Servers that are asked without the proxy.
+pub const PROXY_EXCEPTIONS: usize = 256;
+/// Bytes of one of them: a name of the domain name system has 253.
+pub const PROXY_EXCEPTION_BYTES: usize = 256;
+/// Bytes of what a secret is read from, and of a secret. Tokens of the longest kind have some 4 KiB.
+pub const SECRET_BYTES: u64 = 64 << 10;
+/// Wall time of a command that prints a secret: a person may have to unlock it.
+pub const SECRET_COMMAND_TIME: Duration = Duration::from_secs(60);
+/// Pause between two looks at whether such a command has ended, once it has said all.
+pub const SECRET_COMMAND_PAUSE: Duration = Duration::from_millis(10);
+/// Bytes that are shown of what such a command says of its failure.
+pub const SECRET_COMMAND_ERROR_BYTES: usize = 1 << 10;
+/// Words of such a command, the program among them.
+pub const SECRET_COMMAND_WORDS: usize = 64;
+/// Secrets from files and commands that are kept, so that they are read once.
+pub const SECRETS_KEPT: usize = 256;
+/// Bytes of one message over a WebSocket, in either direction: as many as a reply may have.
+pub const WEBSOCKET_MESSAGE_BYTES: usize = REPLY_BYTES;
+/// Time to end a WebSocket in good manners; after it the connection is closed.
+pub const WEBSOCKET_CLOSE_TIME: Duration = Duration::from_secs(2);

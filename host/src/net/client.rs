@@ -1,23 +1,23 @@
 use std::{
-    error::Error,
-    fmt, io,
+    fmt,
+    sync::{Arc, OnceLock},
     time::{Duration, SystemTime},
 };
 
-use backon::{ExponentialBuilder, Retryable};
-use futures_util::{
-    StreamExt,
-    stream::{self, BoxStream},
+use reqwest::{Method, StatusCode, header};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep, timeout_at},
 };
-use reqwest::{Method, header};
-use tokio::time::{Instant, timeout_at};
 use url::Url;
 
-use super::{Secret, status};
+use super::{
+    ClientConfig, RateLimits, Reply, Retries, Secret,
+    failure::{Failed, cannot_start, is_loopback, is_refused, not_reached, root, timed_out},
+    reply::Body,
+    retry, status,
+};
 use crate::{error::Fault, limits};
-
-/// The bytes of a reply as they come; after an error nothing more comes.
-pub type ByteStream = BoxStream<'static, Result<Vec<u8>, Fault>>;
 
 /// A request to an HTTP server that speaks JSON, and how long it may take.
 pub struct Request {
@@ -27,13 +27,15 @@ pub struct Request {
     pub auth: Option<Auth>,
     /// Headers beside those of every request, by name. Their values may be credentials too.
     pub headers: Vec<(String, Secret)>,
-    /// Attempts after the first.
-    pub retries: usize,
+    /// How often it is sent again, and after which pauses.
+    pub retries: Retries,
     /// From the first attempt to the end of the reply.
     pub total: Duration,
     /// The longest silence in the middle of a reply. How long it takes to begin is bounded by `total` alone: a model
     /// may think, or still be loaded.
     pub idle: Duration,
+    /// Is told what each answer, also a failed one, says of the server's limits.
+    pub heard: Option<watch::Sender<RateLimits>>,
 }
 
 impl Request {
@@ -48,9 +50,10 @@ impl Request {
             url,
             auth: None,
             headers: Vec::new(),
-            retries: limits::HTTP_RETRIES,
+            retries: Retries::default(),
             total: limits::COMPLETION_TIME,
             idle: limits::STREAM_IDLE_TIME,
+            heard: None,
         }
     }
 }
@@ -141,29 +144,49 @@ pub fn origin(url: &Url) -> String {
 }
 
 /// The HTTP client of the process. Clones share its connections.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct HttpClient {
-    http: reqwest::Client,
-    first_pause: Duration,
+    pub(super) http: reqwest::Client,
+    /// Speaks HTTP/1.1 alone, which WebSockets begin with; made when first needed.
+    pub(super) sockets: Arc<OnceLock<Result<reqwest::Client, Fault>>>,
+    pub(super) config: Arc<ClientConfig>,
     /// Why no server's certificate can be checked, if so.
-    no_roots: Option<String>,
+    pub(super) no_roots: Option<String>,
+}
+
+impl fmt::Debug for HttpClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpClient").field("config", &self.config).finish_non_exhaustive()
+    }
 }
 
 impl HttpClient {
-    /// A client that trusts whom the operating system trusts. On a machine without root certificates it still speaks
-    /// `http`, so that a local model can be used.
+    /// A client that trusts whom the operating system trusts, and asks servers directly. On a machine without root
+    /// certificates it still speaks `http`, so that a local model can be used.
     ///
     /// # Errors
     ///
     /// [`Fault::Other`] if TLS cannot be set up.
     pub fn new() -> Result<Self, Fault> {
+        Self::with(ClientConfig::default())
+    }
+
+    /// A client for a network of its own ways; in all else like [`HttpClient::new`].
+    ///
+    /// # Errors
+    ///
+    /// As [`HttpClient::new`]; [`Fault::Invalid`] if an exception from the proxy is none.
+    pub fn with(config: ClientConfig) -> Result<Self, Fault> {
         // Fails only if one was installed before; then that one is used.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let (http, no_roots) = match builder().build() {
+        let (http, no_roots) = match builder(&config)?.build() {
             Ok(http) => (http, None),
-            Err(error) => (builder().tls_certs_only([]).build().map_err(|_| cannot_start(&error))?, Some(root(&error))),
+            Err(error) => {
+                let http = builder(&config)?.tls_certs_only([]).build().map_err(|_| cannot_start(&error))?;
+                (http, Some(root(&error)))
+            }
         };
-        Ok(Self { http, first_pause: limits::FIRST_RETRY_PAUSE, no_roots })
+        Ok(Self { http, sockets: Arc::default(), config: Arc::new(config), no_roots })
     }
 
     /// Posts JSON. Failures that may pass are tried again, unless some of a reply has come.
@@ -185,30 +208,56 @@ impl HttpClient {
     }
 
     async fn send(&self, method: Method, request: &Request, json: Option<Vec<u8>>) -> Result<Reply, Fault> {
-        let origin = origin(&request.url);
-        if let Some(why) = self.no_roots.as_ref().filter(|_| request.url.scheme() == "https") {
-            return Err(Fault::other(format!("the certificate of {origin} cannot be checked: {why}")));
-        }
         let message = self.message(method, request, json)?;
         let deadline = Instant::now() + request.total;
         let attempt = || async {
             let message = message.try_clone().ok_or_else(|| Fault::other("a request cannot be sent twice"))?;
             self.attempt(message, request, deadline).await
         };
-        let pauses = ExponentialBuilder::default().with_min_delay(self.first_pause).with_max_times(request.retries);
-        attempt
-            .retry(pauses.with_jitter())
-            .when(|failed: &Failed| failed.again && failed.fault.is_transient())
-            .adjust(|Failed { fault, .. }, pause| {
-                let pause = fault.retry_after().unwrap_or(pause?);
-                (pause <= limits::RETRY_AFTER_CEILING && Instant::now() + pause < deadline).then_some(pause)
-            })
-            .notify(|Failed { fault, .. }, pause| tracing::debug!(%origin, %fault, ?pause, "trying again"))
-            .await
-            .map_err(|failed| failed.fault)
+        self.again(request, deadline, attempt).await
     }
 
-    fn message(&self, method: Method, request: &Request, json: Option<Vec<u8>>) -> Result<reqwest::Request, Fault> {
+    /// Attempts until one succeeds, the fault is none that may pass, or the request's [`Retries`] are used up.
+    pub(super) async fn again<T, F: Future<Output = Result<T, Failed>>>(
+        &self,
+        request: &Request,
+        deadline: Instant,
+        attempt: impl Fn() -> F,
+    ) -> Result<T, Fault> {
+        let origin = origin(&request.url);
+        if let Some(why) = self.no_roots.as_ref().filter(|_| matches!(request.url.scheme(), "https" | "wss")) {
+            return Err(Fault::other(format!("the certificate of {origin} cannot be checked: {why}")));
+        }
+        let mut pauses = request.retries.pauses();
+        loop {
+            let Failed { fault, again } = match attempt().await {
+                Ok(done) => return Ok(done),
+                Err(failed) => failed,
+            };
+            let pause =
+                Some(()).filter(|()| again && fault.is_transient()).and_then(|()| pauses.next(fault.retry_after()));
+            let Some(pause) = pause.filter(|pause| Instant::now() + *pause < deadline) else { return Err(fault) };
+            tracing::debug!(%origin, %fault, ?pause, "trying again");
+            sleep(pause).await;
+        }
+    }
+
+    /// The client for what begins as HTTP/1.1 and goes on as something else.
+    pub(super) fn sockets(&self) -> Result<&reqwest::Client, Fault> {
+        let made = self.sockets.get_or_init(|| {
+            let builder = builder(&self.config)?.http1_only();
+            let builder = if self.no_roots.is_some() { builder.tls_certs_only([]) } else { builder };
+            builder.build().map_err(|error| cannot_start(&error))
+        });
+        made.as_ref().map_err(Clone::clone)
+    }
+
+    pub(super) fn message(
+        &self,
+        method: Method,
+        request: &Request,
+        json: Option<Vec<u8>>,
+    ) -> Result<reqwest::Request, Fault> {
         let mut builder = self
             .http
             .request(method, request.url.clone())
@@ -231,203 +280,65 @@ impl HttpClient {
 
     /// One attempt, until the reply has begun: a server that fails before that has done nothing.
     async fn attempt(&self, message: reqwest::Request, request: &Request, deadline: Instant) -> Result<Reply, Failed> {
+        let (mut body, rate_limits) =
+            self.execute(&self.http, message, request, deadline, StatusCode::is_success).await?;
+        if let Some(encoding) = body.encoding() {
+            let message = format!("{} compressed its reply ({encoding}), which it was not asked for", body.origin);
+            return Err(Fault::other(message).into());
+        }
+        let first = body.chunk(deadline).await?;
+        Ok(Reply { first, body, rate_limits })
+    }
+
+    /// Sends once. An answer whose status is not as `wanted` is the fault that it means.
+    pub(super) async fn execute(
+        &self,
+        http: &reqwest::Client,
+        message: reqwest::Request,
+        request: &Request,
+        deadline: Instant,
+        wanted: impl Fn(&StatusCode) -> bool,
+    ) -> Result<(Body, RateLimits), Failed> {
         let origin = origin(&request.url);
-        let response = timeout_at(deadline, self.http.execute(message))
-            .await
-            .map_err(|_| timed_out(&origin))?
-            .map_err(|error| Failed {
-                // Nobody listens on this machine: that does not change within seconds.
-                again: !(is_loopback(&request.url) && is_refused(&error)),
-                fault: not_reached(&origin, &error),
+        let proxy = self.config.proxy.as_ref().filter(|_| !is_loopback(&request.url));
+        let response =
+            timeout_at(deadline, http.execute(message)).await.map_err(|_| timed_out(&origin))?.map_err(|error| {
+                Failed {
+                    // Nobody listens on this machine: that does not change within seconds.
+                    again: !(is_loopback(proxy.map_or(&request.url, |proxy| proxy.url())) && is_refused(&error)),
+                    fault: not_reached(&origin, proxy, &error),
+                }
             })?;
-        let (status, after) = (response.status(), retry_after(response.headers()));
+        let (status, headers) = (response.status(), response.headers());
+        let rate_limits = RateLimits::of(headers, SystemTime::now());
+        if let Some(heard) = request.heard.as_ref().filter(|_| !rate_limits.is_empty()) {
+            heard.send_replace(rate_limits);
+        }
+        let after = retry::asked(headers, status, &rate_limits);
+        let again = retry::may_send_again(headers);
         let mut body = Body { response, origin, deadline, idle: request.idle };
-        if status.is_success() {
-            let first = body.chunk(deadline).await?;
-            return Ok(Reply { first, body });
+        if wanted(&status) {
+            return Ok((body, rate_limits));
         }
         let said = body.beginning(limits::ERROR_BODY_BYTES).await;
         let said = String::from_utf8_lossy(&said);
-        Err(status::fault(&body.origin, status.as_u16(), after, &said, request.key()).into())
+        let fault = status::fault(&body.origin, status.as_u16(), after, &said, request.key());
+        Err(Failed { fault, again })
     }
 }
 
-/// Why an attempt failed, and whether another one is worth it if the fault is one that may pass.
-struct Failed {
-    fault: Fault,
-    again: bool,
-}
-
-impl From<Fault> for Failed {
-    fn from(fault: Fault) -> Self {
-        Self { fault, again: true }
-    }
-}
-
-fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(url::Host::Ipv4(address)) => address.is_loopback(),
-        Some(url::Host::Ipv6(address)) => address.is_loopback(),
-        Some(url::Host::Domain(name)) => name == "localhost",
-        None => false,
-    }
-}
-
-fn is_refused(error: &reqwest::Error) -> bool {
-    fn source<'a>(error: &&'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
-        (*error).source()
-    }
-    let causes = std::iter::successors(error.source(), source);
-    causes
-        .filter_map(|cause| cause.downcast_ref::<io::Error>())
-        .any(|error| error.kind() == io::ErrorKind::ConnectionRefused)
-}
-
-fn builder() -> reqwest::ClientBuilder {
-    reqwest::Client::builder()
+fn builder(config: &ClientConfig) -> Result<reqwest::ClientBuilder, Fault> {
+    let builder = reqwest::Client::builder()
         .user_agent(concat!("shelly-host/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(limits::CONNECT_TIME)
         // A redirect would carry key and conversation to wherever the server says.
         .redirect(reqwest::redirect::Policy::none())
         // The library does not read the environment, which is where proxies are named.
-        .no_proxy()
-}
-
-/// The reply to a request, with a status of success. It has begun: its first bytes are here.
-pub struct Reply {
-    first: Option<Vec<u8>>,
-    body: Body,
-}
-
-impl fmt::Debug for Reply {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Reply({})", self.body.origin)
-    }
-}
-
-impl Reply {
-    /// The bytes as they come. A cut or a silence beyond the request's bounds is an error, [`Fault::Unavailable`] or
-    /// [`Fault::Timeout`].
-    pub fn into_stream(self) -> ByteStream {
-        let rest = stream::unfold(Some(self.body), |body| async {
-            let mut body = body?;
-            match body.next().await {
-                Ok(chunk) => chunk.map(|chunk| (Ok(chunk), Some(body))),
-                Err(fault) => Some((Err(fault), None)),
-            }
-        });
-        stream::iter(self.first.map(Ok)).chain(rest).boxed()
-    }
-
-    /// All the bytes.
-    ///
-    /// # Errors
-    ///
-    /// [`Fault::TooLarge`] beyond `limit` bytes, and those of [`Reply::into_stream`].
-    pub async fn read(mut self, limit: usize) -> Result<Vec<u8>, Fault> {
-        let mut bytes = self.first.unwrap_or_default();
-        while bytes.len() <= limit {
-            match self.body.next().await? {
-                Some(chunk) => bytes.extend(chunk),
-                None => return Ok(bytes),
-            }
-        }
-        Err(Fault::TooLarge { message: format!("{} answered with more than {limit} bytes", self.body.origin) })
-    }
-}
-
-struct Body {
-    response: reqwest::Response,
-    origin: String,
-    deadline: Instant,
-    idle: Duration,
-}
-
-impl Body {
-    /// The next bytes, after a silence of `idle` at most.
-    async fn next(&mut self) -> Result<Option<Vec<u8>>, Fault> {
-        self.chunk(self.deadline.min(Instant::now() + self.idle)).await
-    }
-
-    async fn chunk(&mut self, until: Instant) -> Result<Option<Vec<u8>>, Fault> {
-        match timeout_at(until, self.response.chunk()).await {
-            Ok(Ok(chunk)) => Ok(chunk.map(|chunk| chunk.to_vec())),
-            Ok(Err(error)) => Err(unavailable(format!("{} cut its reply off: {}", self.origin, root(&error)))),
-            Err(_) if until == self.deadline => Err(timed_out(&self.origin)),
-            Err(_) => {
-                Err(unavailable(format!("{} fell silent in the middle of its reply, for {:?}", self.origin, self.idle)))
-            }
-        }
-    }
-
-    /// Up to `limit` bytes of what there is, to explain a failure: that it cannot be had is no other failure.
-    async fn beginning(&mut self, limit: usize) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        while bytes.len() < limit
-            && let Ok(Some(chunk)) = self.next().await
-        {
-            bytes.extend(chunk);
-        }
-        bytes.truncate(limit);
-        bytes
-    }
-}
-
-/// How long the server asks to wait: seconds or a date.
-fn retry_after(headers: &header::HeaderMap) -> Option<Duration> {
-    let value = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
-    if let Ok(seconds) = value.parse() {
-        return Some(Duration::from_secs(seconds));
-    }
-    let date = httpdate::parse_http_date(value).ok()?;
-    Some(date.duration_since(SystemTime::now()).unwrap_or_default())
-}
-
-fn not_reached(origin: &str, error: &reqwest::Error) -> Fault {
-    let why = root(error);
-    // Another attempt meets the same certificate.
-    if let Some(rustls::Error::InvalidCertificate(_)) = tls_error(error) {
-        return Fault::other(format!("the certificate of {origin} is not accepted: {why}"));
-    }
-    if error.is_timeout() {
-        return unavailable(format!("{origin} does not answer: no connection within {:?}", limits::CONNECT_TIME));
-    }
-    if error.is_connect() {
-        return unavailable(format!("cannot connect to {origin}: {why}"));
-    }
-    unavailable(format!("the connection to {origin} broke before it answered: {why}"))
-}
-
-/// The error of TLS at the bottom of `error`: I/O errors hide what they wrap from [`Error::source`].
-fn tls_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
-    if let Some(error) = error.downcast_ref() {
-        return Some(error);
-    }
-    let wrapped = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-    tls_error(wrapped.map_or_else(|| error.source(), |wrapped| Some(wrapped))?)
-}
-
-/// The innermost cause: what is around it repeats the URL and says less.
-fn root(error: &reqwest::Error) -> String {
-    // Nothing of reqwest's own is shown: it would name the whole URL.
-    let innermost = sources(error).last().map_or_else(|| "the HTTP exchange failed".into(), ToString::to_string);
-    status::shown(&innermost, None, limits::ERROR_BYTES)
-}
-
-fn sources(error: &reqwest::Error) -> impl Iterator<Item = &(dyn Error + 'static)> {
-    std::iter::successors(error.source(), |&error| error.source())
-}
-
-fn cannot_start(error: &reqwest::Error) -> Fault {
-    Fault::other(format!("the HTTP client cannot be set up: {}", root(error)))
-}
-
-fn timed_out(origin: &str) -> Fault {
-    Fault::Timeout { message: format!("{origin} took too long") }
-}
-
-fn unavailable(message: String) -> Fault {
-    Fault::Unavailable { message, after: None }
+        .no_proxy();
+    Ok(match config.proxy()? {
+        Some(proxy) => builder.proxy(proxy),
+        None => builder,
+    })
 }
 
 #[cfg(test)]
@@ -435,19 +346,16 @@ mod tests {
     use super::*;
     use crate::net::test_server::{Answer, TestServer, answer};
 
-    fn client() -> HttpClient {
-        HttpClient { first_pause: Duration::ZERO, ..HttpClient::new().unwrap() }
-    }
+    /// With the house's number of retries, and no pauses but those that the server asks for.
+    const AT_ONCE: Retries = Retries { first_pause: Duration::ZERO, ..Retries::HOUSE };
 
     fn request(server: &TestServer) -> Request {
-        Request {
-            auth: Some(Auth::bearer(Secret::new("sk-secret"))),
-            ..Request::new(endpoint(&server.url, &["v1", "x"]).unwrap())
-        }
+        let request = Request::new(endpoint(&server.url, &["v1", "x"]).unwrap());
+        Request { auth: Some(Auth::bearer(Secret::new("sk-secret"))), retries: AT_ONCE, ..request }
     }
 
     async fn post(request: Request) -> Result<String, Fault> {
-        let reply = client().post(&request, b"{}".to_vec()).await?.read(1_000).await?;
+        let reply = HttpClient::new()?.post(&request, b"{}".to_vec()).await?.read(1_000).await?;
         Ok(String::from_utf8(reply).unwrap())
     }
 
@@ -487,7 +395,7 @@ mod tests {
             let body = r#"{"error":{"message":"the key sk-secret has no luck"}}"#;
             let answer = answer(&format!("{status} Odd"), "retry-after: 7\r\nlocation: /elsewhere\r\n", body);
             let server = TestServer::start(vec![answer]).await;
-            let fault = post(Request { retries: 0, ..request(&server) }).await.unwrap_err();
+            let fault = post(Request { retries: Retries::NONE, ..request(&server) }).await.unwrap_err();
             assert_eq!(kind(&fault), expected, "{status}");
             assert!(fault.to_string().contains("the key *** has no luck"), "{fault}");
             assert!(!format!("{fault:?}").contains("sk-secret"), "{fault:?}");
@@ -546,7 +454,11 @@ mod tests {
         let (url, request) = (server.url.clone(), request(&server));
         drop(server);
         tokio::task::yield_now().await;
-        let fault = client().get(&Request { retries: 1, ..request }).await.unwrap_err();
+        let fault = HttpClient::new()
+            .unwrap()
+            .get(&Request { retries: Retries { times: 1, ..AT_ONCE }, ..request })
+            .await
+            .unwrap_err();
         let address = url.strip_prefix("http://").unwrap();
         assert!(matches!(fault, Fault::Unavailable { .. }), "{fault:?}");
         assert!(fault.to_string().starts_with(&format!("cannot connect to {address}: Connection refused")), "{fault}");
@@ -591,25 +503,5 @@ mod tests {
             let fault = endpoint(bad, &["models"]).unwrap_err();
             assert!(matches!(fault, Fault::Invalid { .. }) && !fault.to_string().contains("secret "), "{fault}");
         }
-    }
-
-    #[test]
-    fn an_error_of_tls_is_found_below_others() {
-        let tls = rustls::Error::InvalidCertificate(rustls::CertificateError::Expired);
-        let error = io::Error::other(io::Error::other(tls.clone()));
-        assert_eq!(tls_error(&error), Some(&tls));
-        assert_eq!(tls_error(&io::Error::other("other")), None);
-    }
-
-    #[test]
-    fn retry_after_is_seconds_or_a_date() {
-        let after =
-            |value: String| retry_after(&header::HeaderMap::from_iter([(header::RETRY_AFTER, value.parse().unwrap())]));
-        assert_eq!(after("12".into()), Some(Duration::from_secs(12)));
-        let date = |time| after(httpdate::fmt_http_date(time)).unwrap();
-        assert_eq!(date(SystemTime::UNIX_EPOCH), Duration::ZERO);
-        let in_an_hour = date(SystemTime::now() + Duration::from_secs(3_600)).as_secs();
-        assert!((3_590..=3_600).contains(&in_an_hour), "{in_an_hour}");
-        assert_eq!(after("soon".into()), None);
     }
 }

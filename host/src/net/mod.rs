@@ -1,14 +1,29 @@
-//! The way out: one HTTP client for the whole process. Only here: reqwest.
+//! The way out: one HTTP client for the whole process, WebSockets that begin with it, and where credentials come from.
+//! Only here: reqwest and tungstenite.
 //!
-//! It follows no redirects and asks no proxies, bounds time and size of whatever a server says, tries again what may
-//! pass, and turns every failure into a [`Fault`](crate::error::Fault) that never shows a key.
+//! It follows no redirects, asks no proxy that no config names, bounds time and size of whatever a server says, tries
+//! again what may pass, and turns every failure into a [`Fault`](crate::error::Fault) that never shows a key.
 
 mod client;
+mod command;
+mod failure;
+mod proxy;
+mod rate;
+mod reply;
+mod retry;
 mod secret;
+mod source;
 mod status;
 #[cfg(test)]
 pub(crate) mod test_server;
+mod websocket;
 
-pub use client::{Auth, ByteStream, HttpClient, Reply, Request, endpoint, header_name, origin};
+pub use client::{Auth, HttpClient, Request, endpoint, header_name, origin};
+pub use proxy::{ClientConfig, ProxyUrl};
+pub use rate::{RateLimit, RateLimits};
+pub use reply::{ByteStream, Reply};
+pub use retry::Retries;
 pub use secret::Secret;
+pub use source::{Keyring, Resolved, SecretError, SecretSource};
 pub use status::{fault_in_reply, shown};
+pub use websocket::WebSocket;

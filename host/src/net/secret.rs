@@ -1,7 +1,13 @@
-use std::{fmt, sync::Arc};
+use std::{cmp::Reverse, fmt, sync::Arc};
+
+use base64::{
+    Engine,
+    engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD},
+};
+use url::form_urlencoded::byte_serialize;
 
 /// A credential. It is shown by nothing but the request that it is meant for.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Secret(Arc<str>);
 
 impl Secret {
@@ -18,10 +24,43 @@ impl Secret {
         &self.0
     }
 
-    /// `text` without the credential, should a server have echoed it.
+    /// `text` without the credential, should a server have echoed it: as it is, as JSON, as a part of a URL or as base64.
     pub fn blot(&self, text: &str) -> String {
-        if self.0.len() < Self::SHORTEST { text.into() } else { text.replace(&*self.0, "***") }
+        if self.0.len() < Self::SHORTEST {
+            return text.into();
+        }
+        self.forms().iter().fold(text.into(), |text, form| text.replace(form, "***"))
     }
+
+    /// The ways in which it may be written, the longest first: one may begin with another.
+    fn forms(&self) -> Vec<String> {
+        let json = serde_json::Value::from(&*self.0).to_string();
+        let form: String = byte_serialize(self.0.as_bytes()).collect();
+        let percent = form.replace('+', "%20").replace('*', "%2A").replace("%7E", "~");
+        let mut forms = vec![
+            self.0.to_string(),
+            json.trim_matches('"').into(),
+            with_small_digits(&form),
+            with_small_digits(&percent),
+            form,
+            percent,
+            STANDARD_NO_PAD.encode(&*self.0),
+            URL_SAFE_NO_PAD.encode(&*self.0),
+        ];
+        forms.sort_by_key(|form| Reverse(form.len()));
+        forms.dedup();
+        forms
+    }
+}
+
+/// A percent-encoded text with `%2f` for `%2F`.
+fn with_small_digits(encoded: &str) -> String {
+    let mut parts = encoded.split('%');
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| {
+        let (digits, rest) = part.split_at_checked(2).unwrap_or((part, ""));
+        text + "%" + &digits.to_lowercase() + rest
+    })
 }
 
 impl fmt::Debug for Secret {
@@ -47,5 +86,24 @@ mod tests {
         assert_eq!(format!("{secret} {secret:?} {:?}", Some(&secret)), "*** Secret(***) Some(Secret(***))");
         assert_eq!(secret.blot("bad key sk-very-secret, sk-very-secret!"), "bad key ***, ***!");
         assert_eq!(Secret::new("").blot("text"), "text");
+    }
+
+    #[test]
+    fn is_blotted_out_however_it_is_written() {
+        let secret = Secret::new(r#"a"b/C +~*d\"#);
+        for (text, expected) in [
+            (r#"key a"b/C +~*d\!"#, "key ***!"),
+            (r#"{"key":"a\"b/C +~*d\\"}"#, r#"{"key":"***"}"#),
+            ("?key=a%22b%2FC+%2B%7E*d%5C&x", "?key=***&x"),
+            ("?key=a%22b%2fC+%2b%7e*d%5c&x", "?key=***&x"),
+            ("?key=a%22b%2FC%20%2B~%2Ad%5C&x", "?key=***&x"),
+            ("?key=a%22b%2fC%20%2b~%2ad%5c&x", "?key=***&x"),
+            ("YSJiL0MgK34qZFw=", "***="),
+            ("nothing of it", "nothing of it"),
+        ] {
+            assert_eq!(secret.blot(text), expected, "{text}");
+        }
+        assert_eq!(Secret::new("???>>>").blot("Pz8_Pj4- Pz8/Pj4+"), "*** ***");
+        assert_eq!(Secret::new("ä%&").blot("100 % of it"), "100 % of it");
     }
 }

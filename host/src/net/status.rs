@@ -48,7 +48,7 @@ fn of_status(status: u16, complaint: &Complaint, message: String, after: Option<
         return Fault::TooLarge { message };
     }
     match status {
-        401 | 403 => Fault::Denied { message },
+        401 | 403 | 407 => Fault::Denied { message },
         402 => Fault::Exhausted { message },
         404 | 410 => Fault::NotFound { message },
         413 => Fault::TooLarge { message },

@@ -15,7 +15,7 @@ use crate::{
     error::Fault,
     limits,
     model::{Completion, CompletionRequest, DeltaSink},
-    net::{Auth, HttpClient, Request, Secret, endpoint, origin},
+    net::{Auth, HttpClient, Request, Retries, Secret, endpoint, origin},
     provider::{
         adapter::ModelAdapter,
         incoming::{Incoming, Source},
@@ -96,7 +96,7 @@ pub async fn list_models(
     let url = endpoint(base_url, &["models"])?;
     let origin = origin(&url);
     let auth = key.map(Auth::bearer);
-    let request = Request { auth, retries: 0, total: time, idle: time, ..Request::new(url) };
+    let request = Request { auth, retries: Retries::NONE, total: time, idle: time, ..Request::new(url) };
     let body = client.get(&request).await?.read(limits::STREAM_EVENT_BYTES).await?;
     let list: List = serde_json::from_slice(&body)
         .map_err(|_| Fault::other(format!("{origin} answered with something that is no list of models")))?;

@@ -1,0 +1,121 @@
+//! Programs that print a credential: run without a shell, for a bounded time, with bounded output.
+
+use std::{
+    io::{self, Read},
+    path::Path,
+    process::{Child, Command, ExitStatus, Stdio},
+    thread,
+    time::Duration,
+};
+
+use tokio::{
+    sync::oneshot,
+    time::{sleep, timeout},
+};
+
+use crate::limits;
+
+/// What a program came to.
+pub(super) struct Output {
+    pub status: ExitStatus,
+    pub stdout: Vec<u8>,
+    pub stderr: Vec<u8>,
+}
+
+pub(super) enum Failure {
+    /// It did not begin, or cannot be waited for.
+    Io(io::Error),
+    /// It was ended after its time.
+    Time,
+    /// It printed more than may be.
+    TooMuch,
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+/// Runs a program to its end. It has this process's environment, no input, and the root folder to work in, so that it
+/// does the same wherever it is called from. At most `most` bytes of its output may come, in at most `time`; dropping
+/// the future, or the end of either, ends it and what it has started.
+pub(super) async fn run(program: &str, arguments: &[String], most: u64, time: Duration) -> Result<Output, Failure> {
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    if let Ok(here) = Path::new(".").canonicalize()
+        && let Some(root) = here.ancestors().last()
+    {
+        command.current_dir(root);
+    }
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    let mut running = Running { child: command.spawn()?, ended: false };
+    let stdout = reader(running.child.stdout.take(), most.saturating_add(1), Beyond::HangUp);
+    let stderr = reader(running.child.stderr.take(), most, Beyond::Forget);
+    let whole = async {
+        let stdout = stdout.await.unwrap_or_default();
+        if stdout.len() as u64 > most {
+            return Err(Failure::TooMuch);
+        }
+        let status = running.end().await?;
+        // What it has started may go on and hold its pipes; what it has said itself is there by now.
+        let stderr = timeout(limits::SECRET_COMMAND_PAUSE, stderr).await.ok().and_then(Result::ok).unwrap_or_default();
+        Ok(Output { status, stdout, stderr })
+    };
+    timeout(time, whole).await.unwrap_or(Err(Failure::Time))
+}
+
+/// What a reader does with what is beyond its bound.
+#[derive(PartialEq, Eq)]
+enum Beyond {
+    HangUp,
+    Forget,
+}
+
+/// The first `most` bytes of a pipe, by a thread of its own: one of the runtime's could keep the process from ending.
+fn reader(pipe: Option<impl Read + Send + 'static>, most: u64, beyond: Beyond) -> oneshot::Receiver<Vec<u8>> {
+    let (sender, receiver) = oneshot::channel();
+    thread::spawn(move || {
+        let (Some(mut pipe), mut bytes) = (pipe, Vec::new()) else { return };
+        // What came before an error is what there is.
+        let _ = pipe.by_ref().take(most).read_to_end(&mut bytes);
+        if beyond == Beyond::Forget {
+            let _ = io::copy(&mut pipe, &mut io::sink());
+        }
+        let _ = sender.send(bytes);
+    });
+    receiver
+}
+
+/// A program that is ended when this is dropped.
+struct Running {
+    child: Child,
+    ended: bool,
+}
+
+impl Running {
+    async fn end(&mut self) -> io::Result<ExitStatus> {
+        loop {
+            if let Some(status) = self.child.try_wait()? {
+                self.ended = true;
+                return Ok(status);
+            }
+            sleep(limits::SECRET_COMMAND_PAUSE).await;
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.ended {
+            return;
+        }
+        #[cfg(unix)]
+        if let Some(group) = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw) {
+            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

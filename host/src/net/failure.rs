@@ -1,0 +1,124 @@
+//! Why a server was not reached, in words that name no path, no query and no credential.
+
+use std::{error::Error, io, net::IpAddr};
+
+use url::Url;
+
+use super::{ProxyUrl, status};
+use crate::{error::Fault, limits};
+
+/// Why an attempt failed, and whether another one is worth it if the fault is one that may pass.
+#[derive(Debug)]
+pub(super) struct Failed {
+    pub fault: Fault,
+    pub again: bool,
+}
+
+impl From<Fault> for Failed {
+    fn from(fault: Fault) -> Self {
+        Self { fault, again: true }
+    }
+}
+
+pub(super) fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(url::Host::Ipv4(address)) => address.is_loopback(),
+        Some(url::Host::Ipv6(address)) => address.is_loopback(),
+        // Of schemes other than `http` and `https`, a URL does not read addresses.
+        Some(url::Host::Domain(name)) => {
+            name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+        }
+        None => false,
+    }
+}
+
+pub(super) fn is_refused(error: &reqwest::Error) -> bool {
+    sources(error)
+        .filter_map(|cause| cause.downcast_ref::<io::Error>())
+        .any(|error| error.kind() == io::ErrorKind::ConnectionRefused)
+}
+
+/// What it means that no answer came. `proxy` is the one that may have been asked.
+pub(super) fn not_reached(origin: &str, proxy: Option<&ProxyUrl>, error: &reqwest::Error) -> Fault {
+    let why = root(error);
+    let through = proxy.map(|proxy| format!(" through the proxy {proxy}")).unwrap_or_default();
+    // Another attempt meets the same certificate.
+    if let Some(rustls::Error::InvalidCertificate(_)) = tls_error(error) {
+        return Fault::other(format!("the certificate of {origin} is not accepted: {why}"));
+    }
+    if error.is_timeout() {
+        let time = limits::CONNECT_TIME;
+        return unavailable(format!("{origin} does not answer{through}: no connection within {time:?}"));
+    }
+    if error.is_connect() {
+        // The library's words for a 407 that came before the server was reached.
+        if proxy.is_some() && why.contains("proxy authorization required") {
+            return Fault::Denied {
+                message: format!("cannot connect to {origin}{through}: it wants a user and password"),
+            };
+        }
+        return unavailable(format!("cannot connect to {origin}{through}: {why}"));
+    }
+    unavailable(format!("the connection to {origin} broke before it answered: {why}"))
+}
+
+/// The error of TLS at the bottom of `error`: I/O errors hide what they wrap from [`Error::source`].
+fn tls_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
+    if let Some(error) = error.downcast_ref() {
+        return Some(error);
+    }
+    let wrapped = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+    tls_error(wrapped.map_or_else(|| error.source(), |wrapped| Some(wrapped))?)
+}
+
+/// The innermost cause: what is around it repeats the URL and says less.
+pub(super) fn root(error: &reqwest::Error) -> String {
+    // Nothing of reqwest's own is shown: it would name the whole URL.
+    let innermost = sources(error).last().map_or_else(|| "the HTTP exchange failed".into(), ToString::to_string);
+    status::shown(&innermost, None, limits::ERROR_BYTES)
+}
+
+fn sources(error: &reqwest::Error) -> impl Iterator<Item = &(dyn Error + 'static)> {
+    std::iter::successors(error.source(), |&error| error.source())
+}
+
+pub(super) fn cannot_start(error: &reqwest::Error) -> Fault {
+    Fault::other(format!("the HTTP client cannot be set up: {}", root(error)))
+}
+
+pub(super) fn timed_out(origin: &str) -> Fault {
+    Fault::Timeout { message: format!("{origin} took too long") }
+}
+
+pub(super) fn unavailable(message: String) -> Fault {
+    Fault::Unavailable { message, after: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_tls_is_found_below_others() {
+        let tls = rustls::Error::InvalidCertificate(rustls::CertificateError::Expired);
+        let error = io::Error::other(io::Error::other(tls.clone()));
+        assert_eq!(tls_error(&error), Some(&tls));
+        assert_eq!(tls_error(&io::Error::other("other")), None);
+    }
+
+    #[test]
+    fn this_machine_has_several_names() {
+        for (url, expected) in [
+            ("http://localhost:1", true),
+            ("http://127.3.2.1", true),
+            ("http://[::1]:1", true),
+            ("socks5://127.0.0.1:1080", true),
+            ("socks5://10.0.0.1:1080", false),
+            ("http://localhost.example", false),
+            ("http://10.0.0.1", false),
+            ("mailto:a@localhost", false),
+        ] {
+            assert_eq!(is_loopback(&Url::parse(url).unwrap()), expected, "{url}");
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! What a server says of its limits, in the headers of its answers.
+
+use std::time::{Duration, SystemTime};
+
+use reqwest::header::HeaderMap;
+
+use crate::limits;
+
+/// What a server lets one client do within a time that it chooses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RateLimit {
+    /// So many within that time. At most [`limits::RATE_CEILING`].
+    pub limit: Option<u64>,
+    /// So many from now on, until it is reset. At most [`limits::RATE_CEILING`].
+    pub remaining: Option<u64>,
+    /// From the answer until it is whole again. At most [`limits::RATE_RESET_CEILING`].
+    pub reset: Option<Duration>,
+}
+
+/// What a server says of its limits: in headers `anthropic-ratelimit-…` or `x-ratelimit-…`, which most vendors have taken
+/// over from OpenAI. What it does not say, or in no known way, is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RateLimits {
+    /// Requests.
+    pub requests: RateLimit,
+    /// Tokens, those sent and those written together.
+    pub tokens: RateLimit,
+    /// Tokens sent to models.
+    pub input_tokens: RateLimit,
+    /// Tokens written by models.
+    pub output_tokens: RateLimit,
+}
+
+impl RateLimits {
+    /// `now` is when the answer came.
+    pub(super) fn of(headers: &HeaderMap, now: SystemTime) -> Self {
+        let of = |what: &str| {
+            let text = |field: &str| {
+                let names = [format!("anthropic-ratelimit-{what}-{field}"), format!("x-ratelimit-{field}-{what}")];
+                let value = names.iter().find_map(|name| headers.get(name))?.to_str().ok()?.trim();
+                (value.len() <= limits::RATE_HEADER_BYTES).then_some(value)
+            };
+            let count = |field| Some(text(field)?.parse::<u64>().ok()?.min(limits::RATE_CEILING));
+            let reset =
+                text("reset").and_then(|text| until(text, now)).map(|time| time.min(limits::RATE_RESET_CEILING));
+            RateLimit { limit: count("limit"), remaining: count("remaining"), reset }
+        };
+        Self {
+            requests: of("requests"),
+            tokens: of("tokens"),
+            input_tokens: of("input-tokens"),
+            output_tokens: of("output-tokens"),
+        }
+    }
+
+    /// Whether the server said nothing of them.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// When a request that was refused now may be accepted: when all that is used up is reset; where nothing is, a request
+    /// was too large for what remains of something, and the first reset may be enough.
+    pub fn reset(&self) -> Option<Duration> {
+        let all = [self.requests, self.tokens, self.input_tokens, self.output_tokens];
+        let used_up = all.iter().filter(|limit| limit.remaining == Some(0)).filter_map(|limit| limit.reset).max();
+        used_up.or_else(|| all.iter().filter_map(|limit| limit.reset).min())
+    }
+}
+
+/// The time until a reset: a date such as `2026-01-31T12:00:00Z`, a duration such as `6m0s` or `20ms`, or seconds.
+fn until(text: &str, now: SystemTime) -> Option<Duration> {
+    if let Ok(date) = humantime::parse_rfc3339(text) {
+        return Some(date.duration_since(now).unwrap_or_default());
+    }
+    if let Ok(seconds) = text.parse() {
+        return Duration::try_from_secs_f64(seconds).ok();
+    }
+    humantime::parse_duration(text).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use reqwest::header::{HeaderName, HeaderValue};
+
+    use super::*;
+
+    fn of(pairs: &[(&'static str, &str)]) -> RateLimits {
+        let headers = pairs
+            .iter()
+            .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_str(value).unwrap()))
+            .collect();
+        RateLimits::of(&headers, humantime::parse_rfc3339("2026-01-31T12:00:00Z").unwrap())
+    }
+
+    fn limit(limit: u64, remaining: u64, reset: Duration) -> RateLimit {
+        RateLimit { limit: Some(limit), remaining: Some(remaining), reset: Some(reset) }
+    }
+
+    #[test]
+    fn both_families_of_headers_are_read() {
+        let anthropic = of(&[
+            ("anthropic-ratelimit-requests-limit", "50"),
+            ("anthropic-ratelimit-requests-remaining", "49"),
+            ("anthropic-ratelimit-requests-reset", "2026-01-31T12:00:02Z"),
+            ("anthropic-ratelimit-tokens-remaining", "70000"),
+            ("anthropic-ratelimit-input-tokens-limit", "50000"),
+            ("anthropic-ratelimit-input-tokens-remaining", "0"),
+            ("anthropic-ratelimit-input-tokens-reset", "2026-01-31T12:01:00.5Z"),
+            ("anthropic-ratelimit-output-tokens-reset", "2026-01-31T11:00:00Z"),
+        ]);
+        let reset = |reset| RateLimit { reset: Some(reset), ..RateLimit::default() };
+        let expected = RateLimits {
+            requests: limit(50, 49, Duration::from_secs(2)),
+            tokens: RateLimit { remaining: Some(70_000), ..RateLimit::default() },
+            input_tokens: limit(50_000, 0, Duration::from_millis(60_500)),
+            output_tokens: reset(Duration::ZERO),
+        };
+        assert_eq!(anthropic, expected);
+        assert_eq!(anthropic.reset(), Some(Duration::from_millis(60_500)), "what is used up");
+
+        let openai = of(&[
+            ("x-ratelimit-limit-requests", "60"),
+            ("x-ratelimit-remaining-requests", "59"),
+            ("x-ratelimit-reset-requests", "1s"),
+            ("x-ratelimit-limit-tokens", "150000"),
+            ("x-ratelimit-remaining-tokens", "149984"),
+            ("x-ratelimit-reset-tokens", "6m0s"),
+        ]);
+        let (requests, tokens) =
+            (limit(60, 59, Duration::from_secs(1)), limit(150_000, 149_984, Duration::from_secs(360)));
+        assert_eq!(openai, RateLimits { requests, tokens, ..RateLimits::default() });
+        assert_eq!(openai.reset(), Some(Duration::from_secs(1)), "nothing is used up");
+        assert!(of(&[("content-type", "text/plain")]).is_empty());
+        assert_eq!(RateLimits::default().reset(), None);
+    }
+
+    #[test]
+    fn resets_have_many_forms() {
+        for (text, expected) in [
+            ("1s", Some(Duration::from_secs(1))),
+            ("20ms", Some(Duration::from_millis(20))),
+            ("2m59.56s", Some(Duration::from_millis(179_560))),
+            ("1h2m3s", Some(Duration::from_secs(3_723))),
+            ("33.5", Some(Duration::from_millis(33_500))),
+            ("0", Some(Duration::ZERO)),
+            ("2026-01-31T12:00:00Z", Some(Duration::ZERO)),
+            ("", None),
+            ("-1", None),
+            ("NaN", None),
+            ("inf", None),
+            ("soon", None),
+            ("2026-99-31T12:00:00Z", None),
+        ] {
+            assert_eq!(of(&[("x-ratelimit-reset-tokens", text)]).tokens.reset, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn absurd_values_are_bounded() {
+        let number = u64::MAX.to_string();
+        let absurd = of(&[
+            ("x-ratelimit-limit-tokens", &number),
+            ("x-ratelimit-remaining-tokens", &number),
+            ("x-ratelimit-reset-tokens", "9999-12-31T23:59:59Z"),
+            ("x-ratelimit-limit-requests", "99999999999999999999999"),
+            ("x-ratelimit-reset-requests", "1e9"),
+        ]);
+        assert_eq!(absurd.tokens, limit(limits::RATE_CEILING, limits::RATE_CEILING, limits::RATE_RESET_CEILING));
+        assert_eq!(absurd.requests, RateLimit { reset: Some(limits::RATE_RESET_CEILING), ..RateLimit::default() });
+        let long = |zeros| format!("{}1", "0".repeat(zeros));
+        let read = |value: &str| of(&[("x-ratelimit-limit-tokens", value)]).tokens.limit;
+        assert_eq!(read(&long(limits::RATE_HEADER_BYTES - 1)), Some(1));
+        assert_eq!(read(&long(limits::RATE_HEADER_BYTES)), None);
+    }
+}

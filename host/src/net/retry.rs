@@ -1,0 +1,190 @@
+//! When a request is sent again: how often, after which pauses, and what the server has to say to it.
+
+use std::time::{Duration, SystemTime};
+
+use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
+use reqwest::{
+    StatusCode,
+    header::{self, HeaderMap},
+};
+
+use super::RateLimits;
+use crate::limits;
+
+/// How often a request is sent again where a failure may pass, and how long all of that waits.
+///
+/// Failures that may pass are connections that fail or break before an answer, and the statuses 408, 409, 429, 500, 502
+/// to 504 and 520 to 529. A certificate that is not accepted, a port of this machine on which nobody listens, and an
+/// answer with `x-should-retry: false` are none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retries {
+    /// Attempts after the first. At most [`limits::HTTP_RETRIES_CEILING`] count.
+    pub times: usize,
+    /// All pauses together: where the next one would pass it, there is no further attempt. At most
+    /// [`limits::RETRY_WAITING_CEILING`] counts.
+    pub waiting: Duration,
+    /// The pause before the second attempt, which doubles from then on up to [`limits::RETRY_PAUSE`]. Up to as much
+    /// again is added by chance, and it is added to what a server asks for: not all who were told the same time come
+    /// back in the same moment.
+    pub first_pause: Duration,
+}
+
+impl Retries {
+    /// One attempt, no other.
+    pub const NONE: Self = Self { times: 0, ..Self::HOUSE };
+
+    /// What holds where nobody says otherwise.
+    pub const HOUSE: Self =
+        Self { times: limits::HTTP_RETRIES, waiting: limits::RETRY_WAITING, first_pause: limits::FIRST_RETRY_PAUSE };
+
+    /// The house's pauses, and so many attempts after the first.
+    pub const fn times(times: usize) -> Self {
+        Self { times, ..Self::HOUSE }
+    }
+
+    pub(super) fn pauses(&self) -> Pauses {
+        let drawn = ExponentialBuilder::new()
+            .with_min_delay(self.first_pause.min(limits::RETRY_PAUSE))
+            .with_max_delay(limits::RETRY_PAUSE)
+            .with_max_times(self.times.min(limits::HTTP_RETRIES_CEILING))
+            .with_jitter()
+            .build();
+        Pauses { drawn, left: self.waiting.min(limits::RETRY_WAITING_CEILING) }
+    }
+}
+
+impl Default for Retries {
+    fn default() -> Self {
+        Self::HOUSE
+    }
+}
+
+/// The pauses of one request.
+pub(super) struct Pauses {
+    drawn: ExponentialBackoff,
+    left: Duration,
+}
+
+impl Pauses {
+    /// The pause before the next attempt, if there is one; the server asks for `asked`.
+    pub(super) fn next(&mut self, asked: Option<Duration>) -> Option<Duration> {
+        let drawn = self.drawn.next()?;
+        let asked = asked.unwrap_or_default();
+        if asked > limits::RETRY_AFTER_CEILING {
+            return None;
+        }
+        let pause = asked + drawn;
+        self.left = self.left.checked_sub(pause)?;
+        Some(pause)
+    }
+}
+
+/// How long a server asks to wait: in `retry-after-ms`, in `retry-after` as seconds or a date, or, where it counts
+/// requests and names neither, until the limit that was met is reset.
+pub(super) fn asked(headers: &HeaderMap, status: StatusCode, rate_limits: &RateLimits) -> Option<Duration> {
+    let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
+    let milliseconds = || Duration::try_from_secs_f64(text("retry-after-ms")?.parse::<f64>().ok()? / 1_000.0).ok();
+    let seconds = || Duration::try_from_secs_f64(text(header::RETRY_AFTER.as_str())?.parse().ok()?).ok();
+    let date = || {
+        let date = httpdate::parse_http_date(text(header::RETRY_AFTER.as_str())?).ok()?;
+        Some(date.duration_since(SystemTime::now()).unwrap_or_default())
+    };
+    let reset = || rate_limits.reset().filter(|_| status == StatusCode::TOO_MANY_REQUESTS);
+    let asked = milliseconds().or_else(seconds).or_else(date).or_else(reset)?;
+    Some(asked.min(limits::RATE_RESET_CEILING))
+}
+
+/// Whether the server leaves it to us to try again.
+pub(super) fn may_send_again(headers: &HeaderMap) -> bool {
+    headers.get("x-should-retry").is_none_or(|value| value != "false")
+}
+
+#[cfg(test)]
+mod tests {
+    use reqwest::header::{HeaderName, HeaderValue};
+
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+        pairs
+            .iter()
+            .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_str(value).unwrap()))
+            .collect()
+    }
+
+    fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn a_server_may_ask_in_several_ways() {
+        let hour = httpdate::fmt_http_date(SystemTime::now() + seconds(3_600));
+        let past = httpdate::fmt_http_date(SystemTime::UNIX_EPOCH);
+        for (pairs, expected) in [
+            (&[("retry-after", "12")][..], Some(12)),
+            (&[("retry-after", " 1.5 ")], Some(1)),
+            (&[("retry-after", &past)], Some(0)),
+            (&[("retry-after", &hour)], Some(3_599)),
+            (&[("retry-after", "soon")], None),
+            (&[("retry-after", "-1")], None),
+            (&[("retry-after", "NaN")], None),
+            (&[("retry-after", "1e12")], Some(limits::RATE_RESET_CEILING.as_secs())),
+            (&[("retry-after", "1e300")], None),
+            (&[("retry-after-ms", "2500"), ("retry-after", "9")], Some(2)),
+            (&[("retry-after-ms", "x"), ("retry-after", "9")], Some(9)),
+            (&[("x-ratelimit-reset-requests", "6m0s"), ("retry-after", "9")], Some(9)),
+            (&[("x-ratelimit-reset-requests", "6m0s")], Some(360)),
+            (&[], None),
+        ] {
+            let headers = headers(pairs);
+            let rate_limits = RateLimits::of(&headers, SystemTime::now());
+            let of = |status| asked(&headers, status, &rate_limits).map(|asked| asked.as_secs());
+            let found = of(StatusCode::TOO_MANY_REQUESTS);
+            // A date has whole seconds, and the clock goes on.
+            assert!(found == expected || found == Some(3_598) && expected == Some(3_599), "{pairs:?}: {found:?}");
+            if pairs.iter().all(|(name, _)| name.starts_with("x-")) {
+                assert_eq!(of(StatusCode::SERVICE_UNAVAILABLE), None, "{pairs:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_server_may_say_that_it_is_in_vain() {
+        for (value, expected) in [("false", false), ("true", true), ("", true)] {
+            assert_eq!(may_send_again(&headers(&[("x-should-retry", value)])), expected);
+        }
+        assert!(may_send_again(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn pauses_double_and_vary_and_end() {
+        let all = |retries: Retries| {
+            let mut pauses = retries.pauses();
+            std::iter::from_fn(|| pauses.next(None)).collect::<Vec<_>>()
+        };
+        let drawn = all(Retries { times: 4, waiting: seconds(1_000), first_pause: seconds(1) });
+        assert_eq!(drawn.len(), 4);
+        for (pause, least) in drawn.iter().zip([1, 2, 4, 8]) {
+            assert!((seconds(least)..=seconds(2 * least)).contains(pause), "{drawn:?}");
+        }
+        assert_eq!(all(Retries::NONE), []);
+        // The ceilings: of attempts, of one pause, of all pauses.
+        let many = Retries { times: usize::MAX, waiting: Duration::MAX, first_pause: Duration::ZERO };
+        assert_eq!(all(many).len(), limits::HTTP_RETRIES_CEILING);
+        let long = all(Retries { first_pause: Duration::MAX, ..many });
+        assert!(long.iter().all(|pause| *pause <= 2 * limits::RETRY_PAUSE), "{long:?}");
+        assert!(long.iter().sum::<Duration>() <= limits::RETRY_WAITING_CEILING && long.len() > 1, "{long:?}");
+        let short = all(Retries { times: 9, waiting: seconds(7), first_pause: seconds(1) });
+        assert!((1..=2).contains(&short.len()), "{short:?}");
+    }
+
+    #[test]
+    fn what_a_server_asks_for_is_waited_for_within_bounds() {
+        let retries = Retries { times: 3, waiting: seconds(100), first_pause: seconds(1) };
+        let mut pauses = retries.pauses();
+        let pause = pauses.next(Some(seconds(60))).unwrap();
+        assert!((seconds(61)..=seconds(62)).contains(&pause), "{pause:?}");
+        assert_eq!(pauses.next(Some(seconds(60))), None, "beyond what may be waited for in all");
+        assert_eq!(retries.pauses().next(Some(limits::RETRY_AFTER_CEILING + Duration::from_nanos(1))), None);
+    }
+}
