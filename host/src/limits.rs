@@ -629,6 +629,8 @@ pub const SECRET_BYTES: u64 = 64 << 10;
 pub const SECRET_COMMAND_TIME: Duration = Duration::from_secs(60);
 /// Pause between two looks at whether such a command has ended, once it has said all.
 pub const SECRET_COMMAND_PAUSE: Duration = Duration::from_millis(10);
+/// Time that is waited for what such a command said of its failure, once it has ended.
+pub const SECRET_COMMAND_GRACE: Duration = Duration::from_millis(500);
 /// Bytes that are shown of what such a command says of its failure.
 pub const SECRET_COMMAND_ERROR_BYTES: usize = 1 << 10;
 /// Words of such a command, the program among them.

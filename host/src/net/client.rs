@@ -234,8 +234,7 @@ impl HttpClient {
                 Ok(done) => return Ok(done),
                 Err(failed) => failed,
             };
-            let pause =
-                Some(()).filter(|()| again && fault.is_transient()).and_then(|()| pauses.next(fault.retry_after()));
+            let pause = if again && fault.is_transient() { pauses.next(fault.retry_after()) } else { None };
             let Some(pause) = pause.filter(|pause| Instant::now() + *pause < deadline) else { return Err(fault) };
             tracing::debug!(%origin, %fault, ?pause, "trying again");
             sleep(pause).await;
@@ -503,5 +502,28 @@ mod tests {
             let fault = endpoint(bad, &["models"]).unwrap_err();
             assert!(matches!(fault, Fault::Invalid { .. }) && !fault.to_string().contains("secret "), "{fault}");
         }
+    }
+
+    #[tokio::test]
+    async fn what_a_server_says_of_its_limits_is_told() {
+        let said = |left| format!("x-ratelimit-remaining-requests: {left}\r\nx-ratelimit-reset-requests: 1m0s\r\n");
+        let server = TestServer::start(vec![
+            answer("429 Slow", &(said(0) + "x-should-retry: false\r\n"), ""),
+            answer("200 OK", &said(7), ""),
+            answer("200 OK", "", ""),
+        ])
+        .await;
+        let (sender, heard) = watch::channel(RateLimits::default());
+        let request = Request { heard: Some(sender), ..request(&server) };
+        let client = HttpClient::new().unwrap();
+
+        let fault = client.get(&request).await.unwrap_err();
+        assert_eq!(fault.retry_after(), Some(Duration::from_secs(60)));
+        assert_eq!((server.requests().len(), heard.borrow().requests.remaining), (1, Some(0)));
+        let reply = client.get(&request).await.unwrap();
+        assert_eq!((reply.rate_limits(), reply.rate_limits().requests.remaining), (&*heard.borrow(), Some(7)));
+        let reply = client.get(&request).await.unwrap();
+        assert!(reply.rate_limits().is_empty());
+        assert_eq!(heard.borrow().requests.remaining, Some(7), "who says nothing changes nothing");
     }
 }

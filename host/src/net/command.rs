@@ -19,6 +19,7 @@ use crate::limits;
 pub(super) struct Output {
     pub status: ExitStatus,
     pub stdout: Vec<u8>,
+    /// Empty if it succeeded.
     pub stderr: Vec<u8>,
 }
 
@@ -59,8 +60,11 @@ pub(super) async fn run(program: &str, arguments: &[String], most: u64, time: Du
             return Err(Failure::TooMuch);
         }
         let status = running.end().await?;
-        // What it has started may go on and hold its pipes; what it has said itself is there by now.
-        let stderr = timeout(limits::SECRET_COMMAND_PAUSE, stderr).await.ok().and_then(Result::ok).unwrap_or_default();
+        if status.success() {
+            return Ok(Output { status, stdout, stderr: Vec::new() });
+        }
+        // What it has started may go on and hold its pipe.
+        let stderr = timeout(limits::SECRET_COMMAND_GRACE, stderr).await.ok().and_then(Result::ok).unwrap_or_default();
         Ok(Output { status, stdout, stderr })
     };
     timeout(time, whole).await.unwrap_or(Err(Failure::Time))
