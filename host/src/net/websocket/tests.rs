@@ -42,7 +42,11 @@ async fn server<F: Future<Output = ()> + Send>(
             talk(socket.unwrap()).await;
         }
     });
-    (Request { auth: Some(Auth::bearer(Secret::new("sk-secret"))), retries: Retries::NONE, ..Request::new(url) }, heard, task)
+    (
+        Request { auth: Some(Auth::bearer(Secret::new("sk-secret"))), retries: Retries::NONE, ..Request::new(url) },
+        heard,
+        task,
+    )
 }
 
 async fn dial(request: &Request) -> Result<WebSocket, Fault> {
