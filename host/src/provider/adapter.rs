@@ -9,7 +9,7 @@ use crate::{
     error::Fault,
     limits,
     model::{CompletionRequest, ModelInfo, Price, shorter},
-    net::{Auth, HttpClient, Reply, Request, Secret, endpoint, header_name, origin},
+    net::{Auth, HttpClient, Reply, Request, Retries, Secret, endpoint, header_name, origin},
 };
 
 /// Fields of requests that the host writes itself, in whichever API: in the body of a config they would be there twice.
@@ -174,7 +174,8 @@ impl ModelAdapter {
 
     fn request(&self, url: Url) -> Request {
         let AdapterConfig { auth, headers, retries, total, idle, .. } = &self.config;
-        Request { url, auth: auth.clone(), headers: headers.clone(), retries: *retries, total: *total, idle: *idle }
+        let (auth, headers, retries) = (auth.clone(), headers.clone(), Retries::times(*retries));
+        Request { auth, headers, retries, total: *total, idle: *idle, ..Request::new(url) }
     }
 
     /// `body`, which is an object with fields, as JSON with the fields of the config beside its own.
