@@ -277,8 +277,12 @@ fn nothing_is_unfinished_or_skipped() {
 #[test]
 fn manifests_name_the_params_of_their_plugins() {
     let mut checked = 0;
+    let text_of = |path: &str| fs::read_to_string(root().join(path)).unwrap();
     for (path, manifest) in files(&["plugins"], &["plugin.toml"]) {
-        let source = fs::read_to_string(root().join(path.replace("plugin.toml", "src/lib.rs"))).unwrap();
+        let mut source = text_of(&path.replace("plugin.toml", "src/lib.rs"));
+        if source.contains("Net::of_params()") {
+            source = text_of("plugins/kit/src/secrets.rs");
+        }
         let fields = source.split_once("struct Params {").map_or("", |(_, rest)| rest.split_once("\n}").unwrap().0);
         let read = fields.lines().filter_map(|line| line.strip_prefix("    ")?.split_once(": "));
         let read: Vec<_> = read.map(|(name, _)| name).filter(|name| !name.contains(['/', '#', ' '])).collect();

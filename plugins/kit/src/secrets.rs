@@ -4,7 +4,7 @@ mod personal;
 
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::Value;
-use shelly_plugin::Error;
+use shelly_plugin::{Error, config};
 
 use crate::bad;
 
@@ -70,6 +70,22 @@ pub enum What {
     Cards,
 }
 
+/// The params of a guest that blots out, which has no others.
+#[derive(Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Params {
+    /// What is blotted out.
+    what: Vec<What>,
+    /// Texts to blot out wherever they occur.
+    extra: Vec<String>,
+}
+
+impl Default for Params {
+    fn default() -> Params {
+        Params { what: vec![What::Secrets], extra: Vec::new() }
+    }
+}
+
 /// What is blotted out.
 #[derive(Debug)]
 pub struct Net {
@@ -78,6 +94,12 @@ pub struct Net {
 }
 
 impl Net {
+    /// The one that the params of the guest describe.
+    pub fn of_params() -> Result<Net, Error> {
+        let Params { what, extra } = config()?;
+        Net::new(what, extra)
+    }
+
     /// One for these classes, and for the texts in `extra` wherever they occur.
     pub fn new(what: Vec<What>, extra: Vec<String>) -> Result<Net, Error> {
         if extra.iter().any(|text| text.trim().is_empty()) {

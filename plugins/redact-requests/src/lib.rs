@@ -9,10 +9,9 @@
 //! are: a signed thought is the model's own, of a conversation that held `[redacted]`. It reads the whole conversation at
 //! each request; a request without secrets is not copied back.
 
-use guest_kit::secrets::{Net, What};
-use serde::Deserialize;
+use guest_kit::secrets::Net;
 use shelly_plugin::{
-    Content, Error, Message, Part, config, info,
+    Content, Error, Message, Part, info,
     model_middleware::{AfterDecision, BeforeDecision, ModelMiddleware, Pass, Sending},
     outgoing,
     types::{Completion, RunContext},
@@ -22,25 +21,9 @@ shelly_plugin::export!(model_middleware: RedactRequests);
 
 struct RedactRequests;
 
-#[derive(Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct Params {
-    /// What is blotted out.
-    what: Vec<What>,
-    /// Texts to blot out wherever they occur.
-    extra: Vec<String>,
-}
-
-impl Default for Params {
-    fn default() -> Params {
-        Params { what: vec![What::Secrets], extra: Vec::new() }
-    }
-}
-
 impl ModelMiddleware for RedactRequests {
     fn before(_cx: RunContext, _sending: Sending) -> Result<BeforeDecision, Error> {
-        let Params { what, extra } = config()?;
-        let net = Net::new(what, extra)?;
+        let net = Net::of_params()?;
         let mut request = outgoing::get();
         check_sight(&request.messages)?;
         let count: usize = request.messages.iter_mut().map(|message| redact(message, &net)).sum();
@@ -106,6 +89,7 @@ fn redact(message: &mut Message, net: &Net) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use guest_kit::secrets::What;
     use shelly_plugin::types::{Role, Thinking, ToolCall, ToolResult};
 
     use super::*;

@@ -7,10 +7,9 @@
 //!
 //! It is a net, not a wall: what has no known shape passes, and so do media.
 
-use guest_kit::secrets::{Net, What};
-use serde::Deserialize;
+use guest_kit::secrets::Net;
 use shelly_plugin::{
-    Content, Error, config, info,
+    Content, Error, info,
     tool_middleware::{Decision, Target, ToolMiddleware, Verdict},
     types::{RunContext, ToolCall},
 };
@@ -18,21 +17,6 @@ use shelly_plugin::{
 shelly_plugin::export!(tool_middleware: RedactResults);
 
 struct RedactResults;
-
-#[derive(Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct Params {
-    /// What is blotted out.
-    what: Vec<What>,
-    /// Texts to blot out wherever they occur.
-    extra: Vec<String>,
-}
-
-impl Default for Params {
-    fn default() -> Params {
-        Params { what: vec![What::Secrets], extra: Vec::new() }
-    }
-}
 
 impl ToolMiddleware for RedactResults {
     fn before(_cx: RunContext, _call: ToolCall, _target: Target) -> Result<Decision, Error> {
@@ -45,8 +29,7 @@ impl ToolMiddleware for RedactResults {
         outcome: Result<Vec<Content>, Error>,
         _state: Vec<u8>,
     ) -> Result<Option<Vec<Content>>, Error> {
-        let Params { what, extra } = config()?;
-        let net = Net::new(what, extra)?;
+        let net = Net::of_params()?;
         // What went wrong may name a secret as well: the host makes an error of these words.
         let content = outcome.unwrap_or_else(|error| vec![error.message().into()]);
         let (content, count) = redact(content, &net);
@@ -77,6 +60,8 @@ fn redact(content: Vec<Content>, net: &Net) -> (Vec<Content>, usize) {
 
 #[cfg(test)]
 mod tests {
+    use guest_kit::secrets::What;
+
     use super::*;
 
     #[test]

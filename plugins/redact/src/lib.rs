@@ -10,10 +10,9 @@
 //! the conversation: they are plugins of their own, because the one needs powers that this one does without, and the other
 //! costs time at every call of a tool.
 
-use guest_kit::secrets::{Net, What};
-use serde::Deserialize;
+use guest_kit::secrets::Net;
 use shelly_plugin::{
-    Error, Message, Part, config, info,
+    Error, Message, Part, info,
     run_middleware::{AfterDecision, BeforeDecision, Outcome, Pass, RunMiddleware},
     types::{Retry, RunContext},
 };
@@ -22,36 +21,15 @@ shelly_plugin::export!(run_middleware: Redact);
 
 struct Redact;
 
-#[derive(Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct Params {
-    /// What is blotted out.
-    what: Vec<What>,
-    /// Texts to blot out wherever they occur.
-    extra: Vec<String>,
-}
-
-impl Default for Params {
-    fn default() -> Params {
-        Params { what: vec![What::Secrets], extra: Vec::new() }
-    }
-}
-
-impl Params {
-    fn net(self) -> Result<Net, Error> {
-        Net::new(self.what, self.extra)
-    }
-}
-
 impl RunMiddleware for Redact {
     fn before(_cx: RunContext, _input: Vec<Message>) -> Result<BeforeDecision, Error> {
         // Senseless params are told before there is an answer to pay for.
-        config::<Params>()?.net()?;
+        Net::of_params()?;
         Ok(BeforeDecision::Proceed(Pass { input: None, state: Vec::new() }))
     }
 
     fn after(_cx: RunContext, outcome: Outcome, _state: Vec<u8>) -> Result<AfterDecision, Error> {
-        let net = config::<Params>()?.net()?;
+        let net = Net::of_params()?;
         let (decision, count) = match outcome.reply {
             Ok(reply) => {
                 let (reply, count) = redact(reply, &net);
@@ -101,6 +79,7 @@ fn reworded(error: Error, message: String) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use guest_kit::secrets::What;
     use shelly_plugin::types::Role;
 
     use super::*;
