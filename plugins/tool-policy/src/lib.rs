@@ -12,7 +12,8 @@
 //!
 //! Arguments are named by their key, or by a JSON pointer (`/files/0/path`) if the name begins with `/`. A text is matched
 //! as it is, any other value as JSON without white space. Patterns match anywhere: write `^` and `$` where that matters, as
-//! in what is allowed.
+//! in what is allowed. Where a rule looks at arguments, a call is denied if an object in them has a key twice: the tool may
+//! take the other value.
 //!
 //! `action` is `allow`; `deny`, and the model reads the rule's place and its `reason`; `ask`, and a person is shown `reason`
 //! and decides, for all calls of that tool by the rule if they like; `answer`, and the model reads the rule's `answer` in place of a
@@ -21,17 +22,24 @@
 use std::collections::BTreeMap;
 
 use guest_kit::{Glob, Pattern, at_most, bad};
-use serde::Deserialize;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 use shelly_plugin::{
-    Content, Error, config,
+    Content, Error, config, text,
     tool_middleware::{Decision, Question, Target, ToolMiddleware, Verdict},
     types::{RunContext, ToolCall, ToolHints},
 };
 
+mod twice;
+
+use twice::Twice;
+
 shelly_plugin::export!(tool_middleware: ToolPolicy);
 
 const MOST_RULES: usize = 256;
+
+/// Characters of a key that are shown.
+const MOST_SHOWN: usize = 64;
 
 struct ToolPolicy;
 
@@ -98,7 +106,12 @@ impl Params {
             if !rule.arguments.is_empty() {
                 let arguments = match &mut arguments {
                     Some(arguments) => arguments,
-                    none => none.insert(parsed(call)?),
+                    none => {
+                        if let Twice(Some(key)) = parsed(call)? {
+                            return Ok(Verdict::Deny(ambiguous(&call.name, &key)));
+                        }
+                        none.insert(parsed(call)?)
+                    }
                 };
                 if !rule.fits(arguments) {
                     continue;
@@ -119,9 +132,14 @@ impl Params {
     }
 }
 
-fn parsed(call: &ToolCall) -> Result<Value, Error> {
+fn parsed<T: DeserializeOwned>(call: &ToolCall) -> Result<T, Error> {
     serde_json::from_str(&call.arguments)
         .map_err(|error| Error::Invalid(format!("the arguments of `{}` are no JSON: {error}", call.name)))
+}
+
+fn ambiguous(tool: &str, key: &str) -> String {
+    let key = text::short(key, MOST_SHOWN);
+    format!("`{tool}` is denied: its arguments have the key {key:?} twice. Make the call again with each key once.")
 }
 
 impl Rule {
@@ -250,6 +268,29 @@ mod tests {
         assert!(reads.decide(&call, &target).unwrap_err().message().contains("no JSON"));
         let reads_not = rules(json!({ "tools": "t", "action": "deny" }));
         assert!(matches!(reads_not.decide(&call, &target), Ok(Verdict::Deny(_))));
+    }
+
+    #[test]
+    fn what_a_rule_looks_at_is_what_the_tool_gets() {
+        let rule = json!({ "tools": "t", "arguments": { "path": "^/tmp/" }, "action": "allow" });
+        let params = params(json!({ "rules": [rule], "default": "deny" })).unwrap();
+        let target = Target { origin: "host".into(), hints: ToolHints::empty() };
+        for (tool, arguments, says) in [
+            ("t", r#"{"path": "/tmp/a"}"#, None),
+            ("t", r#"{"path": "/etc/passwd", "path": "/tmp/a"}"#, Some(r#"have the key "path" twice"#)),
+            ("t", r#"{"path": "/tmp/a", "path": "/tmp/a"}"#, Some(r#"have the key "path" twice"#)),
+            ("t", r#"{"p\u0061th": "/etc/passwd", "path": "/tmp/a"}"#, Some(r#"have the key "path" twice"#)),
+            ("t", r#"{"path": "/tmp/a", "more": [{"x\ny": 1, "x\ny": 2}]}"#, Some(r#"have the key "x\ny" twice"#)),
+            // No rule looks at these.
+            ("u", r#"{"path": 1, "path": 2}"#, Some("is denied by `default`")),
+        ] {
+            let call = ToolCall { id: "c".into(), name: tool.into(), arguments: arguments.into(), meta: Vec::new() };
+            match (params.decide(&call, &target).unwrap(), says) {
+                (Verdict::Allow, None) => {}
+                (Verdict::Deny(why), Some(says)) => assert!(why.contains(says), "{arguments}: {why}"),
+                (verdict, _) => panic!("{arguments}: {verdict:?}"),
+            }
+        }
     }
 
     #[test]
