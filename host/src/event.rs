@@ -137,8 +137,15 @@ pub enum Event {
     EffectRefused { agent: Arc<str>, effect: String, edit: &'static str, reason: String },
     /// An effect failed. `skipped`: the config lets the run go on without it.
     EffectFailed { agent: Arc<str>, effect: String, reason: String, skipped: bool },
-    /// A middleware did something other than let a run, a request to a model or a tool call pass.
-    MiddlewareActed { agent: Arc<str>, middleware: String, action: &'static str },
+    /// A middleware did something other than let a run, a request to a model or a tool call pass. `tool` is that of the
+    /// call, if it is about one; `reason` is why that was denied.
+    MiddlewareActed {
+        agent: Arc<str>,
+        middleware: String,
+        action: &'static str,
+        tool: Option<String>,
+        reason: Option<String>,
+    },
     /// A middleware failed. `skipped`: the config lets the run go on without it.
     MiddlewareFailed { agent: Arc<str>, middleware: String, reason: String, skipped: bool },
     /// One call of one exported function of a plugin.

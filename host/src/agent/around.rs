@@ -5,11 +5,11 @@ use std::sync::Arc;
 use super::{
     calls::make,
     delegate::Instance,
-    middleware::{acted, failed},
+    middleware::{acted_on, unless_failed},
 };
 use crate::{
     chat::{Content, ToolCall},
-    error::{Fault, OnFailure},
+    error::Fault,
     tool::{CallDecision, CallVerdict, Dispatched, Target, ToolBox, ToolCx, ToolMiddleware},
 };
 
@@ -34,22 +34,18 @@ pub(super) async fn call(
         match verdict {
             CallVerdict::Allow => {}
             CallVerdict::Answer(content) => {
-                acted(&cx.run, name, "answer").await;
+                acted_on(&cx.run, name, "answer", &call.name, None).await;
                 answered = Some((tools.answer(cx, call, content).await, false));
                 break;
             }
-            CallVerdict::Deny(why) => {
-                acted(&cx.run, name, "deny").await;
-                return (tools.refuse(cx, call, &Fault::Denied { message: why }).await, false);
-            }
+            CallVerdict::Deny(why) => return denied(tools, cx, call, name, why).await,
             CallVerdict::Ask { .. } => {
-                acted(&cx.run, name, "deny").await;
-                let message = format!("`{name}` wants a person to allow it, and nobody can be asked: go on without it");
-                return (tools.refuse(cx, call, &Fault::Denied { message }).await, false);
+                let why = format!("`{name}` wants a person to allow it, and nobody can be asked: go on without it");
+                return denied(tools, cx, call, name, why).await;
             }
         }
         if let Some(arguments) = arguments {
-            acted(&cx.run, name, "change-arguments").await;
+            acted_on(&cx.run, name, "change-arguments", &call.name, None).await;
             wanted.to_mut().arguments = arguments;
         }
         passed.push((middleware, state));
@@ -64,6 +60,12 @@ pub(super) async fn call(
     (dispatched, counted)
 }
 
+/// A call that the middleware `by` does not let through.
+async fn denied(tools: &ToolBox, cx: &ToolCx, call: &ToolCall, by: &str, why: String) -> (Dispatched, bool) {
+    acted_on(&cx.run, by, "deny", &call.name, Some(&why)).await;
+    (tools.refuse(cx, call, &Fault::Denied { message: why }).await, false)
+}
+
 /// What one decides; one that fails lets the call pass, or the call is denied.
 async fn decide(
     middleware: &dyn ToolMiddleware,
@@ -71,19 +73,12 @@ async fn decide(
     call: &ToolCall,
     target: &Target,
 ) -> Result<CallDecision, Fault> {
-    match middleware.before(&cx.run, call, target).await {
-        Ok(decision) => Ok(decision),
-        Err(fault) => {
-            let (name, then) = (middleware.name(), middleware.on_failure());
-            failed(&cx.run, name, then, &fault).await;
-            match then {
-                OnFailure::Skip => Ok(CallDecision { verdict: CallVerdict::Allow, arguments: None, state: Vec::new() }),
-                OnFailure::Stop => {
-                    Err(Fault::Denied { message: format!("`{name}`, which looks at every call, failed: {fault}") })
-                }
-            }
-        }
-    }
+    let name = middleware.name();
+    let decision = middleware.before(&cx.run, call, target).await;
+    let decision = unless_failed(&cx.run, name, middleware.on_failure(), decision).await;
+    let pass = || CallDecision { verdict: CallVerdict::Allow, arguments: None, state: Vec::new() };
+    let denied = |fault| Fault::Denied { message: format!("`{name}`, which looks at every call, failed: {fault}") };
+    decision.map(|decision| decision.unwrap_or_else(pass)).map_err(denied)
 }
 
 /// Lets one change what a call came to; where it fails, nobody is shown what it has not seen, or it stays as it is.
@@ -98,20 +93,17 @@ async fn look_at(
     let result = &dispatched.result;
     let fault = result.is_error.then(|| Fault::other(result.text()));
     let outcome = fault.as_ref().map_or(Ok(&result.content[..]), Err);
-    let (name, then) = (middleware.name(), middleware.on_failure());
-    match middleware.after(&cx.run, call, outcome, state).await {
-        Ok(None) => {}
-        Ok(Some(content)) => {
-            acted(&cx.run, name, "replace-result").await;
+    let name = middleware.name();
+    let changed = middleware.after(&cx.run, call, outcome, state).await;
+    match unless_failed(&cx.run, name, middleware.on_failure(), changed).await {
+        Ok(None | Some(None)) => {}
+        Ok(Some(Some(content))) => {
+            acted_on(&cx.run, name, "replace-result", &call.name, None).await;
             dispatched.result = tools.result(call, content, result.is_error);
         }
-        Err(fault) => {
-            failed(&cx.run, name, then, &fault).await;
-            if then == OnFailure::Stop {
-                let text =
-                    format!("The call was made, but its result is withheld: `{name}`, which looks at it, failed.");
-                dispatched.result = tools.result(call, vec![Content::Text(text)], true);
-            }
+        Err(_) => {
+            let text = format!("The call was made, but its result is withheld: `{name}`, which looks at it, failed.");
+            dispatched.result = tools.result(call, vec![Content::Text(text)], true);
         }
     }
 }

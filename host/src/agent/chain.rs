@@ -101,12 +101,8 @@ impl Chain<'_> {
                     return reply;
                 }
                 let paid = Paid::of(self.me, &reply);
-                let fault = reply.as_ref().err().map(RunError::as_fault);
-                let told = match (&reply, &fault) {
-                    (_, Some(fault)) => Err(fault),
-                    (Ok((completion, _)), None) => Ok(completion),
-                    (Err(_), None) => unreachable!("every failure has a fault"),
-                };
+                let told = reply.as_ref().map(|(completion, _)| completion).map_err(RunError::as_fault);
+                let told = told.as_ref().copied();
                 let decision = middleware.after(cx, &going.sending(attempt), told, std::mem::take(&mut state)).await;
                 let decision = decision.and_then(|decision| self.checked_after(&**middleware, decision));
                 match stop_if_failed(cx, name, then, decision, || AfterRequest::Accept).await? {

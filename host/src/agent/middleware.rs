@@ -96,19 +96,40 @@ pub enum AfterDecision {
 
 /// Tells that a middleware did something other than let pass.
 pub(super) async fn acted(cx: &RunCx, middleware: &str, action: &'static str) {
-    let event = Event::MiddlewareActed { agent: cx.agent.clone(), middleware: middleware.into(), action };
-    cx.events.emit(event).await;
+    let (agent, middleware) = (cx.agent.clone(), middleware.into());
+    cx.events.emit(Event::MiddlewareActed { agent, middleware, action, tool: None, reason: None }).await;
 }
 
-/// Tells that a middleware failed, and whether the run goes on without it.
-pub(super) async fn failed(cx: &RunCx, middleware: &str, then: OnFailure, fault: &Fault) {
-    let (agent, middleware, skipped) = (cx.agent.clone(), middleware.into(), then == OnFailure::Skip);
-    let mut reason = fault.to_string();
-    reason.truncate(reason.floor_char_boundary(limits::ERROR_BYTES));
+/// The same of a call of `tool`, with the reason if it was denied.
+pub(super) async fn acted_on(cx: &RunCx, middleware: &str, action: &'static str, tool: &str, reason: Option<&str>) {
+    let (agent, middleware) = (cx.agent.clone(), middleware.into());
+    let (tool, reason) = (Some(tool.to_owned()), reason.map(bounded));
+    cx.events.emit(Event::MiddlewareActed { agent, middleware, action, tool, reason }).await;
+}
+
+/// A reason that a plugin may have given.
+fn bounded(reason: &str) -> String {
+    reason[..reason.floor_char_boundary(limits::ERROR_BYTES)].to_owned()
+}
+
+/// What a middleware came to: none if it failed and it is gone on without it. That it failed is told.
+pub(super) async fn unless_failed<T>(
+    cx: &RunCx,
+    name: &str,
+    then: OnFailure,
+    outcome: Result<T, Fault>,
+) -> Result<Option<T>, Fault> {
+    let fault = match outcome {
+        Ok(done) => return Ok(Some(done)),
+        Err(fault) => fault,
+    };
+    let (agent, middleware, skipped) = (cx.agent.clone(), name.into(), then == OnFailure::Skip);
+    let reason = bounded(&fault.to_string());
     cx.events.emit(Event::MiddlewareFailed { agent, middleware, reason, skipped }).await;
+    if skipped { Ok(None) } else { Err(fault) }
 }
 
-/// The same where the run ends with it.
+/// The same where the run ends with it, and there is something to go on with.
 pub(super) async fn stop_if_failed<T>(
     cx: &RunCx,
     name: &str,
@@ -116,14 +137,6 @@ pub(super) async fn stop_if_failed<T>(
     outcome: Result<T, Fault>,
     instead: impl FnOnce() -> T,
 ) -> Result<T, RunError> {
-    match outcome {
-        Ok(done) => Ok(done),
-        Err(fault) => {
-            failed(cx, name, then, &fault).await;
-            match then {
-                OnFailure::Skip => Ok(instead()),
-                OnFailure::Stop => Err(RunError::Middleware { name: name.into(), fault }),
-            }
-        }
-    }
+    let done = unless_failed(cx, name, then, outcome).await;
+    done.map(|done| done.unwrap_or_else(instead)).map_err(|fault| RunError::Middleware { name: name.into(), fault })
 }

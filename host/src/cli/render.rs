@@ -282,8 +282,10 @@ impl Progress {
                 let goes_on = if *skipped { ", it is gone on without it" } else { "" };
                 format!("{DIM}{agent}{PLAIN}   {failed} {YELLOW}failed{PLAIN}{goes_on}: {reason}")
             }
-            Event::MiddlewareActed { agent, middleware, action } => {
-                format!("{DIM}{}{PLAIN}   {}: {action}", name(agent), name(middleware))
+            Event::MiddlewareActed { agent, middleware, action, tool, reason } => {
+                let of = tool.as_deref().map_or(String::new(), |tool| format!(" {}", name(tool)));
+                let why = reason.as_deref().map_or(String::new(), |reason| format!(" ({})", one_line(reason, 200)));
+                format!("{DIM}{}{PLAIN}   {}: {action}{of}{why}", name(agent), name(middleware))
             }
             Event::PluginCall { .. } if !self.verbose => return None,
             Event::PluginCall {

@@ -57,10 +57,6 @@ impl PluginModelMiddleware {
         let request = types::Request { tools: Vec::new(), ..request };
         Ok(CompletionRequest { tools, ..convert::request(request, &Attached::in_chat(&asked.messages))? })
     }
-
-    fn completion(&self, completion: types::Completion, seen: &Attached<'_>) -> Result<Completion, Fault> {
-        convert::completion(completion, seen)
-    }
 }
 
 /// The tools that are still offered: a middleware can take some away, and make up none.
@@ -113,7 +109,7 @@ impl ModelMiddleware for PluginModelMiddleware {
             wit::BeforeDecision::Answer(completion) => {
                 self.needs(&[Power::Answer])?;
                 let seen = Attached::in_chat(&sending.request.messages);
-                BeforeRequest::Answer(self.completion(completion, &seen)?)
+                BeforeRequest::Answer(convert::completion(completion, &seen)?)
             }
             wit::BeforeDecision::Reject(error) => BeforeRequest::Reject(convert::fault(error)),
         })
@@ -145,7 +141,7 @@ impl ModelMiddleware for PluginModelMiddleware {
                 self.needs(&[Power::Rewrite])?;
                 let parts = reply.map_or(&[][..], |completion| &completion.parts);
                 let seen = Attached::in_chat_and(&sending.request.messages, parts);
-                AfterRequest::Replace(self.completion(completion, &seen)?)
+                AfterRequest::Replace(convert::completion(completion, &seen)?)
             }
             wit::AfterDecision::Reject(error) => AfterRequest::Reject(convert::fault(error)),
             wit::AfterDecision::Retry(wit::Again { model, delay_ms, state }) => {
