@@ -11,7 +11,7 @@ use super::{
     Agent, RunError,
     completion::{self, Asked},
     delegate::Instance,
-    journal::{EffectMemory, Record},
+    journal::Record,
 };
 use crate::{
     capability::{Models, Power, Powers, Usd},
@@ -43,6 +43,12 @@ pub trait Effect: Send + Sync {
     /// Whether the run goes on if it fails.
     fn on_failure(&self) -> OnFailure {
         OnFailure::Stop
+    }
+
+    /// Names what it was set to, the same in every process. What it remembered when it was set to something else it is not
+    /// given back. None: there is nothing to set.
+    fn setup(&self) -> Option<&str> {
+        None
     }
 
     /// Looks and answers. `chat` stands still during the call; `tools` are the agent's before any are hidden; `state` is what the last call returned, empty at first.
@@ -254,9 +260,9 @@ pub(super) fn bounded_state(state: Vec<u8>) -> Result<Vec<u8>, Fault> {
 
 /// The effects of one run, with the memory that the host keeps for them.
 pub(super) struct Effects<'a> {
-    running: Vec<Running<'a>>,
+    pub(super) running: Vec<Running<'a>>,
     /// What models told effects in this phase before the run was interrupted.
-    told: VecDeque<Told>,
+    pub(super) told: VecDeque<Told>,
 }
 
 /// What a model told an effect.
@@ -270,7 +276,7 @@ pub(super) struct Told {
 }
 
 impl Told {
-    fn is_for(&self, at: usize, name: &str) -> bool {
+    pub(super) fn is_for(&self, at: usize, name: &str) -> bool {
         self.at == at && (self.name.is_empty() || self.name == name)
     }
 }
@@ -284,13 +290,14 @@ pub(super) struct EffectsOf<'a> {
     pub tools: &'a Arc<[Arc<ToolSpec>]>,
 }
 
-struct Running<'a> {
-    effect: &'a dyn Effect,
-    state: Vec<u8>,
-    wake: Option<Wake>,
-    hidden: Vec<String>,
+/// One of them, and what it remembers.
+pub(super) struct Running<'a> {
+    pub(super) effect: &'a dyn Effect,
+    pub(super) state: Vec<u8>,
+    pub(super) wake: Option<Wake>,
+    pub(super) hidden: Vec<String>,
     /// Whether its memory is another one than was written down.
-    changed: bool,
+    pub(super) changed: bool,
 }
 
 impl<'a> Effects<'a> {
@@ -300,42 +307,6 @@ impl<'a> Effects<'a> {
             Running { effect: &**effect, state, wake, hidden, changed: false }
         };
         Self { running: effects.iter().map(start).collect(), told: VecDeque::new() }
-    }
-
-    /// Gives them back what they remembered when their run was interrupted; `told` is what models had told them in the
-    /// phase in which they were. There may be others now, in another order: those that stand where they stood come first,
-    /// then each of a name that has nothing yet. What is of none that is there is left out.
-    pub fn restore(&mut self, mut memories: Vec<EffectMemory>, told: VecDeque<Told>) {
-        self.told = told;
-        let mut is_back = vec![false; self.running.len()];
-        memories.sort_by_key(|memory| memory.at);
-        let names: Vec<_> = self.running.iter().map(|running| running.effect.name().to_owned()).collect();
-        let (there, moved): (Vec<_>, Vec<_>) =
-            memories.into_iter().partition(|memory| names.get(memory.at).is_some_and(|name| *name == memory.name));
-        for memory in there.into_iter().chain(moved) {
-            let free = |at: &usize| !is_back[*at] && names[*at] == memory.name;
-            let at = Some(memory.at).filter(|at| *at < names.len()).filter(free);
-            if let Some(at) = at.or_else(|| (0..names.len()).find(free)) {
-                is_back[at] = true;
-                let running = &mut self.running[at];
-                (running.state, running.wake, running.hidden) = (memory.state, memory.wake, memory.hidden);
-            }
-        }
-    }
-
-    /// The memory of those whose memory has changed since this was last asked.
-    pub fn memories(&mut self) -> Vec<EffectMemory> {
-        self.told.clear();
-        let memory = |(at, running): (usize, &mut Running<'_>)| {
-            std::mem::take(&mut running.changed).then(|| EffectMemory {
-                name: running.effect.name().to_owned(),
-                at,
-                state: running.state.clone(),
-                wake: running.wake,
-                hidden: running.hidden.clone(),
-            })
-        };
-        self.running.iter_mut().enumerate().filter_map(memory).collect()
     }
 
     /// Tools that no model may see or call now.
@@ -504,36 +475,6 @@ enum Made {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn effect(name: &str) -> Arc<dyn Effect> {
-        Arc::new(EffectFn::new(name, Phase::BeforeModel, [], |_, _| Ok(vec![])))
-    }
-
-    #[test]
-    fn each_effect_has_its_own_memory_again_whatever_the_list_is_now() {
-        let memory = |(at, name): (usize, &&str)| {
-            let (name, hidden) = ((*name).to_owned(), vec![format!("{name}{at}")]);
-            EffectMemory { name, at, state: vec![], wake: None, hidden }
-        };
-        for (before, now, hidden) in [
-            (&["a", "b"][..], &["a", "b"][..], &["a0", "b1"][..]),
-            (&["a", "b"], &["b", "a"], &["b1", "a0"]),
-            (&["a", "b"], &["x", "b"], &["", "b1"]),
-            (&["x", "a"], &["a"], &["a1"]),
-            // Of two of one name, none takes what is the other's.
-            (&["a", "a"], &["a"], &["a0"]),
-            (&["a", "x", "a"], &["a", "a"], &["a0", "a2"]),
-            (&["x", "a", "a"], &["a", "a"], &["a2", "a1"]),
-            (&["a"], &["a", "a"], &["a0", ""]),
-            (&[], &["a"], &[""]),
-        ] {
-            let list: Vec<_> = now.iter().copied().map(effect).collect();
-            let mut effects = Effects::new(&list);
-            effects.restore(before.iter().enumerate().map(memory).collect(), VecDeque::new());
-            let back: Vec<_> = effects.running.iter().map(|running| running.hidden.concat()).collect();
-            assert_eq!(back, hidden, "{before:?} {now:?}");
-        }
-    }
 
     #[test]
     fn what_a_model_told_one_effect_is_not_told_another() {

@@ -15,6 +15,7 @@ mod error;
 mod grants;
 mod guard;
 pub mod journal;
+mod memory;
 mod middleware;
 mod place;
 mod prompt;

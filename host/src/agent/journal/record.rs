@@ -250,6 +250,9 @@ pub struct EffectMemory {
     pub name: String,
     /// Its place among the effects.
     pub at: usize,
+    /// Names what it was set to; not there in what older versions wrote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup: Option<String>,
     /// Its state.
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "as_base64")]
     pub state: Vec<u8>,
@@ -352,7 +355,7 @@ mod tests {
         let wake = Some(Wake { model_time: Some(limits::TOOL_TIME), iteration: Some(1), ..Wake::default() });
         let (name, hidden) = ("e".into(), vec!["t".into()]);
         let effects = || vec![EffectMemory { name: String::new(), at: 1, ..EffectMemory::default() }];
-        let memory = EffectMemory { name, at: 0, state: vec![0, 255], wake, hidden };
+        let memory = EffectMemory { name, at: 0, setup: Some("s".into()), state: vec![0, 255], wake, hidden };
         let result = ToolResult { call_id: call.clone(), content: vec![Content::Json("[1]".into())], is_error: true };
         let bounds = Bounds { tokens: Some(0), usd: Some(Usd::ZERO), tool_calls: Some(u64::MAX) };
         let instance: Arc<str> = "ada-t-1".into();

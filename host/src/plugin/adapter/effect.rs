@@ -21,12 +21,13 @@ use crate::{
 /// The effect of a plugin.
 pub struct PluginEffect {
     plugin: Arc<Plugin>,
+    setup: String,
 }
 
 impl PluginEffect {
     /// The effect of a plugin; none if it has none.
     pub fn new(plugin: &Arc<Plugin>) -> Option<Self> {
-        plugin.kinds.effect.is_some().then(|| Self { plugin: Arc::clone(plugin) })
+        plugin.kinds.effect.is_some().then(|| Self { setup: digest(&plugin.config), plugin: Arc::clone(plugin) })
     }
 }
 
@@ -50,6 +51,10 @@ impl Effect for PluginEffect {
 
     fn on_failure(&self) -> OnFailure {
         self.plugin.on_failure
+    }
+
+    fn setup(&self) -> Option<&str> {
+        Some(&self.setup)
     }
 
     async fn eval(
@@ -82,6 +87,13 @@ impl Effect for PluginEffect {
         let seen = Attached::in_chat_and(chat, reply.map_or(&[], |completion| &completion.parts));
         Ok(Step { state: step.state, action: action(step.action, &seen)?, wake: step.wake.map(wake) })
     }
+}
+
+/// Of params, whatever the order of their keys.
+fn digest(params: &str) -> String {
+    let sorted =
+        serde_json::from_str::<serde_json::Value>(params).map_or_else(|_| params.into(), |all| all.to_string());
+    convert::sha256(sorted.as_bytes())
 }
 
 fn moment_to_wit(cx: &RunCx, moment: &Moment, chat: &Snapshot) -> wit::Moment {
@@ -144,4 +156,16 @@ fn edit(edit: wit::Edit, seen: &Attached<'_>) -> Result<Edit, Fault> {
         },
         wit::Edit::Other(opaque) => Edit::Unknown(convert::bounded(opaque.kind, 100)),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_order_of_params_says_nothing() {
+        let same = [r#"{"a": 1, "b": {"c": 2, "d": 3}}"#, r#"{"b":{"d":3,"c":2},"a":1}"#].map(digest);
+        assert_eq!(same[0], same[1]);
+        assert_ne!(same[0], digest(r#"{"a": 1, "b": {"c": 3, "d": 2}}"#));
+    }
 }

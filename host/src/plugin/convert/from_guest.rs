@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use super::{WitError, attachment_id, bounded, too_large};
+use super::{WitError, bounded, sha256, too_large};
 use crate::{
     chat::{
         Content, Media, Message, Meta, Opaque, Part, Role, Snapshot, Source, StopReason, Thinking, ToolCall, ToolHints,
@@ -116,7 +116,7 @@ impl<'a> Attached<'a> {
     fn find(&self, id: &str) -> Option<Arc<[u8]>> {
         let by_id = || {
             let media = (self.parts)().flat_map(media_in);
-            media.map(|bytes| (attachment_id(bytes), bytes)).collect()
+            media.map(|bytes| (sha256(bytes), bytes)).collect()
         };
         self.by_id.get_or_init(by_id).get(id).map(|bytes| Arc::clone(bytes))
     }

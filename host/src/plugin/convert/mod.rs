@@ -43,7 +43,7 @@ fn too_large(what: &str, bytes: usize, most: usize) -> Fault {
 }
 
 /// Names bytes: their SHA-256 in hexadecimal.
-fn attachment_id(bytes: &[u8]) -> String {
+pub fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

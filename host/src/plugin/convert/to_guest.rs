@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{WitError, attachment_id};
+use super::{WitError, sha256};
 use crate::{
     capability::{Power, Powers},
     chat::{
@@ -53,7 +53,7 @@ pub fn role_to_wit(role: Role) -> wit::Role {
 fn media_to_wit(media: &Media) -> wit::Media {
     let source = match &media.source {
         // A guest is told which bytes they are, and is not handed them.
-        Source::Bytes(bytes) => wit::Source::Attachment(attachment_id(bytes)),
+        Source::Bytes(bytes) => wit::Source::Attachment(sha256(bytes)),
         Source::Url(url) => wit::Source::Url(url.clone()),
     };
     wit::Media { media_type: media.media_type.clone(), name: media.name.clone(), source }

@@ -1,0 +1,160 @@
+//! What effects remember from run to run of one task.
+
+use std::collections::VecDeque;
+
+use super::{
+    effect::{Effects, Running, Told},
+    journal::EffectMemory,
+};
+
+impl Effects<'_> {
+    /// Gives them back what they remembered when their run was interrupted; `told` is what models had told them in the
+    /// phase in which they were. There may be others now, in another order: those that stand where they stood come first,
+    /// then each of a name that has nothing yet. What is of none that is there, or of one that was set to something else, is
+    /// left out.
+    pub fn restore(&mut self, mut memories: Vec<EffectMemory>, told: VecDeque<Told>) {
+        self.told = told;
+        let mut is_back = vec![false; self.running.len()];
+        memories.sort_by_key(|memory| memory.at);
+        let effects: Vec<_> = self.running.iter().map(|running| running.effect).collect();
+        let fits = |at: usize, memory: &EffectMemory| {
+            effects.get(at).is_some_and(|effect| {
+                effect.name() == memory.name && memory.setup.as_deref().is_none_or(|was| effect.setup() == Some(was))
+            })
+        };
+        let (there, moved): (Vec<_>, Vec<_>) = memories.into_iter().partition(|memory| fits(memory.at, memory));
+        for memory in there.into_iter().chain(moved) {
+            let free = |at: &usize| fits(*at, &memory) && !is_back[*at];
+            let at = Some(memory.at).filter(free).or_else(|| (0..effects.len()).find(free));
+            let Some(at) = at else {
+                // What it asked then it need not ask now.
+                self.told.retain(|told| !told.is_for(memory.at, &memory.name));
+                continue;
+            };
+            is_back[at] = true;
+            let running = &mut self.running[at];
+            (running.state, running.wake, running.hidden) = (memory.state, memory.wake, memory.hidden);
+        }
+    }
+
+    /// The memory of those whose memory has changed since this was last asked.
+    pub fn memories(&mut self) -> Vec<EffectMemory> {
+        self.told.clear();
+        let memory = |(at, running): (usize, &mut Running<'_>)| {
+            std::mem::take(&mut running.changed).then(|| EffectMemory {
+                name: running.effect.name().to_owned(),
+                at,
+                setup: running.effect.setup().map(str::to_owned),
+                state: running.state.clone(),
+                wake: running.wake,
+                hidden: running.hidden.clone(),
+            })
+        };
+        self.running.iter_mut().enumerate().filter_map(memory).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, LazyLock};
+
+    use async_trait::async_trait;
+
+    use super::*;
+    use crate::{
+        agent::{Effect, EffectFn, Moment, Phase, Step},
+        capability::Powers,
+        chat::{Snapshot, ToolSpec},
+        error::Fault,
+        event::RunCx,
+    };
+
+    fn effect(name: &str) -> Arc<dyn Effect> {
+        Arc::new(EffectFn::new(name, Phase::BeforeModel, [], |_, _| Ok(vec![])))
+    }
+
+    #[test]
+    fn each_effect_has_its_own_memory_again_whatever_the_list_is_now() {
+        let memory = |(at, name): (usize, &&str)| {
+            let (name, hidden) = ((*name).to_owned(), vec![format!("{name}{at}")]);
+            EffectMemory { name, at, hidden, ..EffectMemory::default() }
+        };
+        for (before, now, hidden) in [
+            (&["a", "b"][..], &["a", "b"][..], &["a0", "b1"][..]),
+            (&["a", "b"], &["b", "a"], &["b1", "a0"]),
+            (&["a", "b"], &["x", "b"], &["", "b1"]),
+            (&["x", "a"], &["a"], &["a1"]),
+            // Of two of one name, none takes what is the other's.
+            (&["a", "a"], &["a"], &["a0"]),
+            (&["a", "x", "a"], &["a", "a"], &["a0", "a2"]),
+            (&["x", "a", "a"], &["a", "a"], &["a2", "a1"]),
+            (&["a"], &["a", "a"], &["a0", ""]),
+            (&[], &["a"], &[""]),
+        ] {
+            let list: Vec<_> = now.iter().copied().map(effect).collect();
+            let mut effects = Effects::new(&list);
+            effects.restore(before.iter().enumerate().map(memory).collect(), VecDeque::new());
+            let back: Vec<_> = effects.running.iter().map(|running| running.hidden.concat()).collect();
+            assert_eq!(back, hidden, "{before:?} {now:?}");
+        }
+    }
+
+    /// An effect of one name that can be set.
+    struct Set(Option<&'static str>);
+
+    #[async_trait]
+    impl Effect for Set {
+        fn name(&self) -> &str {
+            "set"
+        }
+
+        fn phases(&self) -> &[Phase] {
+            &[]
+        }
+
+        fn powers(&self) -> &Powers {
+            static NONE: LazyLock<Powers> = LazyLock::new(Powers::default);
+            &NONE
+        }
+
+        fn setup(&self) -> Option<&str> {
+            self.0
+        }
+
+        async fn eval(
+            &self,
+            _: &RunCx,
+            _: &Moment,
+            _: &Snapshot,
+            _: &Arc<[Arc<ToolSpec>]>,
+            _: Vec<u8>,
+        ) -> Result<Step, Fault> {
+            Err(Fault::other("it is not called"))
+        }
+    }
+
+    #[test]
+    fn what_was_remembered_with_other_params_is_not_given_back() {
+        let set = |setup: &Option<&'static str>| Arc::new(Set(*setup)) as Arc<dyn Effect>;
+        for (before, now, hidden) in [
+            (&[Some("1")][..], &[Some("1")][..], &["0"][..]),
+            (&[Some("1")], &[Some("2")], &[""]),
+            // As older versions wrote it.
+            (&[None], &[Some("2")], &["0"]),
+            (&[Some("1")], &[None], &[""]),
+            (&[Some("1"), Some("2")], &[Some("2"), Some("1")], &["1", "0"]),
+            (&[Some("1"), Some("2")], &[Some("3"), Some("2")], &["", "1"]),
+            (&[Some("1"), Some("2")], &[Some("2"), Some("3")], &["1", ""]),
+        ] {
+            let list: Vec<_> = now.iter().map(set).collect();
+            let mut effects = Effects::new(&list);
+            let memory = |(at, setup): (usize, &Option<&str>)| {
+                let (setup, hidden) = (setup.map(str::to_owned), vec![at.to_string()]);
+                EffectMemory { name: "set".into(), at, setup, hidden, ..EffectMemory::default() }
+            };
+            effects.restore(before.iter().enumerate().map(memory).collect(), VecDeque::new());
+            let back: Vec<_> = effects.running.iter().map(|running| running.hidden.concat()).collect();
+            assert_eq!(back, hidden, "{before:?} {now:?}");
+        }
+    }
+}
