@@ -78,6 +78,14 @@ pub enum OnFailure {
     Skip,
 }
 
+/// A length of time as messages say it: `1 second`, `0.2 seconds`.
+pub(crate) fn seconds(time: Duration) -> String {
+    match time.as_secs_f32() {
+        1.0 => "1 second".into(),
+        seconds => format!("{seconds} seconds"),
+    }
+}
+
 /// At most `chars` characters of a text, with a mark where it was cut.
 pub(crate) fn cut(text: &str, chars: usize) -> String {
     match text.char_indices().nth(chars) {
@@ -201,6 +209,13 @@ pub(crate) fn without_number(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_second_is_no_plural() {
+        for (millis, shown) in [(0, "0 seconds"), (200, "0.2 seconds"), (1_000, "1 second"), (90_000, "90 seconds")] {
+            assert_eq!(seconds(Duration::from_millis(millis)), shown);
+        }
+    }
 
     #[test]
     fn the_number_of_an_error_is_left_out() {

@@ -25,7 +25,7 @@ use super::{
 use crate::{
     capability::{Account, Ceiling, Purse},
     chat::{Chat, Entry, Message, Role},
-    error::Fault,
+    error::{Fault, seconds},
     event::{Event, RunCx},
     limits,
     model::Usage,
@@ -322,7 +322,7 @@ impl<'a> Run<'a> {
                 let reply = match limit {
                     None => inner.await,
                     Some(limit) => tokio::time::timeout(limit, inner).await.unwrap_or_else(|_| {
-                        let message = format!("it took longer than {} seconds", limit.as_secs_f32());
+                        let message = format!("it took longer than {}", seconds(limit));
                         Err(rejected(Fault::Timeout { message }))
                     }),
                 };

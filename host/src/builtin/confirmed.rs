@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use crate::{
     approval::{Desk, Subject, Verdict},
     chat::{ToolCall, ToolSpec},
-    error::Fault,
+    error::{Fault, seconds},
     event::AnsweredBy,
     limits,
     tool::{Tool, ToolCx, ToolOutput},
@@ -90,7 +90,7 @@ impl Tool for ConfirmedTool {
         let limit = self.tool.time_limit();
         match tokio::time::timeout(limit, self.tool.call(cx, call)).await {
             Ok(outcome) => outcome,
-            Err(_) => Err(Fault::Timeout { message: format!("it took longer than {} seconds", limit.as_secs_f32()) }),
+            Err(_) => Err(Fault::Timeout { message: format!("it took longer than {}", seconds(limit)) }),
         }
     }
 }

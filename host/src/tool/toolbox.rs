@@ -12,7 +12,7 @@ use indexmap::IndexSet;
 use super::{Control, CurrentCall, Target, Tool, ToolCx, ToolOutput, looks_like};
 use crate::{
     chat::{Content, Media, Opaque, ToolCall, ToolResult, ToolSpec},
-    error::{Fault, cut},
+    error::{Fault, cut, seconds},
     event::{Event, NO_ORIGIN},
     limits,
 };
@@ -336,7 +336,7 @@ async fn run_contained(tool: &Arc<dyn Tool>, cx: &ToolCx, call: &ToolCall) -> Re
     let contained = AssertUnwindSafe(tokio::time::timeout(limit, tool.call(cx, call))).catch_unwind();
     match contained.await {
         Ok(Ok(outcome)) => outcome,
-        Ok(Err(_)) => Err(Fault::Timeout { message: format!("it took longer than {} seconds", limit.as_secs_f32()) }),
+        Ok(Err(_)) => Err(Fault::Timeout { message: format!("it took longer than {}", seconds(limit)) }),
         Err(_) => Err(Fault::other("the tool crashed; its other calls are not affected")),
     }
 }

@@ -13,7 +13,7 @@ use crate::{
     agent::{Agent, Interaction},
     capability::Budget,
     chat::{Content, ToolSpec},
-    error::Fault,
+    error::{Fault, seconds},
     event::Event,
     limits,
     tool::{
@@ -329,8 +329,8 @@ async fn ask(me: &Instance, question: String, quiet: bool) -> Result<String, Fau
     me.place.wait_for(tokio::time::timeout(limit, asked)).await.unwrap_or_else(|_| {
         Err(Fault::Timeout {
             message: format!(
-                "no answer came within {} seconds; decide as well as you can, and say in your report what you decided",
-                limit.as_secs_f32()
+                "no answer came within {}; decide as well as you can, and say in your report what you decided",
+                seconds(limit)
             ),
         })
     })

@@ -11,7 +11,7 @@ use wasmtime::{
 
 use super::{Bound, PluginState, Progress, meter::Cut};
 use crate::{
-    error::Fault,
+    error::{Fault, seconds},
     event::{Event, LogLevel, RunCx},
     limits,
     plugin::{
@@ -109,7 +109,7 @@ impl Plugin {
             Ok(Ok(Err(error))) => (End::Fault, Err(convert::fault(error))),
             Ok(Err(error)) => self.crashed(&store, &error),
             Err(Cut::Cpu) => {
-                let what = format!("computed for more than {} seconds", self.limits.cpu.as_secs_f32());
+                let what = format!("computed for more than {}", seconds(self.limits.cpu));
                 self.beyond("cpu", most_time(self.limits.cpu, limits::PLUGIN_CPU_CEILING), what)
             }
             Err(Cut::Time) => {
@@ -125,8 +125,7 @@ impl Plugin {
                         format!(" {}", self.limit("time", most_time(setup.time, limits::PLUGIN_TIME_CEILING)))
                     }
                 };
-                let message =
-                    format!("plugin `{}` took longer than {} seconds{why}", self.id, setup.time.as_secs_f32());
+                let message = format!("plugin `{}` took longer than {}{why}", self.id, seconds(setup.time));
                 (End::Timeout, Err(Fault::Timeout { message }))
             }
         };

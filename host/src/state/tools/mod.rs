@@ -10,7 +10,11 @@ pub use blackboard::blackboard_tools;
 pub use notes::note_tools;
 pub use tasks::task_tools;
 
-use crate::{chat::ToolHints, error::Fault, limits};
+use crate::{
+    chat::ToolHints,
+    error::{self, Fault},
+    limits,
+};
 
 const READS: ToolHints = ToolHints { read_only: true, non_destructive: true, idempotent: true, closed_world: true };
 const ADDS: ToolHints = ToolHints { read_only: false, non_destructive: true, idempotent: false, closed_world: true };
@@ -29,9 +33,12 @@ async fn wait<R>(seconds: Option<u64>, what: String, future: impl Future<Output 
     if !(1..=most).contains(&seconds) {
         return Err(Fault::invalid(format!("`timeout_seconds` is {seconds}; it can be 1 to {most}")));
     }
-    let in_vain =
-        |_| Fault::Timeout { message: format!("{what} within {seconds} seconds; do something else, or wait again") };
-    tokio::time::timeout(Duration::from_secs(seconds), future).await.map_err(in_vain)
+    let time = Duration::from_secs(seconds);
+    let in_vain = |_| {
+        let message = format!("{what} within {}; do something else, or wait again", error::seconds(time));
+        Fault::Timeout { message }
+    };
+    tokio::time::timeout(time, future).await.map_err(in_vain)
 }
 
 #[cfg(test)]
