@@ -20,6 +20,8 @@ pub use imports::{config, log, progress, sink};
 mod export;
 #[cfg(feature = "fs")]
 pub mod fs;
+#[cfg(any(all(target_arch = "wasm32", feature = "heap"), test))]
+mod heap;
 mod json;
 pub mod kv;
 
