@@ -10,11 +10,11 @@
 use serde::Deserialize;
 use shelly_plugin::{
     Error, Message, Part, chat,
-    chat::{Entry, Traits},
+    chat::Traits,
     config,
     effect::{Edit, Effect, Moment, Phase, Step, Stop, Wake},
     text,
-    types::Role,
+    types::ToolCall,
 };
 
 mod state;
@@ -27,10 +27,7 @@ shelly_plugin::export!(effect: LoopDetect);
 const MAX_WINDOW: u32 = 100;
 
 /// Most messages looked at from the end: a call, its result and notes for each of them.
-const MESSAGES: u32 = 512;
-
-/// Messages looked at in one go.
-const PAGE: u32 = 64;
+const MESSAGES: usize = 512;
 
 /// Arguments are shown up to so many characters.
 const MAX_SHOWN: usize = 200;
@@ -79,8 +76,27 @@ impl Params {
 #[derive(Debug, Clone, PartialEq)]
 struct Call {
     tool: String,
-    /// JSON with sorted keys and no white space.
     arguments: String,
+}
+
+impl Call {
+    /// With sorted keys and no white space in its arguments.
+    fn canonical(self) -> Call {
+        Call { arguments: canonical(&self.arguments), ..self }
+    }
+
+    fn is_same(&self, other: &Call) -> bool {
+        // Most that are equal are written alike.
+        let arguments =
+            || self.arguments == other.arguments || canonical(&self.arguments) == canonical(&other.arguments);
+        self.tool == other.tool && arguments()
+    }
+}
+
+/// The same text for the same JSON.
+fn canonical(json: &str) -> String {
+    // Keys of a `Value` are sorted.
+    serde_json::from_str::<serde_json::Value>(json).map_or_else(|_| json.to_owned(), |value| value.to_string())
 }
 
 impl Effect for LoopDetect {
@@ -133,45 +149,38 @@ fn shown(call: &Call) -> String {
 /// The call that the chat ends with, and how often it was made in a row, counted up to `max`. Reads only the messages
 /// that have calls, from the end on, until one differs.
 fn repeated_call(messages: u32, max: u32) -> Option<(Call, u32)> {
-    let (first, mut end, mut tail) = (messages.saturating_sub(MESSAGES), messages, Tail::default());
-    while end > first {
-        let start = end.saturating_sub(PAGE).max(first);
-        let entries = chat::entries(start, end);
-        let goes_on = |(place, entry): (u32, &Entry)| {
-            if tail.count >= max || is_new_task(entry.role, entry.traits) {
-                return false;
-            }
-            let has_calls = entry.traits.contains(Traits::CALLS);
-            !has_calls || chat::read(place, place + 1).iter().all(|message| tail.take(message))
-        };
-        if !(start..end).zip(&entries).rev().all(goes_on) {
+    let mut tail = Tail::default();
+    for (place, entry) in chat::newest(messages).take(MESSAGES) {
+        // What a person says begins something new.
+        if tail.count >= max || entry.is_said_by_person() {
             break;
         }
-        end = start;
+        if entry.traits.contains(Traits::CALLS) && !chat::message(place).is_none_or(|message| tail.take(message)) {
+            break;
+        }
     }
-    tail.call.map(|call| (call, tail.count.min(max)))
-}
-
-/// What a person says begins something new; notes do not.
-fn is_new_task(role: Role, traits: Traits) -> bool {
-    role == Role::User && !traits.contains(Traits::NOTE)
+    let count = tail.count.min(max);
+    tail.call.map(|call| (call.canonical(), count))
 }
 
 /// Equal calls, counted from the end of the chat backwards.
 #[derive(Default)]
 struct Tail {
+    /// As it was made last.
     call: Option<Call>,
     count: u32,
 }
 
 impl Tail {
     /// Adds the calls of the message before. False as soon as one differs.
-    fn take(&mut self, message: &Message) -> bool {
-        for part in message.parts.iter().rev() {
-            let Part::ToolCall(call) = part else { continue };
-            let call = Call { tool: call.name.clone(), arguments: canonical(&call.arguments) };
-            if self.call.get_or_insert_with(|| call.clone()) != &call {
-                return false;
+    fn take(&mut self, message: Message) -> bool {
+        for part in message.parts.into_iter().rev() {
+            let Part::ToolCall(ToolCall { name: tool, arguments, .. }) = part else { continue };
+            let call = Call { tool, arguments };
+            match &self.call {
+                Some(last) if !last.is_same(&call) => return false,
+                Some(_) => {}
+                None => self.call = Some(call),
             }
             self.count += 1;
         }
@@ -179,15 +188,9 @@ impl Tail {
     }
 }
 
-/// The same text for the same JSON.
-fn canonical(json: &str) -> String {
-    // Keys of a `Value` are sorted.
-    serde_json::from_str::<serde_json::Value>(json).map_or_else(|_| json.to_owned(), |value| value.to_string())
-}
-
 #[cfg(test)]
 mod tests {
-    use shelly_plugin::{effect::Action, types::ToolCall};
+    use shelly_plugin::{effect::Action, types::Role};
 
     use super::*;
 
@@ -210,11 +213,11 @@ mod tests {
     #[test]
     fn equal_calls_are_counted_from_the_end() {
         let mut tail = Tail::default();
-        assert!(tail.take(&message(&[("read", r#"{"a":1,"b":2}"#)])));
-        assert!(tail.take(&message(&[("read", r#"{ "b": 2, "a": 1 }"#), ("read", r#"{"a":1,"b":2}"#)])));
-        assert!(!tail.take(&message(&[("read", r#"{"a":1,"b":2}"#), ("read", r#"{"a":1}"#)])));
+        assert!(tail.take(message(&[("read", r#"{"a":1,"b":2}"#)])));
+        assert!(tail.take(message(&[("read", r#"{ "b": 2, "a": 1 }"#), ("read", r#"{"a":1,"b":2}"#)])));
+        assert!(!tail.take(message(&[("read", r#"{"a":1,"b":2}"#), ("read", r#"{"a":1}"#)])));
         assert_eq!((tail.call.as_ref(), tail.count), (Some(&call(r#"{"a":1,"b":2}"#)), 3));
-        assert!(!Tail { call: Some(call("{}")), count: 1 }.take(&message(&[("write", "{}")])));
+        assert!(!Tail { call: Some(call("{}")), count: 1 }.take(message(&[("write", "{}")])));
     }
 
     #[test]

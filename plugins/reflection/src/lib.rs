@@ -18,9 +18,6 @@ shelly_plugin::export!(effect: Reflection);
 /// Most steps that are counted.
 const MAX_STEPS: u32 = 100;
 
-/// Messages looked at in one go, from the end on.
-const PAGE: u32 = 64;
-
 /// Of the state: a byte, eight bytes with the id of the failed step that was told of last.
 const VERSION: u8 = 1;
 
@@ -90,14 +87,8 @@ fn question(steps: u32) -> String {
 
 /// Reads only what is known of messages without their text, from the end on, until a step did not fail.
 fn failed_steps(messages: u32) -> Row {
-    let (mut row, mut end) = (Row::default(), messages);
-    while end > 0 {
-        let start = end.saturating_sub(PAGE);
-        if !chat::entries(start, end).iter().rev().all(|entry| row.take(entry)) {
-            break;
-        }
-        end = start;
-    }
+    let mut row = Row::default();
+    let _ = chat::newest(messages).all(|(_, entry)| row.take(&entry));
     row
 }
 

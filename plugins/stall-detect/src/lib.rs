@@ -8,8 +8,6 @@
 //!
 //! What the powers `see-messages` and `see-results` do not show is not counted.
 
-use std::collections::HashMap;
-
 use serde::Deserialize;
 use shelly_plugin::{
     Error, Part, chat,
@@ -28,9 +26,6 @@ shelly_plugin::export!(effect: StallDetect);
 
 /// Most results that are compared.
 const MAX_WINDOW: usize = 100;
-
-/// Messages looked at in one go, from the end on.
-const PAGE: u32 = 64;
 
 struct StallDetect;
 
@@ -124,11 +119,9 @@ fn judge(params: &Params, state: &mut State) -> Option<Edit> {
 
 /// How often the result is there that is there most often.
 fn most_alike(results: &[u64]) -> usize {
-    let mut counts: HashMap<u64, usize> = HashMap::new();
-    for result in results {
-        *counts.entry(*result).or_default() += 1;
-    }
-    counts.into_values().max().unwrap_or(0)
+    let mut sorted = results.to_vec();
+    sorted.sort_unstable();
+    sorted.chunk_by(|one, next| one == next).map(<[_]>::len).max().unwrap_or(0)
 }
 
 /// What has been added to the chat.
@@ -148,16 +141,7 @@ impl Fresh {
     fn since(seen: Option<u64>, messages: u32, most: usize) -> Fresh {
         let removed = seen.is_some_and(|id| chat::find(id).is_none());
         let mut fresh = Fresh { goes_on: !removed, ..Fresh::default() };
-        let mut end = messages;
-        while end > 0 {
-            let start = end.saturating_sub(PAGE);
-            let entries = chat::entries(start, end);
-            let mut places = (start..end).zip(&entries).rev();
-            if !places.all(|(place, entry)| fresh.take(place, entry, seen, most)) || removed {
-                break;
-            }
-            end = start;
-        }
+        let _ = chat::newest(messages).all(|(place, entry)| fresh.take(place, &entry, seen, most) && !removed);
         if removed {
             fresh.places.clear();
         }
@@ -183,29 +167,34 @@ impl Fresh {
     }
 }
 
-/// Of the results at these places. Each message is read alone, and a reply once for all of its results.
+/// Of the results at these places, in one reading of all messages from the call of the first of them on.
 fn fingerprints(places: &[(u32, Option<u64>)]) -> Vec<u64> {
-    let (mut group_read, mut names) = (None, HashMap::new());
-    let mut found = Vec::new();
-    for (place, group) in places {
-        if group_read != *group {
-            names = group.and_then(chat::find).map(tools_called).unwrap_or_default();
-            group_read = *group;
+    let (Some((first, group)), Some((last, _))) = (places.first(), places.last()) else { return Vec::new() };
+    let mut at = group.and_then(chat::find).unwrap_or(*first);
+    let (mut calls, mut found) = (Vec::new(), Vec::new());
+    while at <= *last {
+        let messages = chat::read(at, last + 1);
+        if messages.is_empty() {
+            break;
         }
-        for part in chat::read(*place, place + 1).into_iter().flat_map(|message| message.parts) {
-            let Part::ToolResult(result) = part else { continue };
-            let tool = names.get(&result.call_id).map_or("", String::as_str);
-            found.extend(fingerprint::of(tool, &result));
+        for message in messages {
+            let is_wanted = places.binary_search_by_key(&at, |(place, _)| *place).is_ok();
+            found.extend(message.parts.into_iter().filter_map(|part| match part {
+                Part::ToolCall(call) => {
+                    calls.push((call.id, call.name));
+                    None
+                }
+                Part::ToolResult(result) if is_wanted => {
+                    // Of two calls of one id it belongs to the later one.
+                    let call = calls.iter().rev().find(|(id, _)| *id == result.call_id);
+                    fingerprint::of(call.map_or("", |(_, name)| name), &result)
+                }
+                _ => None,
+            }));
+            at += 1;
         }
     }
     found
-}
-
-/// The names of the tools that the message at this place calls, by the id of the call.
-fn tools_called(place: u32) -> HashMap<String, String> {
-    let parts = chat::read(place, place + 1).into_iter().flat_map(|message| message.parts);
-    let name = |part| if let Part::ToolCall(call) = part { Some((call.id, call.name)) } else { None };
-    parts.filter_map(name).collect()
 }
 
 #[cfg(test)]

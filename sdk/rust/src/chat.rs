@@ -34,6 +34,30 @@ pub fn all_entries(start: u32, end: u32) -> Vec<Entry> {
     all
 }
 
+/// The messages before position `end` from the newest on: where each is, and its facts. They are asked for as they are looked
+/// at, a few at first.
+pub fn newest(end: u32) -> impl Iterator<Item = (u32, Entry)> {
+    newest_of(end, entries)
+}
+
+fn newest_of(mut end: u32, entries: impl Fn(u32, u32) -> Vec<Entry>) -> impl Iterator<Item = (u32, Entry)> {
+    /// What many effects look at, and as many as cost no more than their share of a call.
+    const PAGES: std::ops::RangeInclusive<u32> = 16..=256;
+    let (mut page, mut left) = (*PAGES.start(), Vec::new());
+    std::iter::from_fn(move || {
+        if left.is_empty() && end > 0 {
+            let start = end.saturating_sub(page);
+            left = entries(start, end);
+            // Whatever was asked for, there may be fewer.
+            end = start + u32::try_from(left.len()).unwrap_or(0);
+            page = PAGES.end().min(&(page * 2)).to_owned();
+        }
+        let entry = left.pop()?;
+        end -= 1;
+        Some((end, entry))
+    })
+}
+
 /// The message at this position.
 pub fn message(position: u32) -> Option<Message> {
     read(position, position.saturating_add(1)).into_iter().next()
@@ -52,16 +76,12 @@ pub fn calls_of(group: u64) -> Vec<(String, String)> {
 
 /// Estimated tokens of what the model has not counted yet: its newest reply and what came after it.
 pub fn tokens_since_reply() -> u64 {
-    let (mut end, mut tokens) = (length(), 0);
-    while end > 0 {
-        let start = end.saturating_sub(32);
-        for entry in entries(start, end).iter().rev() {
-            tokens += u64::from(entry.tokens);
-            if entry.role == Role::Assistant {
-                return tokens;
-            }
+    let mut tokens = 0;
+    for (_, entry) in newest(length()) {
+        tokens += u64::from(entry.tokens);
+        if entry.role == Role::Assistant {
+            break;
         }
-        end = start;
     }
     tokens
 }
@@ -99,6 +119,32 @@ pub fn border(entries: &[Entry], keep: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_newest_come_first_and_few_at_a_time() {
+        let entry = |id| Entry { id, role: Role::User, traits: Traits::empty(), group: None, tokens: 0 };
+        for (there, end, looked_at, asked) in [
+            (0, 0, 9, vec![]),
+            (5, 5, 9, vec![(0, 5)]),
+            (100, 100, 16, vec![(84, 100)]),
+            (100, 100, 17, vec![(84, 100), (52, 84)]),
+            (100, 100, 999, vec![(84, 100), (52, 84), (0, 52)]),
+            (1_000, 900, 600, vec![(884, 900), (852, 884), (788, 852), (660, 788), (404, 660), (148, 404)]),
+            // Fewer than it was told.
+            (90, 100, 10, vec![(84, 100), (52, 84)]),
+            (10, 100, 10, vec![(84, 100)]),
+        ] {
+            let pages = std::cell::RefCell::new(Vec::new());
+            let entries = |start: u32, end: u32| {
+                pages.borrow_mut().push((start, end));
+                (start.min(there)..end.min(there)).map(|at| entry(at.into())).collect()
+            };
+            let seen: Vec<_> = newest_of(end, entries).take(looked_at).collect();
+            assert!(seen.iter().all(|(at, entry)| u64::from(*at) == entry.id), "{there} {end}");
+            assert!(seen.windows(2).all(|two| two[0].0 == two[1].0 + 1), "{there} {end}");
+            assert_eq!(pages.take(), asked, "{there} {end} {looked_at}");
+        }
+    }
 
     #[test]
     fn a_border_is_never_inside_a_group() {
