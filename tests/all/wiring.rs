@@ -261,8 +261,16 @@ fn plugins_of_a_config_are_listed() {
     let listed: Value = serde_json::from_str(&json.stdout).unwrap();
     assert!(listed.as_array().unwrap().iter().any(|plugin| plugin["id"] == "count-text"), "{}", json.shown());
     let folder = format!("{}/count-text", crate::PLUGIN_ROOT);
-    let text = place.run(&["plugin", "inspect", &folder]);
-    assert!(text.code == 0 && text.stdout.contains("\ntool         count_text: Counts"), "{}", text.shown());
+    for which in [
+        &[folder.as_str()][..],
+        &["count-text", "--config", "other.yaml"],
+        &["count-text", "--plugins", crate::PLUGIN_ROOT],
+    ] {
+        let text = place.run(&[&["plugin", "inspect"], which].concat());
+        assert!(text.code == 0 && text.stdout.contains("\ntool         count_text: Counts"), "{}", text.shown());
+    }
+    let none = place.run(&["plugin", "inspect", "count-txt", "--config", "other.yaml"]);
+    assert!(none.code == 2 && none.stderr.contains("no plugin of that id"), "{}", none.shown());
     let json = place.run(&["plugin", "inspect", &folder, "--output", "json"]);
     let one: Value = serde_json::from_str(&json.stdout).unwrap();
     assert_eq!(one["tools"][0]["name"], "count_text", "{}", json.shown());

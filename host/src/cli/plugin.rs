@@ -1,4 +1,7 @@
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use clap::Subcommand;
 use serde_json::json;
@@ -13,7 +16,10 @@ use crate::{
     approval::{Desk, Policy, Trusted},
     capability::Grant,
     error::{ErrorKind, Report},
-    plugin::{Mount, Plugin as Loaded, PluginCatalog, PluginDirs, PluginEngine, PluginPackage, Settings, resolved},
+    plugin::{
+        Mount, Plugin as Loaded, PluginCatalog, PluginDirs, PluginEngine, PluginError, PluginPackage, Settings,
+        resolved,
+    },
 };
 
 #[derive(Subcommand)]
@@ -36,8 +42,14 @@ pub enum Plugin {
     ///
     /// It is started once in its sandbox, with nothing granted, to ask for its tools.
     Inspect {
-        /// A plugin's folder, or a component's file.
-        path: PathBuf,
+        /// A plugin's folder, a component's file, or the id of a plugin that is listed.
+        plugin: PathBuf,
+        /// The config in which an id is looked up; without it .shelly/config.yaml or shelly.yaml, if there is one.
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
+        /// A directory of plugin folders in which an id is looked up; may be given several times.
+        #[arg(long, value_name = "DIR")]
+        plugins: Vec<PathBuf>,
         /// How to print it.
         #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
         output: Format,
@@ -83,7 +95,9 @@ impl Plugin {
     pub fn execute(self) -> u8 {
         let (result, output) = match self {
             Self::List { config, plugins, output } => (list(config.as_ref(), &plugins, output), output),
-            Self::Inspect { path, output } => (inspect(&path, output), output),
+            Self::Inspect { plugin, config, plugins, output } => {
+                (package(&plugin, config.as_ref(), &plugins).and_then(|package| inspect(&package, output)), output)
+            }
             Self::Certify { id, agent, model, config, plugins, trust } => {
                 let whose = (agent.as_deref(), model.as_deref());
                 (certify(&id, whose, config.as_ref(), &plugins, trust), Format::Json)
@@ -95,8 +109,8 @@ impl Plugin {
     }
 }
 
-/// Lists them. A plugin that cannot be used makes the exit code say so.
-fn list(config: Option<&PathBuf>, plugins: &[PathBuf], output: Format) -> Result<u8, Report> {
+/// The plugins that are listed.
+fn catalog(config: Option<&PathBuf>, plugins: &[PathBuf]) -> Result<PluginCatalog, Report> {
     let config = super::config(config)?;
     let PluginDirs { named, standard, .. } = super::plugin_dirs(plugins);
     let directories = config.plugin_directories(&named);
@@ -105,15 +119,21 @@ fn list(config: Option<&PathBuf>, plugins: &[PathBuf], output: Format) -> Result
     if directories.is_empty() {
         catalog.add_all(&[vec![config.root.join(".shelly/plugins")], standard].concat());
     }
+    Ok(catalog)
+}
+
+/// Lists them. A plugin that cannot be used makes the exit code say so.
+fn list(config: Option<&PathBuf>, plugins: &[PathBuf], output: Format) -> Result<u8, Report> {
+    let catalog = catalog(config, plugins)?;
     if catalog.iter().next().is_none() {
         return Err(Report::new(ErrorKind::Usage, "there is no plugin directory")
             .hint("name one with --plugins, or under `plugin_dirs` in the config"));
     }
     match output {
         Format::Json => {
-            let row = |(id, plugin): (&str, Result<&std::sync::Arc<PluginPackage>, _>)| match plugin {
+            let row = |(id, plugin): (&str, Result<&Arc<PluginPackage>, _>)| match plugin {
                 Ok(package) => summary(package),
-                Err(error) => json!({ "id": id, "error": crate::plugin::PluginError::report(error) }),
+                Err(error) => json!({ "id": id, "error": PluginError::report(error) }),
             };
             print(&json_line(&catalog.iter().map(row).collect::<Vec<_>>()))?;
         }
@@ -151,19 +171,31 @@ fn list(config: Option<&PathBuf>, plugins: &[PathBuf], output: Format) -> Result
     Ok(code)
 }
 
-fn inspect(path: &Path, output: Format) -> Result<u8, Report> {
+/// The plugin at this path, or the one of this id among those that are listed.
+fn package(path: &Path, config: Option<&PathBuf>, plugins: &[PathBuf]) -> Result<Arc<PluginPackage>, Report> {
     if !path.exists() {
-        return Err(Report::new(ErrorKind::Usage, format!("there is no file or folder {}", path.display()))
-            .hint("name a plugin's folder, or a component's file"));
+        return match catalog(config, plugins)?.get(&path.to_string_lossy()) {
+            Some(listed) => listed.map(Arc::clone).map_err(PluginError::report),
+            None => {
+                let message = format!("there is no file or folder {}, and no plugin of that id", path.display());
+                Err(Report::new(ErrorKind::Usage, message).hint(
+                    "name a plugin's folder, a component's file, or an id that shelly-host plugin list shows; --plugins \
+                     names a directory of plugins",
+                ))
+            }
+        };
     }
     if path.is_dir() && !path.join("plugin.toml").exists() {
         return Err(Report::new(ErrorKind::Usage, format!("there is no plugin.toml in {}", path.display()))
             .hint("name a plugin's folder; for a directory of plugins use shelly-host plugin list --plugins"));
     }
     let package = if path.is_dir() { PluginPackage::read(path) } else { PluginPackage::read_file(path) };
-    let package = std::sync::Arc::new(package.map_err(|error| error.report())?);
+    package.map(Arc::new).map_err(|error| error.report())
+}
+
+fn inspect(package: &Arc<PluginPackage>, output: Format) -> Result<u8, Report> {
     let manifest = &package.manifest;
-    let engine = std::sync::Arc::new(PluginEngine::new(super::cache_directory())?);
+    let engine = Arc::new(PluginEngine::new(super::cache_directory())?);
     let folder = resolved(&package.folder);
     let settings = Settings {
         // To link it; while it is asked for its tools only log and config work.
@@ -172,10 +204,10 @@ fn inspect(path: &Path, output: Format) -> Result<u8, Report> {
         ..Settings::new("inspect", "inspect")
     };
     let plugin =
-        super::runtime()?.block_on(Loaded::load(&engine, &package, &settings)).map_err(|error| error.report())?;
+        super::runtime()?.block_on(Loaded::load(&engine, package, &settings)).map_err(|error| error.report())?;
 
     if output == Format::Json {
-        let mut value = summary(&package);
+        let mut value = summary(package);
         value["tools"] = json!(plugin.tools().iter().collect::<Vec<_>>());
         print(&json_line(&value))?;
         return Ok(0);

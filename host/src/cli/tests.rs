@@ -11,7 +11,7 @@ use clap::CommandFactory;
 use super::Cli;
 
 /// A flag of a command, and the test in `tests/all` that shows what it does.
-const SHOWN: [(&str, &str, &str); 80] = [
+const SHOWN: [(&str, &str, &str); 82] = [
     ("run --config", "bad_input.rs", "a_config_that_cannot_be_read"),
     ("run --plugins", "bad_input.rs", "a_plugin_directory_that_is_none"),
     ("run --agent", "bad_input.rs", "a_name_that_is_not_there"),
@@ -53,7 +53,9 @@ const SHOWN: [(&str, &str, &str); 80] = [
     ("plugin list --config", "wiring.rs", "plugins_of_a_config_are_listed"),
     ("plugin list --plugins", "bad_input.rs", "two_plugins_of_one_id_stop_who_needs_them_alone"),
     ("plugin list --output", "wiring.rs", "plugins_of_a_config_are_listed"),
-    ("plugin inspect PATH", "wiring.rs", "plugins_of_a_config_are_listed"),
+    ("plugin inspect PLUGIN", "wiring.rs", "plugins_of_a_config_are_listed"),
+    ("plugin inspect --config", "wiring.rs", "plugins_of_a_config_are_listed"),
+    ("plugin inspect --plugins", "wiring.rs", "plugins_of_a_config_are_listed"),
     ("plugin inspect --output", "wiring.rs", "plugins_of_a_config_are_listed"),
     ("plugin certify ID", "ceilings.rs", "a_certificate_is_printed"),
     ("plugin certify --agent", "ceilings.rs", "a_certificate_is_printed"),
