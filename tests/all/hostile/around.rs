@@ -341,6 +341,14 @@ async fn what_is_done_around_a_call_is_told() {
         let (answer, chat, events) = run(&agent).await;
         assert_eq!(answer.unwrap().message.text_content(), "done", "{action}");
         assert_eq!((acts(&events), failures(&events).len()), (vec![action], 0));
+        let about = events.iter().find_map(|event| match event {
+            Event::MiddlewareActed { tool, reason, .. } => Some((tool.as_deref(), reason.as_deref())),
+            _ => None,
+        });
+        let (tool, reason) = about.unwrap();
+        assert_eq!((tool, reason.is_some()), (Some("look"), action == "deny"), "{action}");
+        let text_begins = text.trim_end_matches('…');
+        assert!(reason.is_none_or(|reason| reason.contains(text_begins) && reason.len() <= limits::ERROR_BYTES));
         let result = result(&chat);
         assert!(result.text().contains(text) && result.is_error == is_error, "{action}: {}", result.text());
         assert!(result.text().len() <= limits::ERROR_BYTES + 100, "{action}: {}", result.text().len());
