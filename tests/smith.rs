@@ -20,10 +20,12 @@ const MORE: &str = "SHELLY_CHANCE_TIMES";
 
 /// The kinds of plugins, each with what a module of it may import. What is exported is the same: functions that have
 /// nothing to do with a plugin; the tests put a plugin around them.
-const KINDS: [(&str, &[&[Function]]); 4] = [
+const KINDS: [(&str, &[&[Function]]); 6] = [
     ("tool", &[BASE, CHAT, PROGRESS, FILES]),
     ("effect", &[BASE, CHAT]),
     ("run-middleware", &[BASE]),
+    ("model-middleware", &[BASE, OUTGOING]),
+    ("tool-middleware", &[BASE]),
     ("provider", &[BASE, SINK]),
 ];
 
@@ -43,6 +45,7 @@ const CHAT: &[Function] =
     &[("shelly:plugin/chat@0.1.0", "entries", "iii"), ("shelly:plugin/chat@0.1.0", "read", "iii")];
 const PROGRESS: &[Function] = &[("shelly:plugin/progress@0.1.0", "report", "fifiii")];
 const SINK: &[Function] = &[("shelly:plugin/sink@0.1.0", "emit", "iIIII")];
+const OUTGOING: &[Function] = &[("shelly:plugin/outgoing@0.1.0", "get", "i")];
 const FILES: &[Function] = &[
     ("wasi:filesystem/preopens@0.2.0", "get-directories", "i"),
     ("wasi:filesystem/types@0.2.0", "[method]descriptor.open-at", "iiiiiii"),

@@ -17,7 +17,10 @@ use shelly_host::{
     chat::Snapshot,
     limits,
     model::{ModelInfo, ScriptedCompleter},
-    plugin::{Anatomy, Kind, Limits, Misshapen, Plugin, PluginEffect, PluginEngine, PluginMiddleware, PluginModel},
+    plugin::{
+        Anatomy, Kind, Limits, Misshapen, Plugin, PluginEffect, PluginEngine, PluginMiddleware, PluginModel,
+        PluginModelMiddleware, PluginToolMiddleware,
+    },
 };
 
 use super::{
@@ -25,7 +28,7 @@ use super::{
     guest::{BASE, Guest},
     pack, run, told, tool,
 };
-use crate::{sessions::chance::Chance, support::Place, vendors::check_transcript};
+use crate::{script::tool as tool_of_ours, sessions::chance::Chance, support::Place, vendors::check_transcript};
 
 include!(concat!(env!("OUT_DIR"), "/smith.rs"));
 
@@ -37,11 +40,15 @@ const SHORT: Duration = Duration::from_millis(40);
 const SLACK: Duration = Duration::from_secs(20);
 const ALL_POWERS: &str = r#"["see-messages", "see-arguments", "see-results", "note", "edit-results", "rewrite", "hide-tools", "ask-model", "stop"]"#;
 
+const REQUEST_POWERS: &str = r#"["see-messages", "see-arguments", "see-results", "rewrite", "answer"]"#;
+
 /// Each kind alone.
-const KINDS: [(&str, &[&str]); 4] = [
+const KINDS: [(&str, &[&str]); 6] = [
     ("tool", &["tool"]),
     ("effect", &["effect"]),
     ("run-middleware", &["run-middleware"]),
+    ("model-middleware", &["model-middleware"]),
+    ("tool-middleware", &["tool-middleware"]),
     ("provider", &["provider"]),
 ];
 
@@ -106,7 +113,7 @@ fn around(kind: &'static str, module: &[u8], chance: &mut Chance) -> Result<Vec<
         "tool" if chance.below(4) > 0 => &["call"],
         "tool" => &["specs", "call"],
         "effect" => &["eval"],
-        "run-middleware" => &["before", "after"],
+        "run-middleware" | "model-middleware" | "tool-middleware" => &["before", "after"],
         _ => &["complete"],
     };
     for name in functions {
@@ -147,6 +154,9 @@ fn around(kind: &'static str, module: &[u8], chance: &mut Chance) -> Result<Vec<
 fn manifest(kind: &str) -> String {
     match kind {
         "tool" => "wants = { clock = true, random = true, kv = true, chat = true, files = \"write\" }".into(),
+        "model-middleware" => {
+            format!("wants = {{ clock = true, random = true, kv = true, models = true, powers = {REQUEST_POWERS} }}")
+        }
         "effect" => format!(
             "wants = {{ clock = true, random = true, kv = true, powers = {ALL_POWERS} }}\neffect = {{ phases = [\"before-model\", \"after-model\"] }}"
         ),
@@ -211,10 +221,18 @@ async fn one_run(kind: &str, plugin: &Arc<Plugin>) -> &'static str {
             (false, false) => "answered by chance",
         };
     }
-    let (_, mut helper) = agent((0..20).map(|_| ScriptedCompleter::text("done")));
+    let call = (kind == "tool-middleware").then(|| ScriptedCompleter::calls(&[("c", "look", "{}")]));
+    let (_, mut helper) = agent(call.into_iter().chain((0..50).map(|_| ScriptedCompleter::text("done"))));
     match kind {
         "effect" => helper.effects.push(Arc::new(PluginEffect::new(plugin).unwrap())),
         "run-middleware" => helper.middleware.push(Arc::new(PluginMiddleware::new(plugin).unwrap())),
+        "model-middleware" => {
+            helper.model_middleware.push(Arc::new(PluginModelMiddleware::new(plugin).unwrap()));
+        }
+        "tool-middleware" => {
+            helper = helper.with_tool(tool_of_ours("look", |_| async { Ok("looked".into()) }));
+            helper = helper.with_tool_middleware(PluginToolMiddleware::new(plugin).unwrap());
+        }
         _ => {
             let info = ModelInfo { name: "m".into(), model: "m".into(), context_window: None, price: None };
             helper.completer = Arc::new(PluginModel::new(plugin, info, None, None).unwrap());
@@ -222,6 +240,11 @@ async fn one_run(kind: &str, plugin: &Arc<Plugin>) -> &'static str {
     }
     let (answer, chat, _) = run(&helper).await;
     check(&chat.snapshot());
+    if kind == "tool-middleware" {
+        // Whatever becomes of the call, the run goes on.
+        assert_eq!(answer.unwrap().message.text_content(), "done");
+        return around_a_call(&chat.snapshot());
+    }
     match answer {
         Ok(answer) if ["ok", "done"].contains(&answer.message.text_content().as_str()) => "answered",
         Ok(answer) => {
@@ -236,6 +259,19 @@ async fn one_run(kind: &str, plugin: &Arc<Plugin>) -> &'static str {
                 _ => "failed",
             }
         }
+    }
+}
+
+/// What the call came to that stands in the conversation.
+fn around_a_call(chat: &Snapshot) -> &'static str {
+    let results: Vec<_> = chat.iter().flat_map(|entry| entry.message.tool_results()).collect();
+    let [result] = results[..] else { panic!("{} results", results.len()) };
+    let text = result.text();
+    assert!(text.chars().count() <= limits::TOOL_RESULT_CHARS + 200, "{} bytes", text.len());
+    match (result.is_error, text == "looked") {
+        (true, _) => "failed",
+        (false, true) => "answered",
+        (false, false) => "answered by chance",
     }
 }
 
@@ -265,6 +301,16 @@ async fn effects_by_chance_stay_within_their_limits() {
 #[tokio::test]
 async fn middleware_by_chance_stays_within_its_limits() {
     is_telling(&behave("run-middleware").await, [("called", 60), ("failed", 30), ("answered", 25)]);
+}
+
+#[tokio::test]
+async fn middleware_around_requests_by_chance_stays_within_its_limits() {
+    is_telling(&behave("model-middleware").await, [("called", 60), ("failed", 30), ("answered", 25)]);
+}
+
+#[tokio::test]
+async fn middleware_around_calls_by_chance_stays_within_its_limits() {
+    is_telling(&behave("tool-middleware").await, [("called", 60), ("failed", 30), ("answered", 25)]);
 }
 
 #[tokio::test]
