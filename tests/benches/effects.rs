@@ -3,6 +3,7 @@
 
 use std::{
     error::Error,
+    fmt,
     hint::black_box,
     path::Path,
     sync::Arc,
@@ -26,6 +27,8 @@ include!(concat!(env!("OUT_DIR"), "/guests.rs"));
 mod floor;
 #[expect(dead_code, reason = "other benchmarks use more of it")]
 mod stage;
+
+use floor::effect::EffectFloor;
 
 const ROUNDS: u32 = 2_000;
 const TURNS: usize = 2_000;
@@ -68,6 +71,7 @@ async fn fired(rounds: u32) -> Result<(), Box<dyn Error>> {
     let call =
         ToolCall { id: "c".into(), name: "count_text".into(), arguments: r#"{"text":"a"}"#.into(), meta: vec![] };
     let floor = floor::Floor::new(&engine_config(), &component)?;
+    let bare = floor::ticking(&engine_config())?;
     let mut effects = Vec::new();
     for (component, params) in firing() {
         effects.push(load(&engine, component, &params).await?);
@@ -87,42 +91,79 @@ async fn fired(rounds: u32) -> Result<(), Box<dyn Error>> {
             elapsed: Duration::ZERO,
             reply: None,
         };
+        let mut alone = Vec::new();
+        for (component, params) in firing() {
+            let component = std::fs::read(component)?;
+            alone.push(EffectFloor::new(&bare, &component, &params.to_string(), &chat, (9, 600_000))?);
+        }
         let (cx, tools) = (RunCx::new("bench"), [].into());
-        let mut histograms = [(); 2].map(|()| Histogram::<u64>::new(3).expect("3 digits are allowed"));
-        let mut each = [(); 5].map(|()| Histogram::<u64>::new(3).expect("3 digits are allowed"));
+        let [mut fresh, mut through, mut straight] = [(); 3].map(|()| Times::new());
+        let mut each = effects.iter().map(|_| [(); 2].map(|()| Times::new())).collect::<Vec<_>>();
         for _ in 0..rounds {
             let started = Instant::now();
             for _ in &effects {
                 black_box(floor.call(&call).await?);
             }
-            histograms[0].record(u64::try_from(started.elapsed().as_nanos())?)?;
-            let started = Instant::now();
-            let mut acted = 0;
-            for (effect, each) in effects.iter().zip(&mut each) {
+            fresh.record(started);
+            let (started, mut acted) = (Instant::now(), 0);
+            for (effect, [through, _]) in effects.iter().zip(&mut each) {
                 let begun = Instant::now();
                 let step = effect.eval(&cx, &moment, &chat, &tools, Vec::new()).await?;
-                each.record(u64::try_from(begun.elapsed().as_nanos())?)?;
+                through.record(begun);
                 acted += usize::from(matches!(step.action, Action::Edits(edits) if !edits.is_empty()));
             }
-            histograms[1].record(u64::try_from(started.elapsed().as_nanos())?)?;
+            through.record(started);
             if acted != effects.len() {
                 return Err(format!("only {acted} of them did something").into());
             }
         }
-        let at = |way: usize, quantile| histograms[way].value_at_quantile(quantile) as f64 / 1_000.0;
+        // By itself: what five more components leave in the caches is nobody's cost.
+        for _ in 0..rounds {
+            let (started, mut acted) = (Instant::now(), 0);
+            for (effect, [_, straight]) in alone.iter().zip(&mut each) {
+                let begun = Instant::now();
+                acted += usize::from(effect.call().await?);
+                straight.record(begun);
+            }
+            straight.record(started);
+            if acted != effects.len() {
+                return Err(format!("only {acted} of them did something").into());
+            }
+        }
         println!(
-            "  {messages:6} messages: median {:6.1}  p99 {:6.1}; five fresh calls {:6.1}  p99 {:6.1}: {:.2} times",
-            at(1, 0.5),
-            at(1, 0.99),
-            at(0, 0.5),
-            at(0, 0.99),
-            at(1, 0.5) / at(0, 0.5)
+            "  {messages:6} messages: median {through}; five fresh calls of a small component {fresh}: {:.2} times; the same \
+             components straight through wasmtime {straight}: {:.2} times",
+            through.median() / fresh.median(),
+            through.median() / straight.median()
         );
-        for (effect, histogram) in effects.iter().zip(&each) {
-            println!("    {:16} median {:6.1}", effect.name(), histogram.value_at_quantile(0.5) as f64 / 1_000.0);
+        for (effect, [through, straight]) in effects.iter().zip(&each) {
+            println!("    {:16} {through}, straight {straight}", effect.name());
         }
     }
     Ok(())
+}
+
+struct Times(Histogram<u64>);
+
+impl Times {
+    fn new() -> Self {
+        Self(Histogram::new(3).expect("3 digits are allowed"))
+    }
+
+    fn record(&mut self, started: Instant) {
+        let nanos = started.elapsed().as_nanos();
+        self.0.record(u64::try_from(nanos).expect("nothing takes so long")).expect("it grows");
+    }
+
+    fn median(&self) -> f64 {
+        self.0.value_at_quantile(0.5) as f64 / 1_000.0
+    }
+}
+
+impl fmt::Display for Times {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.1} (p99 {:.1})", self.median(), self.0.value_at_quantile(0.99) as f64 / 1_000.0)
+    }
 }
 
 /// An agent's turns with five effects that sleep for ever, and without: CPU of the process.

@@ -1,5 +1,7 @@
 //! The same component, straight through wasmtime: nothing but what any host must do.
 
+pub mod effect;
+
 use std::time::Duration;
 
 use shelly_host::{chat::ToolCall, limits};
@@ -21,6 +23,20 @@ use generated::{
     exports::shelly::plugin::tool,
     shelly::plugin::{config, log, progress, types},
 };
+
+/// An engine for whose guests time passes.
+pub fn ticking(config: &Config) -> Result<Engine> {
+    let engine = Engine::new(config)?;
+    let weak = engine.weak();
+    std::thread::spawn(move || {
+        while let Some(engine) = weak.upgrade() {
+            engine.increment_epoch();
+            drop(engine);
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    });
+    Ok(engine)
+}
 
 pub struct Floor {
     engine: Engine,
@@ -54,15 +70,7 @@ impl progress::Host for State {
 
 impl Floor {
     pub fn new(config: &Config, component: &[u8]) -> Result<Self> {
-        let engine = Engine::new(config)?;
-        let weak = engine.weak();
-        std::thread::spawn(move || {
-            while let Some(engine) = weak.upgrade() {
-                engine.increment_epoch();
-                drop(engine);
-                std::thread::sleep(Duration::from_millis(5));
-            }
-        });
+        let engine = ticking(config)?;
         let mut linker = Linker::<State>::new(&engine);
         types::add_to_linker::<_, HasSelf<State>>(&mut linker, |state| state)?;
         log::add_to_linker::<_, HasSelf<State>>(&mut linker, |state| state)?;
