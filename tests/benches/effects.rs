@@ -27,8 +27,10 @@ include!(concat!(env!("OUT_DIR"), "/guests.rs"));
 mod floor;
 #[expect(dead_code, reason = "other benchmarks use more of it")]
 mod stage;
+#[path = "floor/effect.rs"]
+mod straight;
 
-use floor::effect::EffectFloor;
+use straight::EffectFloor;
 
 const ROUNDS: u32 = 2_000;
 const TURNS: usize = 2_000;

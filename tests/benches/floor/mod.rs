@@ -1,7 +1,5 @@
 //! The same component, straight through wasmtime: nothing but what any host must do.
 
-pub mod effect;
-
 use std::time::Duration;
 
 use shelly_host::{chat::ToolCall, limits};
