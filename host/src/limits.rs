@@ -218,8 +218,6 @@ pub const CONNECT_TIME: Duration = Duration::from_secs(10);
 pub const STREAM_IDLE_TIME: Duration = Duration::from_secs(120);
 /// Attempts after the first, for failures that may pass.
 pub const HTTP_RETRIES: usize = 3;
-/// The most of them that a config can ask for.
-pub const HTTP_RETRIES_CEILING: usize = 20;
 /// The longest time for a completion, and the longest silence, that a config can ask for.
 pub const COMPLETION_TIME_CEILING: Duration = Duration::from_secs(24 * 3_600);
 /// The pause before the second attempt where the server names none; doubled for each further one.
