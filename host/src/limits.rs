@@ -639,3 +639,11 @@ pub const SECRETS_KEPT: usize = 256;
 pub const WEBSOCKET_MESSAGE_BYTES: usize = REPLY_BYTES;
 /// Time to end a WebSocket in good manners; after it the connection is closed.
 pub const WEBSOCKET_CLOSE_TIME: Duration = Duration::from_secs(2);
+
+// ---- Anthropic
+
+/// Tokens of the longest reply where neither request nor config bounds it: the API wants a bound. Room for a whole file in
+/// the arguments of a call, and no more than every current model can write.
+pub const ANTHROPIC_REPLY_TOKENS: u32 = 8_192;
+/// Content blocks of one reply. Citations cut a text into many; each costs memory even if it is empty.
+pub const ANTHROPIC_REPLY_BLOCKS: usize = 4_096;

@@ -47,6 +47,13 @@ fn of_status(status: u16, complaint: &Complaint, message: String, after: Option<
     if complaint.is("context_length_exceeded") || complaint.is("exceed_context_size_error") {
         return Fault::TooLarge { message };
     }
+    // Anthropic has no word for either but its sentence.
+    if complaint.is("invalid_request_error") && complaint.message.starts_with("prompt is too long") {
+        return Fault::TooLarge { message };
+    }
+    if complaint.is("invalid_request_error") && complaint.message.starts_with("Your credit balance is too low") {
+        return Fault::Exhausted { message };
+    }
     match status {
         401 | 403 | 407 => Fault::Denied { message },
         402 => Fault::Exhausted { message },
@@ -105,6 +112,9 @@ impl Complaint {
             _ if word(&["invalid_request_error", "invalid_prompt"]) => 400,
             _ if word(&["authentication_error", "permission_error", "invalid_api_key"]) => 401,
             _ if word(&["not_found_error", "model_not_found"]) => 404,
+            _ if word(&["billing_error"]) => 402,
+            _ if word(&["request_too_large"]) => 413,
+            _ if word(&["overloaded_error"]) => 529,
             _ if word(&["rate_limit_error", "rate_limit_exceeded", "too_many_requests"]) => 429,
             _ => 500,
         }
@@ -174,6 +184,15 @@ mod tests {
         assert!(matches!(fault_of(429, quota), Fault::Exhausted { .. }));
         let window = r#"{"error":{"message":"full","code":"context_length_exceeded"}}"#;
         assert!(matches!(fault_of(400, window), Fault::TooLarge { .. }));
+        let anthropic = |message: &str| {
+            fault_of(
+                400,
+                &format!(r#"{{"type":"error","error":{{"type":"invalid_request_error","message":"{message}"}}}}"#),
+            )
+        };
+        assert!(matches!(anthropic("prompt is too long: 9 tokens > 8 maximum"), Fault::TooLarge { .. }));
+        assert!(matches!(anthropic("Your credit balance is too low to …"), Fault::Exhausted { .. }));
+        assert!(matches!(anthropic("a prompt is too long"), Fault::Invalid { .. }));
     }
 
     #[test]
@@ -182,6 +201,9 @@ mod tests {
         assert!(matches!(inside(r#"{"message":"m","code":429}"#), Fault::RateLimited { .. }));
         assert!(matches!(inside(r#"{"message":"m","type":"invalid_request_error"}"#), Fault::Invalid { .. }));
         assert!(matches!(inside(r#"{"message":"m","type":"server_error"}"#), Fault::Unavailable { .. }));
+        assert!(matches!(inside(r#"{"message":"m","type":"overloaded_error"}"#), Fault::Unavailable { .. }));
+        assert!(matches!(inside(r#"{"message":"m","type":"billing_error"}"#), Fault::Exhausted { .. }));
+        assert!(matches!(inside(r#"{"message":"m","type":"request_too_large"}"#), Fault::TooLarge { .. }));
         assert_eq!(inside(r#""lost sk-secret""#).to_string(), "host:1 broke off with an error: lost ***");
     }
 }

@@ -88,6 +88,15 @@ impl AdapterConfig {
             idle: limits::STREAM_IDLE_TIME,
         }
     }
+
+    /// Adds headers, but for those that are there already.
+    pub fn add_headers(&mut self, headers: &[(&str, &str)]) {
+        for (name, value) in headers {
+            if !self.headers.iter().any(|(there, _)| there.eq_ignore_ascii_case(name)) {
+                self.headers.push(((*name).into(), Secret::new(value)));
+            }
+        }
+    }
 }
 
 /// What every model behind an HTTP API has: a name, an address, a credential, headers, bounds, the client. A completer holds
@@ -138,6 +147,11 @@ impl ModelAdapter {
         request.temperature.or(self.config.temperature).filter(|value| value.is_finite())
     }
 
+    /// What the config has under this name for the body of each request.
+    pub fn field(&self, name: &str) -> Option<&Value> {
+        self.config.body.get(name)
+    }
+
     /// The address below the base URL.
     ///
     /// # Errors
@@ -184,9 +198,18 @@ impl ModelAdapter {
     ///
     /// [`Fault::Invalid`] if it cannot be written as JSON.
     pub fn json(&self, body: &impl Serialize) -> Result<Vec<u8>, Fault> {
+        self.json_without(body, &[])
+    }
+
+    /// As [`ModelAdapter::json`], without the fields of the config with these names: `body` has them already.
+    ///
+    /// # Errors
+    ///
+    /// As [`ModelAdapter::json`].
+    pub fn json_without(&self, body: &impl Serialize, names: &[&str]) -> Result<Vec<u8>, Fault> {
         let unwritable = |error| Fault::invalid(format!("the request cannot be written as JSON: {error}"));
         let mut json = serde_json::to_vec(body).map_err(unwritable)?;
-        for (key, value) in &self.config.body {
+        for (key, value) in self.config.body.iter().filter(|(key, _)| !names.contains(&key.as_str())) {
             // An object that has fields ends with one.
             json.pop();
             json.push(b',');

@@ -16,6 +16,8 @@ pub struct Assembly<'a> {
     names: &'a Names,
     sink: &'a DeltaSink,
     pieces: Vec<Piece>,
+    /// The piece that grows.
+    at: usize,
     calls: Vec<ToolCall>,
     usage: Option<Usage>,
     model: Option<String>,
@@ -28,17 +30,17 @@ enum Piece {
     Thinking(Thinking),
     /// One of the calls.
     Call(usize),
-    /// What comes next belongs to none before.
+    /// The place of one that has yet to come: it belongs to none before.
     Break,
 }
 
 impl<'a> Assembly<'a> {
     /// Nothing has come yet. `names` are those of the tools that were sent.
     pub fn new(names: &'a Names, sink: &'a DeltaSink) -> Self {
-        Self { names, sink, pieces: Vec::new(), calls: Vec::new(), usage: None, model: None, bytes: 0 }
+        Self { names, sink, pieces: Vec::new(), at: 0, calls: Vec::new(), usage: None, model: None, bytes: 0 }
     }
 
-    /// Adds text to the piece of text at the end, or begins one.
+    /// Adds text to the piece of text that grows, or begins one.
     ///
     /// # Errors
     ///
@@ -48,15 +50,15 @@ impl<'a> Assembly<'a> {
             return Ok(());
         }
         self.grow(text.len())?;
-        match self.pieces.last_mut() {
+        match self.pieces.get_mut(self.at) {
             Some(Piece::Text(before)) => before.push_str(&text),
-            _ => self.pieces.push(Piece::Text(text.clone())),
+            _ => self.begin(Piece::Text(text.clone())),
         }
         self.sink.emit(Delta::Text(text)).await;
         Ok(())
     }
 
-    /// Adds to the thought at the end, or begins one.
+    /// Adds to the thought that grows, or begins one.
     ///
     /// # Errors
     ///
@@ -66,31 +68,37 @@ impl<'a> Assembly<'a> {
             return Ok(());
         }
         self.grow(text.len())?;
-        match self.pieces.last_mut() {
+        match self.pieces.get_mut(self.at) {
             Some(Piece::Thinking(before)) => before.text.push_str(&text),
-            _ => self.pieces.push(Piece::Thinking(Thinking { text: text.clone(), opaque: None })),
+            _ => self.begin(Piece::Thinking(Thinking { text: text.clone(), opaque: None })),
         }
         self.sink.emit(Delta::Thinking(text)).await;
         Ok(())
     }
 
-    /// Adds to what the vendor wants back with the thought at the end, or begins a thought without words.
+    /// Adds to what the vendor wants back with the thought that grows, or begins a thought without words.
     ///
     /// # Errors
     ///
     /// [`Fault::TooLarge`].
     pub fn seal(&mut self, opaque: &str) -> Result<(), Fault> {
         self.grow(opaque.len())?;
-        match self.pieces.last_mut() {
+        match self.pieces.get_mut(self.at) {
             Some(Piece::Thinking(thought)) => thought.opaque.get_or_insert_default().push_str(opaque),
-            _ => self.pieces.push(Piece::Thinking(Thinking { text: String::new(), opaque: Some(opaque.into()) })),
+            _ => self.begin(Piece::Thinking(Thinking { text: String::new(), opaque: Some(opaque.into()) })),
         }
         Ok(())
     }
 
-    /// What comes next begins a piece of its own.
-    pub fn split(&mut self) {
-        self.pieces.push(Piece::Break);
+    /// What comes next begins a piece of its own. Returns its place, for wires whose pieces grow in turns.
+    pub fn split(&mut self) -> usize {
+        self.push(Piece::Break);
+        self.at
+    }
+
+    /// What comes next belongs to the piece at this place.
+    pub fn return_to(&mut self, place: usize) {
+        self.at = place;
     }
 
     /// Begins a tool call. Returns its number, by which it is added to.
@@ -105,7 +113,7 @@ impl<'a> Assembly<'a> {
             return Err(Fault::TooLarge { message });
         }
         self.calls.push(ToolCall { id: String::new(), name: String::new(), arguments: String::new(), meta: vec![] });
-        self.pieces.push(Piece::Call(at));
+        self.push(Piece::Call(at));
         Ok(at)
     }
 
@@ -208,6 +216,19 @@ impl<'a> Assembly<'a> {
             model: self.model.unwrap_or_else(|| source.model.into()),
             meta: vec![],
         })
+    }
+
+    /// Puts a piece where one was to come, else at the end.
+    fn begin(&mut self, piece: Piece) {
+        match self.pieces.get_mut(self.at) {
+            Some(place @ Piece::Break) => *place = piece,
+            _ => self.push(piece),
+        }
+    }
+
+    fn push(&mut self, piece: Piece) {
+        self.at = self.pieces.len();
+        self.pieces.push(piece);
     }
 
     fn grow(&mut self, bytes: usize) -> Result<(), Fault> {

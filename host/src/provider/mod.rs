@@ -1,9 +1,12 @@
 //! Models over HTTP: native completers. Wire formats are private to each.
 
 mod adapter;
+mod anthropic;
+mod arguments;
 mod assembly;
 mod discovery;
 mod incoming;
+mod media;
 mod names;
 mod openai;
 pub(crate) mod sse;
@@ -11,6 +14,7 @@ mod vendor;
 mod wire;
 
 pub use adapter::{AdapterConfig, ModelAdapter, RESERVED_FIELDS};
+pub use anthropic::Anthropic;
 pub use discovery::{Found, discover, key_variables};
 pub use incoming::{Incoming, Source};
 pub use names::{NameRule, Names};

@@ -19,6 +19,11 @@ pub trait Wire: Send + Sync {
     /// What the vendor takes as the name of a tool.
     const NAMES: NameRule;
 
+    /// Headers that each request wants. One of the same name in the config takes the place of it.
+    fn headers(&self) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
+
     /// Where completions are asked for.
     ///
     /// # Errors
@@ -60,7 +65,8 @@ impl<W: Wire> HttpModel<W> {
     /// # Errors
     ///
     /// Those of [`ModelAdapter::new`].
-    pub fn new(client: HttpClient, config: AdapterConfig, wire: W) -> Result<Self, Fault> {
+    pub fn new(client: HttpClient, mut config: AdapterConfig, wire: W) -> Result<Self, Fault> {
+        config.add_headers(wire.headers());
         Ok(Self { adapter: ModelAdapter::new(client, config)?, wire })
     }
 }

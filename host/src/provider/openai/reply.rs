@@ -11,6 +11,7 @@ use crate::{
     error::Fault,
     model::{Completion, DeltaSink, StopReason, Usage},
     provider::{
+        arguments,
         assembly::Assembly,
         incoming::{Incoming, Source},
         names::Names,
@@ -249,7 +250,7 @@ impl<'a> Reply<'a> {
         let id = wire.id.unwrap_or_default();
         let function = wire.function.unwrap_or_default();
         let name = function.name.unwrap_or_default();
-        let arguments = function.arguments.map(argument_text).unwrap_or_default();
+        let arguments = function.arguments.map(arguments::read).unwrap_or_default();
         let at = match self.find(wire.index, &id, &name) {
             Some(at) if !self.is_followed_by(at, &id, &name, &arguments) => at,
             _ => {
@@ -299,13 +300,6 @@ impl<'a> Reply<'a> {
             other => StopReason::Other(source.word(other)),
         };
         assembly.finish(stop, source)
-    }
-}
-
-fn argument_text(raw: &RawValue) -> String {
-    match raw.get() {
-        text if text.starts_with('"') => serde_json::from_str(text).unwrap_or_default(),
-        object => object.into(),
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 
-use base64::{Engine, prelude::BASE64_STANDARD};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -11,7 +10,12 @@ use crate::{
     chat::{Media, Message, Part, Role, Source, ToolCall, ToolResult, ToolSpec},
     error::Fault,
     model::{CompletionRequest, ToolChoice},
-    provider::{adapter::ModelAdapter, names::COMMON},
+    provider::{
+        adapter::ModelAdapter,
+        arguments,
+        media::{data_uri, placeholder},
+        names::COMMON,
+    },
 };
 
 /// The body of a request for a stream.
@@ -236,20 +240,7 @@ fn media_part(media: &Media) -> UserPart<'_> {
             let filename = media.name.as_deref().unwrap_or("document.pdf");
             UserPart::File { file: File { filename, file_data: data_uri(&media.media_type, bytes) } }
         }
-        source => UserPart::Text { text: placeholder(media, source).into() },
-    }
-}
-
-fn data_uri(media_type: &str, bytes: &[u8]) -> String {
-    format!("data:{media_type};base64,{}", BASE64_STANDARD.encode(bytes))
-}
-
-/// What the model is told of an attachment that the wire has no place for.
-fn placeholder(media: &Media, source: &Source) -> String {
-    let name = media.name.as_deref().unwrap_or("attachment");
-    match source {
-        Source::Url(url) => format!("[{name}, {}: {url}]", media.media_type),
-        Source::Bytes(bytes) => format!("[{name}, {}, {} bytes: cannot be shown]", media.media_type, bytes.len()),
+        _ => UserPart::Text { text: placeholder(media).into() },
     }
 }
 
@@ -264,19 +255,7 @@ fn call(call: &ToolCall) -> Call<'_> {
     Call {
         id: &call.id,
         r#type: "function",
-        function: CalledFunction { name: COMMON.wire(&call.name), arguments: arguments(call) },
-    }
-}
-
-/// Some servers parse the arguments and refuse a chat whose model once wrote broken ones: those are wrapped.
-fn arguments(call: &ToolCall) -> Cow<'_, str> {
-    let written = call.arguments.trim();
-    if written.is_empty() {
-        "{}".into()
-    } else if written.starts_with('{') && serde_json::from_str::<&RawValue>(written).is_ok() {
-        written.into()
-    } else {
-        serde_json::json!({ "invalid_arguments": written }).to_string().into()
+        function: CalledFunction { name: COMMON.wire(&call.name), arguments: arguments::text(call) },
     }
 }
 

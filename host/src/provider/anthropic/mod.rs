@@ -1,0 +1,87 @@
+//! The Messages API of Anthropic, and of everyone who speaks it.
+
+pub(crate) mod reply;
+mod request;
+#[cfg(test)]
+mod tests;
+
+use async_trait::async_trait;
+use url::Url;
+
+use crate::{
+    error::Fault,
+    model::{Completion, CompletionRequest, DeltaSink},
+    provider::{
+        adapter::ModelAdapter,
+        incoming::{Incoming, Source},
+        names::{COMMON, NameRule, Names},
+        wire::Wire,
+    },
+};
+
+/// The version of the API that this speaks.
+const VERSION: &str = "2023-06-01";
+/// Marks what proves a thought to be the model's own: the rest is the vendor's `signature`.
+const SIGNATURE: &str = "anthropic.signature:";
+/// Marks a thought that the vendor hides: the rest is its `data`.
+const REDACTED: &str = "anthropic.redacted:";
+
+/// The Messages API.
+///
+/// - The base URL may end in `/v1` or not.
+/// - A reply has at most [`limits::ANTHROPIC_REPLY_TOKENS`](crate::limits::ANTHROPIC_REPLY_TOKENS) where neither request nor
+///   config bounds it, and as many more as the config allows for thinking.
+/// - Thinking is turned on by `thinking` among the fields of the config. No temperature is sent then, and no tool is forced:
+///   the API refuses both. A budget of a request that has no room for it is halved into it, or thinking is turned off.
+/// - A temperature above 1 is sent as 1, the highest there is. Newer models refuse any.
+/// - The schema of a reply is sent as `output_config.format`, where objects that do not say so take no further properties.
+///   Older models, and schemas that the vendor cannot enforce, are refused by the vendor, never left unenforced.
+/// - A conversation that does not begin with a user is given a beginning, and one that ends with the model is asked to go on:
+///   the API wants the one, and newer models the other.
+/// - Blocks of tools that the vendor runs itself are passed over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Anthropic {
+    /// Whether the vendor is asked to keep tools, system prompt and conversation for the next request.
+    pub cache: bool,
+}
+
+impl Default for Anthropic {
+    fn default() -> Self {
+        Self { cache: true }
+    }
+}
+
+#[async_trait]
+impl Wire for Anthropic {
+    const NAMES: NameRule = COMMON;
+
+    fn headers(&self) -> &'static [(&'static str, &'static str)] {
+        &[("anthropic-version", VERSION)]
+    }
+
+    fn url(&self, adapter: &ModelAdapter) -> Result<Url, Fault> {
+        url(adapter, &["messages"])
+    }
+
+    fn body(&self, adapter: &ModelAdapter, request: &CompletionRequest) -> Result<Vec<u8>, Fault> {
+        adapter.json_without(&request::body(adapter, request, self.cache)?.streamed(), request::MERGED)
+    }
+
+    async fn read(
+        &self,
+        reply: Incoming,
+        source: &Source<'_>,
+        names: &Names,
+        sink: &DeltaSink,
+    ) -> Result<Completion, Fault> {
+        reply::read(reply, source, names, sink).await
+    }
+}
+
+/// The address below the API's version, which the base URL may name or not.
+fn url(adapter: &ModelAdapter, path: &[&str]) -> Result<Url, Fault> {
+    let base = adapter.url(&[])?;
+    let has_version = base.path().trim_end_matches('/').ends_with("/v1");
+    let version: &[&str] = if has_version { &[] } else { &["v1"] };
+    adapter.url(&[version, path].concat())
+}

@@ -1,0 +1,373 @@
+//! A reply put together from its stream, or from one piece of JSON where a server does not stream.
+
+use std::{borrow::Cow, collections::HashMap};
+
+use futures_util::FutureExt;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{REDACTED, SIGNATURE};
+use crate::{
+    error::Fault,
+    limits,
+    model::{Completion, DeltaSink, StopReason, Usage},
+    provider::{
+        arguments,
+        assembly::Assembly,
+        incoming::{Incoming, Source},
+        names::Names,
+        sse::Events,
+    },
+};
+
+/// What the server calls the end of a reply where it says nothing more of it.
+const END: &str = "end_turn";
+/// What an object without fields is made of.
+const IN_EMPTY: &[char] = &['{', '}', ' ', '\n', '\r', '\t'];
+
+/// Reads a reply to its end; pieces go to `sink` as they come. `names` are those of the tools that were sent.
+///
+/// # Errors
+///
+/// A [`Fault`]: [`Fault::Unavailable`] if the reply is cut off, garbled or silent for too long, [`Fault::TooLarge`] if
+/// it or one event of it is, and whatever an error inside it means.
+pub async fn read(
+    incoming: Incoming,
+    source: &Source<'_>,
+    names: &Names,
+    sink: &DeltaSink,
+) -> Result<Completion, Fault> {
+    let reply = Reply::new(names, sink, source);
+    match incoming {
+        Incoming::Events(events) => read_events(events, reply).await,
+        Incoming::Json(json) => read_json(&json, reply).await,
+    }
+}
+
+async fn read_events(mut events: Events, mut reply: Reply<'_>) -> Result<Completion, Fault> {
+    loop {
+        let event = match events.next().await {
+            Ok(Some(event)) => event,
+            Ok(None) => break,
+            // All has been said; to fail now would have it said and paid for again.
+            Err(fault) if reply.stop.is_some() => {
+                tracing::debug!(%fault, "the stream broke after its end was announced");
+                break;
+            }
+            Err(fault) => return Err(fault),
+        };
+        let is_end = match event.data.trim() {
+            "" => false,
+            // Servers that translate from another wire may end as that one does.
+            "[DONE]" => true,
+            data => {
+                let wire: WireEvent = serde_json::from_str(data).map_err(|error| reply.source.garbled(&error))?;
+                let kind = wire.r#type.clone().unwrap_or(Cow::Borrowed(&event.name));
+                if kind == "error" || wire.error.is_some() {
+                    return Err(reply.source.fault(wire.error.map_or(data, RawValue::get)));
+                }
+                reply.take(&kind, wire).await?;
+                kind == "message_stop"
+            }
+        };
+        if is_end {
+            // A server that says so without a reason has still said that this is the end.
+            reply.stop.get_or_insert_with(|| END.into());
+            // The connection can be used again if its end is seen, which as a rule is there already.
+            let _ = events.next().now_or_never();
+            break;
+        }
+    }
+    reply.finish()
+}
+
+async fn read_json(json: &[u8], mut reply: Reply<'_>) -> Result<Completion, Fault> {
+    let message: WireMessage = serde_json::from_slice(json).map_err(|error| reply.source.garbled(&error))?;
+    if let Some(error) = message.error {
+        return Err(reply.source.fault(error.get()));
+    }
+    let Some(blocks) = &message.content else { return Err(reply.source.unavailable("sent a reply without content")) };
+    for (index, block) in (0..).zip(blocks) {
+        reply.begin(index, block).await?;
+    }
+    reply.head(&message).await;
+    reply.stop = Some(message.stop_reason.unwrap_or_else(|| END.into()));
+    reply.finish()
+}
+
+/// An event. What is in it is looked at once its kind is known: the vendor adds kinds.
+#[derive(Deserialize)]
+struct WireEvent<'a> {
+    #[serde(borrow)]
+    r#type: Option<Cow<'a, str>>,
+    index: Option<u64>,
+    #[serde(borrow)]
+    message: Option<&'a RawValue>,
+    #[serde(borrow)]
+    content_block: Option<&'a RawValue>,
+    #[serde(borrow)]
+    delta: Option<&'a RawValue>,
+    usage: Option<WireUsage>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+}
+
+/// A whole reply, or the head of one that comes as a stream.
+#[derive(Deserialize)]
+struct WireMessage<'a> {
+    model: Option<String>,
+    #[serde(borrow)]
+    content: Option<Vec<&'a RawValue>>,
+    stop_reason: Option<String>,
+    usage: Option<WireUsage>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct WireBlock<'a> {
+    #[serde(borrow)]
+    r#type: Cow<'a, str>,
+    text: Option<String>,
+    thinking: Option<String>,
+    signature: Option<String>,
+    data: Option<String>,
+    id: Option<String>,
+    name: Option<String>,
+    #[serde(borrow)]
+    input: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct WireDelta<'a> {
+    #[serde(borrow)]
+    r#type: Cow<'a, str>,
+    text: Option<String>,
+    thinking: Option<String>,
+    signature: Option<String>,
+    partial_json: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct MessageDelta {
+    stop_reason: Option<String>,
+}
+
+/// Counts so far, which do not overlap.
+#[derive(Deserialize)]
+struct WireUsage {
+    input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+    cache_creation_input_tokens: Option<u64>,
+    cache_read_input_tokens: Option<u64>,
+}
+
+/// What has come so far.
+struct Reply<'a> {
+    assembly: Assembly<'a>,
+    source: &'a Source<'a>,
+    /// The newest block of each index.
+    blocks: HashMap<u64, Block>,
+    begun: usize,
+    usage: Usage,
+    stop: Option<String>,
+}
+
+/// A block that may grow.
+#[derive(Clone, Copy)]
+enum Block {
+    /// Text, at this place of the reply.
+    Text(usize),
+    /// A thought, at this place; whether it has begun to be signed.
+    Thought(usize, bool),
+    /// The call of this number; whether its arguments came whole.
+    Call(usize, bool),
+    /// Nothing that is kept.
+    Other,
+}
+
+impl<'a> Reply<'a> {
+    fn new(names: &'a Names, sink: &'a DeltaSink, source: &'a Source<'a>) -> Self {
+        let assembly = Assembly::new(names, sink);
+        Self { assembly, source, blocks: HashMap::new(), begun: 0, usage: Usage::default(), stop: None }
+    }
+
+    async fn take(&mut self, kind: &str, event: WireEvent<'_>) -> Result<(), Fault> {
+        let index = event.index.unwrap_or(0);
+        match (kind, event) {
+            ("message_start", WireEvent { message: Some(message), .. }) => {
+                let message = self.parse(message)?;
+                self.head(&message).await;
+            }
+            ("content_block_start", WireEvent { content_block: Some(block), .. }) => self.begin(index, block).await?,
+            ("content_block_delta", WireEvent { delta: Some(delta), .. }) => self.grow(index, delta).await?,
+            ("message_delta", WireEvent { delta, usage, .. }) => {
+                if let Some(delta) = delta {
+                    let MessageDelta { stop_reason } = self.parse(delta)?;
+                    self.stop = stop_reason.filter(|reason| !reason.is_empty()).or(self.stop.take());
+                }
+                self.count(usage.as_ref()).await;
+            }
+            // A block that has stopped, a sign of life, and what the vendor may add.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    async fn head(&mut self, message: &WireMessage<'_>) {
+        if let Some(model) = &message.model {
+            self.assembly.model(self.source, model);
+        }
+        self.count(message.usage.as_ref()).await;
+    }
+
+    /// Each count goes on from the one before; some servers know them only at the end, others only at the beginning.
+    async fn count(&mut self, usage: Option<&WireUsage>) {
+        let Some(wire) = usage else { return };
+        let Usage { input_tokens, output_tokens, cache_read_tokens, cache_write_tokens } = &mut self.usage;
+        for (sum, count) in [
+            (input_tokens, wire.input_tokens),
+            (output_tokens, wire.output_tokens),
+            (cache_read_tokens, wire.cache_read_input_tokens),
+            (cache_write_tokens, wire.cache_creation_input_tokens),
+        ] {
+            *sum = count.unwrap_or(0).max(*sum);
+        }
+        self.assembly.usage(self.usage).await;
+    }
+
+    async fn begin(&mut self, index: u64, block: &RawValue) -> Result<(), Fault> {
+        let kinds = ["text", "thinking", "redacted_thinking", "tool_use"];
+        match self.known(block, &kinds)? {
+            Some(block) => self.begin_block(index, block).await,
+            None => self.place(index, Block::Other),
+        }
+    }
+
+    async fn begin_block(&mut self, index: u64, block: WireBlock<'_>) -> Result<(), Fault> {
+        match &*block.r#type {
+            "text" => {
+                let place = self.assembly.split();
+                self.place(index, Block::Text(place))?;
+                self.assembly.text(block.text.unwrap_or_default()).await
+            }
+            "thinking" => {
+                let place = self.assembly.split();
+                self.place(index, Block::Thought(place, false))?;
+                self.assembly.thinking(block.thinking.unwrap_or_default()).await?;
+                self.sign(index, &block.signature.unwrap_or_default())
+            }
+            "redacted_thinking" => {
+                self.place(index, Block::Other)?;
+                self.assembly.split();
+                match block.data.unwrap_or_default() {
+                    data if data.is_empty() => Ok(()),
+                    data => self.assembly.seal(&format!("{REDACTED}{data}")),
+                }
+            }
+            "tool_use" => {
+                let at = self.assembly.begin_call()?;
+                // Empty where the arguments are yet to come.
+                let input = block.input.map(arguments::read).filter(|input| !input.trim_matches(IN_EMPTY).is_empty());
+                self.place(index, Block::Call(at, input.is_some()))?;
+                self.assembly.call_id(at, block.id.unwrap_or_default())?;
+                self.assembly.arguments(at, &input.unwrap_or_default())?;
+                self.assembly.call_name(at, block.name.unwrap_or_default()).await
+            }
+            _ => self.place(index, Block::Other),
+        }
+    }
+
+    async fn grow(&mut self, index: u64, delta: &RawValue) -> Result<(), Fault> {
+        let kinds = ["text_delta", "thinking_delta", "signature_delta", "input_json_delta"];
+        let Some(delta) = self.known::<WireDelta>(delta, &kinds)? else { return Ok(()) };
+        let kind = &*delta.r#type;
+        if !self.blocks.contains_key(&index) {
+            // Some servers begin a block with its first piece.
+            let begun = match kind {
+                "text_delta" => "text",
+                "thinking_delta" | "signature_delta" => "thinking",
+                "input_json_delta" => return Err(self.source.unavailable("sent arguments of no tool call")),
+                _ => return Ok(()),
+            };
+            self.begin_block(index, WireBlock { r#type: begun.into(), ..WireBlock::default() }).await?;
+        }
+        match (kind, self.blocks[&index]) {
+            ("text_delta", Block::Text(place)) => {
+                self.assembly.return_to(place);
+                self.assembly.text(delta.text.unwrap_or_default()).await
+            }
+            ("thinking_delta", Block::Thought(place, _)) => {
+                self.assembly.return_to(place);
+                self.assembly.thinking(delta.thinking.unwrap_or_default()).await
+            }
+            ("signature_delta", Block::Thought(..)) => self.sign(index, &delta.signature.unwrap_or_default()),
+            ("input_json_delta", Block::Call(at, false)) => {
+                self.assembly.arguments(at, &delta.partial_json.unwrap_or_default())
+            }
+            // Citations, and pieces of what is not kept.
+            _ => Ok(()),
+        }
+    }
+
+    /// Adds to what proves a thought to be the model's own.
+    fn sign(&mut self, index: u64, signature: &str) -> Result<(), Fault> {
+        if let Some(Block::Thought(place, is_signed)) = self.blocks.get_mut(&index)
+            && !signature.is_empty()
+        {
+            self.assembly.return_to(*place);
+            if !std::mem::replace(is_signed, true) {
+                self.assembly.seal(SIGNATURE)?;
+            }
+            self.assembly.seal(signature)?;
+        }
+        Ok(())
+    }
+
+    /// Remembers a block by its index, whose earlier one grows no more.
+    fn place(&mut self, index: u64, block: Block) -> Result<(), Fault> {
+        self.begun += 1;
+        if self.begun > limits::ANTHROPIC_REPLY_BLOCKS {
+            let message = format!("the reply has more than {} blocks", limits::ANTHROPIC_REPLY_BLOCKS);
+            return Err(Fault::TooLarge { message });
+        }
+        self.blocks.insert(index, block);
+        Ok(())
+    }
+
+    fn parse<'w, T: Deserialize<'w>>(&self, raw: &'w RawValue) -> Result<T, Fault> {
+        serde_json::from_str(raw.get()).map_err(|error| self.source.garbled(&error))
+    }
+
+    /// The same for what may be of a kind that is not among these, and then may look like anything.
+    fn known<'w, T: Deserialize<'w>>(&self, raw: &'w RawValue, kinds: &[&str]) -> Result<Option<T>, Fault> {
+        #[derive(Deserialize)]
+        struct Kind<'w> {
+            #[serde(borrow)]
+            r#type: Cow<'w, str>,
+        }
+        match serde_json::from_str(raw.get()) {
+            Ok(known) => Ok(Some(known)),
+            Err(error) => match serde_json::from_str::<Kind>(raw.get()) {
+                Ok(kind) if !kinds.contains(&&*kind.r#type) => Ok(None),
+                _ => Err(self.source.garbled(&error)),
+            },
+        }
+    }
+
+    fn finish(self) -> Result<Completion, Fault> {
+        let Self { assembly, source, stop, .. } = self;
+        let Some(stop) = stop else { return Err(source.unavailable("cut its reply off")) };
+        let stop = match stop.as_str() {
+            // Some servers say that it is the end whatever comes.
+            END | "tool_use" if assembly.calls() > 0 => StopReason::ToolCalls,
+            END | "tool_use" => StopReason::EndTurn,
+            "max_tokens" | "model_context_window_exceeded" => StopReason::MaxTokens,
+            "stop_sequence" => StopReason::StopSequence,
+            "refusal" => StopReason::Refusal,
+            other => StopReason::Other(source.word(other)),
+        };
+        assembly.finish(stop, source)
+    }
+}

@@ -1,0 +1,435 @@
+//! A request as the wire has it.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize, de::IgnoredAny};
+use serde_json::{
+    Map, Value, json,
+    value::{RawValue, to_raw_value},
+};
+
+use super::{REDACTED, SIGNATURE};
+use crate::{
+    chat::{self, Media, Message, Part, Role, Thinking, ToolCall, ToolResult, ToolSpec},
+    error::{Fault, cut},
+    limits,
+    model::{CompletionRequest, ToolChoice},
+    provider::{
+        adapter::ModelAdapter,
+        arguments,
+        media::{Base64, placeholder},
+        names::COMMON,
+    },
+};
+
+/// Fields of the config that the body has itself.
+pub const MERGED: &[&str] = &["thinking", "output_config"];
+
+/// The beginning of a conversation that does not begin with a user.
+const BEGINNING: &str = "[The conversation begins here.]";
+/// The end of a conversation that ends with the model.
+const GO_ON: &str = "Continue.";
+/// The least that the vendor lets a model think, in tokens.
+const LEAST_THINKING: u32 = 1_024;
+/// Characters of the longest title of a document.
+const TITLE_CHARS: usize = 500;
+
+/// The body of a request. With `cache` the vendor is asked to keep it for the next one: tools, system prompt, and the
+/// conversation up to its end and up to where it ended before.
+///
+/// # Errors
+///
+/// [`Fault::Invalid`] if the schema of the reply is no JSON.
+pub fn body<'a>(adapter: &'a ModelAdapter, request: &'a CompletionRequest, cache: bool) -> Result<Body<'a>, Fault> {
+    let (max_tokens, thinking) = thinking(adapter, request);
+    let thinks = thinking.as_ref().is_some_and(|thinking| thinking["type"] != "disabled");
+    let (system, messages) = conversation(request);
+    let mut body = Body {
+        model: adapter.model(),
+        max_tokens,
+        tools: request.tools.iter().map(|tool| Tool::new(tool)).collect(),
+        tool_choice: if request.tools.is_empty() { None } else { tool_choice(&request.tool_choice, thinks) },
+        system,
+        messages,
+        temperature: adapter.temperature(request).filter(|_| !thinks).map(|value| value.min(1.0)),
+        thinking,
+        output_config: output_config(adapter, request)?,
+        stream: false,
+    };
+    if cache {
+        body.mark();
+    }
+    Ok(body)
+}
+
+/// A request as JSON. The vendor's cache knows the order tools, system prompt, conversation, whatever theirs is here.
+#[derive(Serialize)]
+pub struct Body<'a> {
+    model: &'a str,
+    max_tokens: u32,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<WireChoice<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    system: Vec<Block<'a>>,
+    messages: Vec<WireMessage<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_config: Option<Value>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    stream: bool,
+}
+
+#[derive(Serialize)]
+struct WireMessage<'a> {
+    role: Speaker,
+    content: Vec<Block<'a>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Speaker {
+    User,
+    Assistant,
+}
+
+#[derive(Serialize)]
+struct Block<'a> {
+    #[serde(flatten)]
+    content: Content<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<Mark>,
+}
+
+/// Asks the vendor to keep everything up to and with what bears it.
+#[derive(Clone, Copy, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Mark {
+    Ephemeral,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Content<'a> {
+    Text {
+        text: Cow<'a, str>,
+    },
+    Image {
+        source: MediaSource<'a>,
+    },
+    Document {
+        source: MediaSource<'a>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        title: Option<Cow<'a, str>>,
+    },
+    Thinking {
+        thinking: &'a str,
+        signature: &'a str,
+    },
+    RedactedThinking {
+        data: &'a str,
+    },
+    ToolUse {
+        id: Cow<'a, str>,
+        name: Cow<'a, str>,
+        input: Cow<'a, RawValue>,
+    },
+    ToolResult {
+        tool_use_id: Cow<'a, str>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        content: Vec<Content<'a>>,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        is_error: bool,
+    },
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum MediaSource<'a> {
+    Base64 { media_type: &'static str, data: Base64<'a> },
+    Url { url: &'a str },
+    Text { media_type: &'static str, data: &'a str },
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    name: Cow<'a, str>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    description: &'a str,
+    input_schema: Cow<'a, RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<Mark>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum WireChoice<'a> {
+    None,
+    Any,
+    Tool { name: Cow<'a, str> },
+}
+
+impl Body<'_> {
+    /// The same for a reply that comes as a stream.
+    pub fn streamed(self) -> Self {
+        Self { stream: true, ..self }
+    }
+
+    /// Four marks at most, which is what the vendor takes. That on the user's turn before the last finds again what the
+    /// request before this one had kept, however much was appended since.
+    fn mark(&mut self) {
+        if let Some(tool) = self.tools.last_mut() {
+            tool.cache_control = Some(Mark::Ephemeral);
+        }
+        let turns = self.messages.iter_mut().rev().filter(|message| message.role == Speaker::User).take(2);
+        let ends = turns.filter_map(|message| message.content.last_mut());
+        for block in ends.chain(self.system.last_mut()) {
+            block.cache_control = Some(Mark::Ephemeral);
+        }
+    }
+}
+
+impl<'a> From<Content<'a>> for Block<'a> {
+    fn from(content: Content<'a>) -> Self {
+        Self { content, cache_control: None }
+    }
+}
+
+impl<'a> Tool<'a> {
+    fn new(tool: &'a ToolSpec) -> Self {
+        Self {
+            name: COMMON.wire(&tool.name),
+            description: tool.description.trim(),
+            input_schema: input_schema(&tool.input_schema),
+            cache_control: None,
+        }
+    }
+}
+
+/// The schema of a tool as the vendor takes it: at its top it is of an object, and combines no other schemas. Of another
+/// nothing is said but that: a tool looks at its arguments itself.
+fn input_schema(schema: &RawValue) -> Cow<'_, RawValue> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Top<'a> {
+        #[serde(borrow)]
+        r#type: Cow<'a, str>,
+        any_of: Option<IgnoredAny>,
+        all_of: Option<IgnoredAny>,
+        one_of: Option<IgnoredAny>,
+    }
+    match serde_json::from_str::<Top>(schema.get()) {
+        Ok(Top { r#type, any_of: None, all_of: None, one_of: None }) if r#type == "object" => Cow::Borrowed(schema),
+        _ => Cow::Owned(to_raw_value(&json!({"type": "object"})).expect("it is JSON")),
+    }
+}
+
+/// The longest reply, and the `thinking` of the config, whose budget is part of it and must be less.
+fn thinking(adapter: &ModelAdapter, request: &CompletionRequest) -> (u32, Option<Value>) {
+    let mut thinking = adapter.field("thinking").filter(|value| !value.is_null()).cloned();
+    let budget = thinking.as_ref().and_then(|thinking| thinking["budget_tokens"].as_u64());
+    let budget = budget.map(|budget| u32::try_from(budget).unwrap_or(u32::MAX));
+    let Some(most) = adapter.max_tokens(request) else {
+        return (limits::ANTHROPIC_REPLY_TOKENS.saturating_add(budget.unwrap_or(0)), thinking);
+    };
+    if budget.is_some_and(|budget| budget >= most) {
+        thinking = Some(match most / 2 {
+            LEAST_THINKING.. => json!({"type": "enabled", "budget_tokens": most / 2}),
+            _ => json!({"type": "disabled"}),
+        });
+    }
+    (most.max(1), thinking)
+}
+
+fn tool_choice(choice: &ToolChoice, thinks: bool) -> Option<WireChoice<'_>> {
+    match choice {
+        ToolChoice::Auto => None,
+        ToolChoice::Never => Some(WireChoice::None),
+        // The vendor refuses to force a model that thinks.
+        ToolChoice::Required | ToolChoice::Tool(_) if thinks => None,
+        ToolChoice::Required => Some(WireChoice::Any),
+        ToolChoice::Tool(name) => Some(WireChoice::Tool { name: COMMON.wire(name) }),
+    }
+}
+
+/// The `output_config` of the config, with the schema of the reply.
+fn output_config(adapter: &ModelAdapter, request: &CompletionRequest) -> Result<Option<Value>, Fault> {
+    let configured = adapter.field("output_config").cloned();
+    let Some(schema) = &request.response_schema else { return Ok(configured) };
+    let mut schema = serde_json::from_str(schema)
+        .map_err(|error| Fault::invalid(format!("the schema of the reply is not JSON: {error}")))?;
+    close(&mut schema);
+    let mut config = match configured {
+        Some(Value::Object(config)) => config,
+        _ => Map::new(),
+    };
+    config.insert("format".into(), json!({"type": "json_schema", "schema": schema}));
+    Ok(Some(config.into()))
+}
+
+/// Lets no object take further properties which does not say that it does: the vendor insists on it, and what it then
+/// enforces fits the schema still. What stands in `allOf` is left: closed, its parts would shut out each other.
+fn close(schema: &mut Value) {
+    let Value::Object(schema) = schema else { return };
+    for (keyword, value) in schema.iter_mut() {
+        match (keyword.as_str(), value) {
+            ("properties" | "$defs" | "definitions", Value::Object(named)) => named.values_mut().for_each(close),
+            ("anyOf" | "oneOf", Value::Array(schemas)) => schemas.iter_mut().for_each(close),
+            ("items", items) => close(items),
+            _ => {}
+        }
+    }
+    let is_object = match schema.get("type") {
+        Some(Value::Array(types)) => types.iter().any(|one| one == "object"),
+        Some(one) => one == "object",
+        None => schema.contains_key("properties"),
+    };
+    if is_object && !schema.contains_key("additionalProperties") {
+        schema.insert("additionalProperties".into(), false.into());
+    }
+}
+
+/// The system prompt and the turns: no two in a row of the same speaker, none without content, the user's first and last.
+fn conversation(request: &CompletionRequest) -> (Vec<Block<'_>>, Vec<WireMessage<'_>>) {
+    let (mut system, mut turns) = (Vec::new(), Vec::new());
+    for entry in request.messages.iter() {
+        let message = &*entry.message;
+        match message.role {
+            Role::System if turns.is_empty() => system.extend(user_content(message).map(Block::from)),
+            Role::System | Role::User => add(&mut turns, Speaker::User, user_content(message).collect()),
+            Role::Assistant => add(&mut turns, Speaker::Assistant, assistant_content(message)),
+            Role::Tool => add(&mut turns, Speaker::User, message.tool_results().map(tool_result).collect()),
+        }
+    }
+    if turns.last().is_none_or(|last| last.role == Speaker::Assistant) {
+        add(&mut turns, Speaker::User, vec![Content::Text { text: GO_ON.into() }]);
+    }
+    (system, turns)
+}
+
+fn add<'a>(turns: &mut Vec<WireMessage<'a>>, role: Speaker, content: Vec<Content<'a>>) {
+    if content.is_empty() {
+        return;
+    }
+    if turns.is_empty() && role == Speaker::Assistant {
+        add(turns, Speaker::User, vec![Content::Text { text: BEGINNING.into() }]);
+    }
+    let content = content.into_iter().map(Block::from);
+    match turns.last_mut() {
+        Some(last) if last.role == role => last.content.extend(content),
+        _ => turns.push(WireMessage { role, content: content.collect() }),
+    }
+}
+
+/// Text, if it is any: the vendor refuses blank text.
+fn text<'a>(text: impl Into<Cow<'a, str>>) -> Option<Content<'a>> {
+    let text = text.into();
+    (!text.trim().is_empty()).then_some(Content::Text { text })
+}
+
+fn user_content(message: &Message) -> impl Iterator<Item = Content<'_>> {
+    message.parts.iter().filter_map(|part| match part {
+        Part::Text(written) => text(written),
+        Part::Media(attached) if message.role == Role::User => media(attached),
+        Part::Media(attached) => text(placeholder(attached)),
+        Part::Other(opaque) => text(&opaque.json),
+        // These belong to other roles.
+        Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_) => None,
+    })
+}
+
+fn assistant_content(message: &Message) -> Vec<Content<'_>> {
+    let parts = message.parts.iter().filter_map(|part| match part {
+        Part::Text(written) => text(written),
+        Part::Thinking(thinking) => thought(thinking),
+        Part::ToolCall(call) => Some(tool_use(call)),
+        // Only a user may attach something.
+        Part::Media(attached) => text(placeholder(attached)),
+        Part::Other(_) | Part::ToolResult(_) => None,
+    });
+    let mut content: Vec<_> = parts.collect();
+    // The vendor refuses a message that ends with a thought, as one may whose reply was cut.
+    while let Some(Content::Thinking { .. } | Content::RedactedThinking { .. }) = content.last() {
+        content.pop();
+    }
+    content
+}
+
+/// A thought of this vendor's models; others cannot be proved.
+fn thought(thinking: &Thinking) -> Option<Content<'_>> {
+    let opaque = thinking.opaque.as_deref()?;
+    match opaque.strip_prefix(REDACTED) {
+        Some(data) => Some(Content::RedactedThinking { data }),
+        None => {
+            let signature = opaque.strip_prefix(SIGNATURE)?;
+            Some(Content::Thinking { thinking: &thinking.text, signature })
+        }
+    }
+}
+
+fn tool_use(call: &ToolCall) -> Content<'_> {
+    Content::ToolUse { id: COMMON.wire(&call.id), name: COMMON.wire(&call.name), input: arguments::object(call) }
+}
+
+fn tool_result(result: &ToolResult) -> Content<'_> {
+    let content: Vec<_> = result
+        .content
+        .iter()
+        .filter_map(|content| match content {
+            chat::Content::Text(written) | chat::Content::Json(written) => text(written),
+            chat::Content::Media(attached) => media(attached),
+            chat::Content::Other(opaque) => text(&opaque.json),
+        })
+        .collect();
+    let tool_use_id = COMMON.wire(&result.call_id);
+    let is_text = content.iter().all(|content| matches!(content, Content::Text { .. }));
+    if !result.is_error || is_text {
+        return Content::ToolResult { tool_use_id, content, is_error: result.is_error };
+    }
+    // The vendor refuses an error with anything but text in it, so the text says that it is one.
+    let says_so = [Content::Text { text: "Error:".into() }];
+    Content::ToolResult { tool_use_id, content: says_so.into_iter().chain(content).collect(), is_error: false }
+}
+
+/// An attachment; what the vendor has no place for is told of.
+fn media(media: &Media) -> Option<Content<'_>> {
+    let image = match media.media_type.as_str() {
+        "image/jpeg" | "image/jpg" => Some("image/jpeg"),
+        "image/png" => Some("image/png"),
+        "image/gif" => Some("image/gif"),
+        "image/webp" => Some("image/webp"),
+        _ => None,
+    };
+    let is_pdf = media.media_type == "application/pdf";
+    let title = media.name.as_deref().filter(|name| !name.trim().is_empty()).map(|name| {
+        let fits = name.chars().nth(TITLE_CHARS).is_none();
+        if fits { name.into() } else { cut(name, TITLE_CHARS - 1).into() }
+    });
+    match &media.source {
+        chat::Source::Url(url) if url.starts_with("https://") && media.media_type.starts_with("image/") => {
+            Some(Content::Image { source: MediaSource::Url { url } })
+        }
+        chat::Source::Url(url) if url.starts_with("https://") && is_pdf => {
+            Some(Content::Document { source: MediaSource::Url { url }, title })
+        }
+        chat::Source::Bytes(bytes) if let Some(media_type) = image => {
+            Some(Content::Image { source: MediaSource::Base64 { media_type, data: Base64(bytes) } })
+        }
+        chat::Source::Bytes(bytes) if is_pdf => {
+            let source = MediaSource::Base64 { media_type: "application/pdf", data: Base64(bytes) };
+            Some(Content::Document { source, title })
+        }
+        chat::Source::Bytes(bytes)
+            if media.media_type.starts_with("text/")
+                && let Ok(data) = str::from_utf8(bytes)
+                && !data.trim().is_empty() =>
+        {
+            Some(Content::Document { source: MediaSource::Text { media_type: "text/plain", data }, title })
+        }
+        _ => text(placeholder(media)),
+    }
+}

@@ -1,0 +1,74 @@
+//! Arguments of tool calls, there and back.
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value, value::RawValue};
+
+use crate::chat::ToolCall;
+
+/// The arguments of a call that was made, as a JSON object. A server may refuse a chat whose model once wrote broken ones:
+/// those are wrapped.
+pub fn object(call: &ToolCall) -> Cow<'_, RawValue> {
+    let written = call.arguments.trim();
+    let written = if written.is_empty() { "{}" } else { written };
+    match serde_json::from_str::<&RawValue>(written) {
+        Ok(object) if written.starts_with('{') && has_whole_characters(written) => Cow::Borrowed(object),
+        _ => Cow::Owned(
+            serde_json::value::to_raw_value(&serde_json::json!({ "invalid_arguments": written })).unwrap_or_default(),
+        ),
+    }
+}
+
+/// An escape may be half a character, which is JSON by its form and to many parsers none.
+fn has_whole_characters(object: &str) -> bool {
+    !object.contains("\\u") || serde_json::from_str::<Map<String, Value>>(object).is_ok()
+}
+
+/// [`object`] for a wire that wants a string with JSON in it.
+pub fn text(call: &ToolCall) -> Cow<'_, str> {
+    match object(call) {
+        Cow::Borrowed(object) => Cow::Borrowed(object.get()),
+        Cow::Owned(object) => Cow::Owned(Box::<str>::from(object).into_string()),
+    }
+}
+
+/// What a server sends as arguments or a piece of them: a string with JSON, from some the object itself.
+pub fn read(raw: &RawValue) -> String {
+    match raw.get() {
+        text if text.starts_with('"') => serde_json::from_str(text).unwrap_or_default(),
+        "null" => String::new(),
+        object => object.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_model_wrote_goes_back_as_an_object() {
+        for (written, expected) in [
+            ("", "{}"),
+            (" \n", "{}"),
+            (" {\"b\": 1.0, \"a\":2} ", "{\"b\": 1.0, \"a\":2}"),
+            ("{\"a\":", "{\"invalid_arguments\":\"{\\\"a\\\":\"}"),
+            ("{} {}", "{\"invalid_arguments\":\"{} {}\"}"),
+            ("[1]", "{\"invalid_arguments\":\"[1]\"}"),
+            ("null", "{\"invalid_arguments\":\"null\"}"),
+            (r#"{"a":"\u00e4 \ud83c\udf0d"}"#, r#"{"a":"\u00e4 \ud83c\udf0d"}"#),
+            (r#"{"a":"\ud83c"}"#, r#"{"invalid_arguments":"{\"a\":\"\\ud83c\"}"}"#),
+        ] {
+            let call = ToolCall { id: String::new(), name: String::new(), arguments: written.into(), meta: vec![] };
+            assert_eq!((object(&call).get(), &*text(&call)), (expected, expected), "{written}");
+        }
+    }
+
+    #[test]
+    fn what_a_server_sends_is_taken_as_text() {
+        for (sent, expected) in
+            [("\"{\\\"a\\\":1}\"", "{\"a\":1}"), ("{\"a\":1}", "{\"a\":1}"), ("null", ""), ("\"\"", "")]
+        {
+            assert_eq!(read(serde_json::from_str(sent).unwrap()), expected);
+        }
+    }
+}

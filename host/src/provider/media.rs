@@ -1,0 +1,31 @@
+//! Attachments as wires have them.
+
+use base64::{Engine, display::Base64Display, prelude::BASE64_STANDARD};
+use serde::{Serialize, Serializer};
+
+use crate::chat::{Media, Source};
+
+/// Bytes that are base64 in JSON, written without a copy of their own.
+pub struct Base64<'a>(pub &'a [u8]);
+
+impl Serialize for Base64<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&Base64Display::new(self.0, &BASE64_STANDARD))
+    }
+}
+
+/// The bytes of an attachment as a `data:` URI.
+pub fn data_uri(media_type: &str, bytes: &[u8]) -> String {
+    let mut uri = format!("data:{media_type};base64,");
+    BASE64_STANDARD.encode_string(bytes, &mut uri);
+    uri
+}
+
+/// What the model is told of an attachment that the wire has no place for.
+pub fn placeholder(media: &Media) -> String {
+    let name = media.name.as_deref().unwrap_or("attachment");
+    match &media.source {
+        Source::Url(url) => format!("[{name}, {}: {url}]", media.media_type),
+        Source::Bytes(bytes) => format!("[{name}, {}, {} bytes: cannot be shown]", media.media_type, bytes.len()),
+    }
+}
