@@ -647,3 +647,12 @@ pub const WEBSOCKET_CLOSE_TIME: Duration = Duration::from_secs(2);
 pub const ANTHROPIC_REPLY_TOKENS: u32 = 8_192;
 /// Content blocks of one reply. Citations cut a text into many; each costs memory even if it is empty.
 pub const ANTHROPIC_REPLY_BLOCKS: usize = 4_096;
+
+// ---- the Responses API
+
+/// Items of one reply: messages, thoughts, calls and what else there may be. Twice as many as it may have calls.
+pub const RESPONSES_ITEMS: usize = 2 * CALLS_IN_REPLY;
+/// Tokens of the shortest bound of a reply that OpenAI takes.
+pub const RESPONSES_LEAST_TOKENS: u32 = 16;
+/// Bytes of the longest id of a call that OpenAI takes.
+pub const RESPONSES_CALL_ID_BYTES: usize = 64;

@@ -1,0 +1,68 @@
+//! The Responses API of OpenAI, and of those who speak it: Grok, Ollama, llama.cpp, vLLM, LM Studio, …. Nothing is kept on
+//! the server: the whole conversation goes out with each request, thoughts included.
+
+mod items;
+mod kept;
+mod reply;
+mod request;
+#[cfg(test)]
+mod request_tests;
+#[cfg(test)]
+mod tests;
+
+use async_trait::async_trait;
+use url::Url;
+
+use crate::{
+    error::Fault,
+    model::{Completion, CompletionRequest, DeltaSink},
+    provider::{
+        adapter::ModelAdapter,
+        incoming::{Incoming, Source},
+        names::{COMMON, NameRule, Names},
+        wire::Wire,
+    },
+};
+
+/// The Responses API, and what models differ in.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Responses {
+    /// Whether the model is asked for its thoughts, encrypted, to be sent back with the next request: a model that has none
+    /// refuses to be asked. None: if its name is that of a model of OpenAI that thinks. What a server sends unasked is sent
+    /// back in any case.
+    pub encrypted_reasoning: Option<bool>,
+}
+
+#[async_trait]
+impl Wire for Responses {
+    const NAMES: NameRule = COMMON;
+
+    fn url(&self, adapter: &ModelAdapter) -> Result<Url, Fault> {
+        adapter.url(&["responses"])
+    }
+
+    fn body(&self, adapter: &ModelAdapter, request: &CompletionRequest) -> Result<Vec<u8>, Fault> {
+        let asks = self.encrypted_reasoning.unwrap_or_else(|| thinks(adapter.model()));
+        adapter.json(&request::body(adapter, asks, request)?)
+    }
+
+    async fn read(
+        &self,
+        reply: Incoming,
+        source: &Source<'_>,
+        names: &Names,
+        sink: &DeltaSink,
+    ) -> Result<Completion, Fault> {
+        reply::read(reply, source, names, sink).await
+    }
+}
+
+/// Whether the name is that of a model of OpenAI that thinks before it answers: `o3`, `gpt-5.1-codex`, `openai/gpt-5`; not
+/// `gpt-4.1`, `gpt-5-chat-latest`, `gpt-oss-20b`.
+fn thinks(model: &str) -> bool {
+    let name = model.rsplit('/').next().unwrap_or(model);
+    let number = |text: &str| text.split(|c: char| !c.is_ascii_digit()).next().and_then(|digits| digits.parse().ok());
+    let is_o = name.strip_prefix('o').and_then(number).is_some_and(|_: u32| true);
+    let is_gpt = name.strip_prefix("gpt-").and_then(number).is_some_and(|version: u32| version >= 5);
+    (is_o || is_gpt) && !name.contains("-chat")
+}

@@ -1,0 +1,492 @@
+//! A reply put together from its stream, or from one piece of JSON where a server does not stream.
+//!
+//! Everything is said up to four times: in pieces, at the end of a part, of its item, and of the reply. Whatever says
+//! something first counts. Servers differ in what they leave out, and in how an event names its item: by an index, by an id,
+//! by the id of the call, or not at all.
+
+use futures_util::FutureExt;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::items::{Items, Kind, Name};
+use crate::{
+    error::Fault,
+    limits,
+    model::{Completion, DeltaSink, StopReason, Usage},
+    provider::{
+        arguments,
+        assembly::Assembly,
+        incoming::{Incoming, Source},
+        names::Names,
+        responses::kept,
+        sse::{Event, Events},
+    },
+};
+
+/// Reads a reply to its end; pieces go to `sink` as they come. `names` are those of the tools that were sent.
+///
+/// # Errors
+///
+/// A [`Fault`]: [`Fault::Unavailable`] if the reply is cut off, garbled or silent for too long, [`Fault::TooLarge`] if it, one
+/// event of it or the number of its items is, and whatever an error inside it means.
+pub async fn read(
+    incoming: Incoming,
+    source: &Source<'_>,
+    names: &Names,
+    sink: &DeltaSink,
+) -> Result<Completion, Fault> {
+    let reply = Reply::new(names, sink, source);
+    match incoming {
+        Incoming::Events(events) => read_events(events, reply).await,
+        Incoming::Json(json) => read_json(&json, reply).await,
+    }
+}
+
+async fn read_events(mut events: Events, mut reply: Reply<'_>) -> Result<Completion, Fault> {
+    while reply.stop.is_none() {
+        let Some(event) = events.next().await? else { return Err(reply.source.unavailable("cut its reply off")) };
+        if event.data.trim() == "[DONE]" {
+            // A server that says so without a reason has still said that this is the end.
+            reply.stop = Some(StopReason::EndTurn);
+        } else if !event.data.trim().is_empty() {
+            reply.event(&event).await?;
+        }
+    }
+    // The connection can be used again if its end is seen, which as a rule is there already.
+    let _ = events.next().now_or_never();
+    reply.finish()
+}
+
+async fn read_json(json: &[u8], mut reply: Reply<'_>) -> Result<Completion, Fault> {
+    let whole: Whole = serde_json::from_slice(json).map_err(|error| reply.source.garbled(&error))?;
+    if whole.output.is_none() && whole.error.is_none() {
+        return Err(reply.source.unavailable("sent a reply without an output"));
+    }
+    reply.whole(whole, "").await?;
+    reply.finish()
+}
+
+/// An event of any type. What each field holds depends on the type.
+#[derive(Deserialize)]
+struct WireEvent<'a> {
+    #[serde(default)]
+    r#type: String,
+    output_index: Option<i64>,
+    item_id: Option<String>,
+    #[serde(borrow)]
+    delta: Option<&'a RawValue>,
+    #[serde(borrow)]
+    text: Option<&'a RawValue>,
+    #[serde(borrow)]
+    refusal: Option<&'a RawValue>,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+    #[serde(borrow)]
+    part: Option<&'a RawValue>,
+    #[serde(borrow)]
+    item: Option<&'a RawValue>,
+    #[serde(borrow)]
+    response: Option<&'a RawValue>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+}
+
+/// A reply as one piece of JSON.
+#[derive(Deserialize)]
+struct Whole<'a> {
+    status: Option<String>,
+    model: Option<String>,
+    #[serde(borrow)]
+    output: Option<Vec<&'a RawValue>>,
+    usage: Option<WireUsage>,
+    incomplete_details: Option<Details>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Details {
+    reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct WireUsage {
+    input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+    total_tokens: Option<u64>,
+    input_tokens_details: Option<InputDetails>,
+}
+
+#[derive(Default, Deserialize)]
+struct InputDetails {
+    cached_tokens: Option<u64>,
+    cache_write_tokens: Option<u64>,
+}
+
+impl WireUsage {
+    /// The counts without overlap: the wire counts what is cached as input too.
+    fn usage(&self) -> Usage {
+        let input = self.input_tokens.unwrap_or(0);
+        let details = self.input_tokens_details.as_ref();
+        let read = details.and_then(|details| details.cached_tokens).unwrap_or(0).min(input);
+        let written = details.and_then(|details| details.cache_write_tokens).unwrap_or(0).min(input - read);
+        let beside_input = self.total_tokens.unwrap_or(0).saturating_sub(input);
+        Usage {
+            input_tokens: input - read - written,
+            output_tokens: self.output_tokens.unwrap_or(0).max(beside_input),
+            cache_read_tokens: read,
+            cache_write_tokens: written,
+        }
+    }
+}
+
+/// A message, a thought, a call, or something else.
+#[derive(Deserialize)]
+struct WireItem<'a> {
+    #[serde(default)]
+    r#type: String,
+    id: Option<String>,
+    call_id: Option<String>,
+    name: Option<String>,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+    content: Option<WireContent>,
+    summary: Option<WireContent>,
+    encrypted_content: Option<String>,
+    phase: Option<String>,
+}
+
+impl WireItem<'_> {
+    fn kind(&self) -> Kind {
+        match self.r#type.as_str() {
+            "message" => Kind::Message,
+            "reasoning" => Kind::Reasoning,
+            "function_call" => Kind::Call,
+            _ => Kind::Other,
+        }
+    }
+
+    /// Whether the server can make something of a thought that it is sent back: what is encrypted is for it alone, words are
+    /// for models that think in the open.
+    fn is_of_use(&self) -> bool {
+        let is_encrypted = self.encrypted_content.as_ref().is_some_and(|text| !text.is_empty());
+        is_encrypted || self.content.as_ref().is_some_and(WireContent::says_something)
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum WireContent {
+    Text(String),
+    Parts(Vec<WirePart>),
+}
+
+#[derive(Default, Deserialize)]
+struct WirePart {
+    #[serde(default)]
+    r#type: String,
+    text: Option<String>,
+    refusal: Option<String>,
+}
+
+impl WireContent {
+    fn parts(self) -> Vec<WirePart> {
+        match self {
+            Self::Text(text) => vec![WirePart { text: Some(text), ..WirePart::default() }],
+            Self::Parts(parts) => parts,
+        }
+    }
+
+    fn says_something(&self) -> bool {
+        match self {
+            Self::Text(text) => !text.is_empty(),
+            Self::Parts(parts) => parts.iter().flat_map(|part| &part.text).any(|text| !text.is_empty()),
+        }
+    }
+}
+
+/// What has come so far.
+struct Reply<'a> {
+    assembly: Assembly<'a>,
+    source: &'a Source<'a>,
+    items: Items,
+    stop: Option<StopReason>,
+    refused: bool,
+}
+
+impl<'a> Reply<'a> {
+    fn new(names: &'a Names, sink: &'a DeltaSink, source: &'a Source<'a>) -> Self {
+        Self { assembly: Assembly::new(names, sink), source, items: Items::default(), stop: None, refused: false }
+    }
+
+    fn parse<'j, T: Deserialize<'j>>(&self, json: &'j str) -> Result<T, Fault> {
+        serde_json::from_str(json).map_err(|error| self.source.garbled(&error))
+    }
+
+    async fn event(&mut self, event: &Event) -> Result<(), Fault> {
+        let wire: WireEvent = self.parse(&event.data)?;
+        let word = if wire.r#type.is_empty() { event.name.as_str() } else { wire.r#type.as_str() };
+        if let Some(error) = wire.error {
+            return Err(self.source.fault(error.get()));
+        }
+        let name = Name { index: wire.output_index, id: wire.item_id.as_deref().unwrap_or_default() };
+        let said = |raw: Option<&RawValue>| raw.map(arguments::read).unwrap_or_default();
+        match word {
+            "error" => return Err(self.source.fault(&event.data)),
+            "response.output_item.added" | "response.output_item.done" => {
+                if let Some(json) = wire.item {
+                    let item: WireItem = self.parse(json.get())?;
+                    let id = item.id.clone().or(wire.item_id.clone()).unwrap_or_default();
+                    let name = Name { id: &id, ..name };
+                    if word.ends_with(".added") {
+                        self.begin(name, &item).await?;
+                    } else {
+                        let known = self.items.find(item.kind(), name, item.call_id.as_deref());
+                        let known = known.filter(|at| !self.is_another(*at, &item));
+                        self.end(known, name, item, json).await?;
+                    }
+                }
+            }
+            "response.content_part.added" | "response.reasoning_summary_part.added" => {
+                let part: WirePart = wire.part.map(|part| self.parse(part.get())).transpose()?.unwrap_or_default();
+                let is_thought = word.contains("reasoning") || part.r#type.contains("reasoning");
+                self.items.begin_part(if is_thought { Kind::Reasoning } else { Kind::Message }, name);
+            }
+            "response.output_text.delta" => self.text(name, said(wire.delta), Says::More).await?,
+            "response.output_text.done" => self.text(name, said(wire.text), Says::Again).await?,
+            "response.refusal.delta" => self.refusal(name, said(wire.delta), Says::More).await?,
+            "response.refusal.done" => self.refusal(name, said(wire.refusal), Says::Again).await?,
+            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
+                self.thought(name, said(wire.delta), Says::More).await?;
+            }
+            "response.reasoning_summary_text.done" | "response.reasoning_text.done" => {
+                self.thought(name, said(wire.text), Says::Again).await?;
+            }
+            "response.function_call_arguments.delta" => {
+                let at = self.call(name)?;
+                self.assembly.arguments(at, &said(wire.delta))?;
+            }
+            "response.function_call_arguments.done" => {
+                let at = self.call(name)?;
+                self.rest_of_arguments(at, &said(wire.arguments))?;
+            }
+            "response.created" | "response.in_progress" | "response.queued" => {
+                let whole = wire.response.and_then(|json| serde_json::from_str::<Whole>(json.get()).ok());
+                if let Some(model) = whole.and_then(|whole| whole.model) {
+                    self.assembly.model(self.source, &model);
+                }
+            }
+            "response.completed"
+            | "response.incomplete"
+            | "response.failed"
+            | "response.cancelled"
+            | "response.done" => {
+                let json = wire.response.map_or("{}", RawValue::get);
+                self.whole(self.parse(json)?, word.trim_start_matches("response.")).await?;
+            }
+            // Repetitions that the end of the item makes as well, and what is of no use here.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The item of an event; a new one if no event spoke of it before.
+    fn item(&mut self, kind: Kind, name: Name<'_>) -> Result<usize, Fault> {
+        match self.items.find(kind, name, None) {
+            Some(at) => Ok(at),
+            None => self.push(kind, name),
+        }
+    }
+
+    fn push(&mut self, kind: Kind, name: Name<'_>) -> Result<usize, Fault> {
+        let call = if kind == Kind::Call { Some(self.assembly.begin_call()?) } else { None };
+        if kind == Kind::Reasoning {
+            self.assembly.split();
+        }
+        self.items.push(kind, name, call)
+    }
+
+    /// The number of the call that an event is about.
+    fn call(&mut self, name: Name<'_>) -> Result<usize, Fault> {
+        let at = self.item(Kind::Call, name)?;
+        Ok(self.items.call(at))
+    }
+
+    async fn begin(&mut self, name: Name<'_>, item: &WireItem<'_>) -> Result<usize, Fault> {
+        // Who says twice that it begins has begun once.
+        let at = match self.items.find_open(item.kind(), name.id, item.call_id.as_deref()) {
+            Some(at) => at,
+            None => self.push(item.kind(), name)?,
+        };
+        self.name_call(at, item).await?;
+        Ok(at)
+    }
+
+    /// Whether a call that ends is not the one that ended under the same id.
+    fn is_another(&self, at: usize, item: &WireItem<'_>) -> bool {
+        if item.kind() != Kind::Call || !self.items.has_ended(at) {
+            return false;
+        }
+        let call = self.assembly.call(self.items.call(at));
+        item.arguments.is_some_and(|raw| arguments::read(raw) != call.arguments)
+    }
+
+    /// Takes over what is known of a call at its beginning and its end.
+    async fn name_call(&mut self, at: usize, item: &WireItem<'_>) -> Result<(), Fault> {
+        if item.kind() != Kind::Call {
+            return Ok(());
+        }
+        let call = self.items.call(at);
+        // Without an id of the call its item's is as good.
+        let id = [&item.call_id, &item.id].into_iter().flatten().find(|id| !id.is_empty());
+        if let Some(id) = id.filter(|_| self.assembly.call(call).id.is_empty()) {
+            self.items.call_id(at, id);
+            self.assembly.call_id(call, id.clone())?;
+        }
+        if self.assembly.call(call).name.is_empty() {
+            self.assembly.call_name(call, item.name.clone().unwrap_or_default()).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes what only the end of an item says; `json` is all of it.
+    async fn end(
+        &mut self,
+        known: Option<usize>,
+        name: Name<'_>,
+        item: WireItem<'_>,
+        json: &RawValue,
+    ) -> Result<(), Fault> {
+        let at = match known {
+            Some(at) => at,
+            None => self.begin(name, &item).await?,
+        };
+        let is_said = self.items.end(at);
+        match item.kind() {
+            Kind::Message => {
+                for part in item.content.map(WireContent::parts).into_iter().flatten().filter(|_| !is_said) {
+                    self.assembly.text(part.text.unwrap_or_default()).await?;
+                    let refusal = part.refusal.unwrap_or_default();
+                    self.refused |= !refusal.is_empty();
+                    self.assembly.text(refusal).await?;
+                }
+                let phase = item.phase.filter(|phase| phase.len() <= limits::REPLY_WORD_BYTES);
+                if let Some(phase) = phase
+                    && self.items.keep(at)
+                {
+                    self.assembly.split();
+                    self.assembly.seal(&kept::phase(self.source, &phase))?;
+                    self.assembly.split();
+                }
+            }
+            Kind::Reasoning => {
+                let is_of_use = item.is_of_use();
+                if !is_said {
+                    let words = item.summary.filter(WireContent::says_something).or(item.content);
+                    let words = words.map(WireContent::parts).into_iter().flatten().filter_map(|part| part.text);
+                    self.assembly.thinking(words.collect::<Vec<_>>().join(BETWEEN_THOUGHTS)).await?;
+                }
+                if is_of_use && self.items.keep(at) {
+                    self.assembly.seal(&kept::reasoning(self.source, json))?;
+                    self.assembly.split();
+                }
+            }
+            Kind::Call => {
+                self.name_call(at, &item).await?;
+                let call = self.items.call(at);
+                self.rest_of_arguments(call, &item.arguments.map(arguments::read).unwrap_or_default())?;
+            }
+            Kind::Other => {}
+        }
+        Ok(())
+    }
+
+    fn rest_of_arguments(&mut self, call: usize, whole: &str) -> Result<(), Fault> {
+        let rest = whole.strip_prefix(self.assembly.call(call).arguments.as_str()).unwrap_or_default().to_owned();
+        self.assembly.arguments(call, &rest)
+    }
+
+    async fn text(&mut self, name: Name<'_>, text: String, says: Says) -> Result<(), Fault> {
+        let at = self.item(Kind::Message, name)?;
+        if !text.is_empty() && (self.items.say(at).is_new_part || says == Says::More) {
+            self.assembly.text(text).await?;
+        }
+        Ok(())
+    }
+
+    async fn refusal(&mut self, name: Name<'_>, text: String, says: Says) -> Result<(), Fault> {
+        self.refused |= !text.is_empty();
+        self.text(name, text, says).await
+    }
+
+    async fn thought(&mut self, name: Name<'_>, mut text: String, says: Says) -> Result<(), Fault> {
+        let at = self.item(Kind::Reasoning, name)?;
+        if text.is_empty() {
+            return Ok(());
+        }
+        let said = self.items.say(at);
+        if said.is_new_part || says == Says::More {
+            if said.is_new_part && !said.is_first_part {
+                text.insert_str(0, BETWEEN_THOUGHTS);
+            }
+            self.assembly.thinking(text).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes what only the whole reply says, and how it ended: its status, else the name of the event that brought it.
+    async fn whole(&mut self, whole: Whole<'_>, event: &str) -> Result<(), Fault> {
+        if let Some(model) = &whole.model {
+            self.assembly.model(self.source, model);
+        }
+        if let Some(usage) = &whole.usage {
+            self.assembly.usage(usage.usage()).await;
+        }
+        // A server that says that it is at its end is, whatever it says else.
+        let is_under_way = |status: &&str| !event.is_empty() && matches!(*status, "in_progress" | "queued");
+        let status = whole.status.as_deref().filter(|status| !is_under_way(status)).unwrap_or(event);
+        if let Some(error) = whole.error {
+            return Err(self.source.fault(error.get()));
+        }
+        if matches!(status, "failed" | "cancelled" | "in_progress" | "queued") {
+            return Err(self.source.unavailable(&format!("ended with a reply that is {status}")));
+        }
+        let mut order = self.items.in_order();
+        for json in whole.output.into_iter().flatten() {
+            let item: WireItem = self.parse(json.get())?;
+            let id = item.id.clone().unwrap_or_default();
+            let known = order.next(&self.items, item.kind(), &id, item.call_id.as_deref());
+            self.end(known, Name { index: None, id: &id }, item, json).await?;
+        }
+        let reason = whole.incomplete_details.and_then(|details| details.reason);
+        self.stop = Some(match (status, reason.as_deref()) {
+            (_, Some("max_output_tokens" | "max_tokens" | "length")) => StopReason::MaxTokens,
+            (_, Some("content_filter")) => StopReason::Refusal,
+            (_, Some(other)) => StopReason::Other(self.source.word(other)),
+            ("incomplete", None) => StopReason::MaxTokens,
+            _ => StopReason::EndTurn,
+        });
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Completion, Fault> {
+        let Self { assembly, source, stop, refused, .. } = self;
+        let stop = match stop {
+            _ if refused => StopReason::Refusal,
+            Some(StopReason::EndTurn) if assembly.calls() > 0 => StopReason::ToolCalls,
+            Some(stop) => stop,
+            None => return Err(source.unavailable("cut its reply off")),
+        };
+        assembly.finish(stop, source)
+    }
+}
+
+/// Stands between the parts of a thought.
+const BETWEEN_THOUGHTS: &str = "\n\n";
+
+/// Whether an event says something, or repeats all of a part.
+#[derive(Clone, Copy, PartialEq)]
+enum Says {
+    More,
+    Again,
+}

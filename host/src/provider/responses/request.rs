@@ -1,0 +1,330 @@
+//! A request as the wire has it.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::kept::{Kept, kept};
+use crate::{
+    chat::{Content, Media, Message, Part, Role, Source, ToolCall, ToolResult, ToolSpec},
+    error::Fault,
+    limits,
+    model::{CompletionRequest, ToolChoice},
+    provider::{
+        adapter::ModelAdapter,
+        arguments, incoming,
+        media::{data_uri, placeholder},
+        names::COMMON,
+    },
+};
+
+/// The body of a request for a stream. `asks_for_thoughts`: encrypted, to be sent back.
+///
+/// # Errors
+///
+/// [`Fault::Invalid`] if the schema of the reply is no JSON.
+pub fn body<'a>(
+    adapter: &'a ModelAdapter,
+    asks_for_thoughts: bool,
+    request: &'a CompletionRequest,
+) -> Result<Body<'a>, Fault> {
+    let source = adapter.source();
+    let mut messages = request.messages.iter().map(|entry| &*entry.message).peekable();
+    let mut input = Vec::new();
+    let mut instructions = messages.next_if(|message| message.role == Role::System).and_then(text_of);
+    if messages.peek().is_none() {
+        // Instructions alone are no request.
+        input.extend(instructions.take().map(|text| Item::message(WireRole::System, WireContent::Text(text))));
+    }
+    messages.for_each(|message| push_message(&mut input, &source, message));
+    Ok(Body {
+        model: adapter.model(),
+        instructions,
+        input,
+        tools: request.tools.iter().map(|tool| Tool::new(tool)).collect(),
+        tool_choice: if request.tools.is_empty() { None } else { tool_choice(&request.tool_choice) },
+        text: request.response_schema.as_deref().map(Text::new).transpose()?,
+        temperature: adapter.temperature(request),
+        // Less is refused.
+        max_output_tokens: adapter.max_tokens(request).map(|tokens| tokens.max(limits::RESPONSES_LEAST_TOKENS)),
+        include: if asks_for_thoughts { &["reasoning.encrypted_content"] } else { &[] },
+        store: false,
+        stream: true,
+    })
+}
+
+/// A request as JSON.
+#[derive(Serialize)]
+pub struct Body<'a> {
+    model: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instructions: Option<Cow<'a, str>>,
+    input: Vec<Item<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<WireChoice<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<Text<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_output_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    include: &'static [&'static str],
+    store: bool,
+    stream: bool,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Item<'a> {
+    /// As the server sent it.
+    Reasoning(&'a RawValue),
+    Message {
+        r#type: &'static str,
+        role: WireRole,
+        content: WireContent<'a>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        phase: Option<&'a str>,
+    },
+    Call {
+        r#type: &'static str,
+        call_id: Cow<'a, str>,
+        name: Cow<'a, str>,
+        arguments: Cow<'a, str>,
+    },
+    Output {
+        r#type: &'static str,
+        call_id: Cow<'a, str>,
+        output: WireContent<'a>,
+    },
+}
+
+#[derive(Clone, Copy, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum WireRole {
+    System,
+    User,
+    Assistant,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum WireContent<'a> {
+    Text(Cow<'a, str>),
+    Parts(Vec<WirePart<'a>>),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum WirePart<'a> {
+    InputText { text: Cow<'a, str> },
+    InputImage { detail: &'static str, image_url: Cow<'a, str> },
+    InputFile(File<'a>),
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum File<'a> {
+    At { file_url: &'a str },
+    With { filename: &'a str, file_data: String },
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    r#type: &'static str,
+    name: Cow<'a, str>,
+    description: &'a str,
+    parameters: &'a RawValue,
+    strict: bool,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum WireChoice<'a> {
+    Word(&'static str),
+    Tool { r#type: &'static str, name: Cow<'a, str> },
+}
+
+#[derive(Serialize)]
+struct Text<'a> {
+    format: Format<'a>,
+}
+
+#[derive(Serialize)]
+struct Format<'a> {
+    r#type: &'static str,
+    name: &'static str,
+    schema: &'a RawValue,
+    strict: bool,
+}
+
+impl<'a> Item<'a> {
+    /// The type may be left out, but not everybody knows.
+    fn message(role: WireRole, content: WireContent<'a>) -> Self {
+        Self::Message { r#type: "message", role, content, phase: None }
+    }
+
+    fn call(call: &'a ToolCall) -> Self {
+        let (name, arguments) = (COMMON.wire(&call.name), arguments::text(call));
+        Self::Call { r#type: "function_call", call_id: call_id(&call.id), name, arguments }
+    }
+}
+
+impl<'a> Text<'a> {
+    /// Not `strict`: OpenAI takes only some schemas with it, and what came of it is checked by whoever asked.
+    fn new(schema: &'a str) -> Result<Self, Fault> {
+        let schema = serde_json::from_str(schema)
+            .map_err(|error| Fault::invalid(format!("the schema of the reply is not JSON: {error}")))?;
+        Ok(Self { format: Format { r#type: "json_schema", name: "reply", schema, strict: false } })
+    }
+}
+
+impl<'a> Tool<'a> {
+    /// Not `strict`, which is what leaving it out would mean: OpenAI takes only some schemas with it.
+    fn new(tool: &'a ToolSpec) -> Self {
+        let (name, parameters) = (COMMON.wire(&tool.name), &*tool.input_schema);
+        Self { r#type: "function", name, description: &tool.description, parameters, strict: false }
+    }
+}
+
+fn tool_choice(choice: &ToolChoice) -> Option<WireChoice<'_>> {
+    match choice {
+        ToolChoice::Auto => None,
+        ToolChoice::Never => Some(WireChoice::Word("none")),
+        ToolChoice::Required => Some(WireChoice::Word("required")),
+        ToolChoice::Tool(name) => Some(WireChoice::Tool { r#type: "function", name: COMMON.wire(name) }),
+    }
+}
+
+/// The id of a call; one that another vendor gave may be longer than is taken here.
+fn call_id(id: &str) -> Cow<'_, str> {
+    if (1..=limits::RESPONSES_CALL_ID_BYTES).contains(&id.len()) { id.into() } else { COMMON.wire(id) }
+}
+
+fn push_message<'a>(input: &mut Vec<Item<'a>>, source: &incoming::Source<'_>, message: &'a Message) {
+    match message.role {
+        Role::System => {
+            input.extend(text_of(message).map(|text| Item::message(WireRole::System, WireContent::Text(text))));
+        }
+        Role::User => {
+            input.extend(user_content(message).map(|content| Item::message(WireRole::User, content)));
+        }
+        Role::Assistant => push_reply(input, source, message),
+        Role::Tool => input.extend(message.tool_results().map(|result| Item::Output {
+            r#type: "function_call_output",
+            call_id: call_id(&result.call_id),
+            output: output(result),
+        })),
+    }
+}
+
+/// The text of a message, if it has some.
+fn text_of(message: &Message) -> Option<Cow<'_, str>> {
+    let text: Cow<str> = match message.parts.as_slice() {
+        [Part::Text(text)] => text.into(),
+        _ => message.text_content().into(),
+    };
+    (!text.trim().is_empty()).then_some(text)
+}
+
+/// What a user says, if it is something.
+fn user_content(message: &Message) -> Option<WireContent<'_>> {
+    if let [Part::Text(text)] = message.parts.as_slice() {
+        return (!text.trim().is_empty()).then(|| WireContent::Text(text.into()));
+    }
+    let parts: Vec<_> = message.parts.iter().filter_map(user_part).collect();
+    (!parts.is_empty()).then_some(WireContent::Parts(parts))
+}
+
+fn user_part(part: &Part) -> Option<WirePart<'_>> {
+    match part {
+        Part::Text(text) if text.trim().is_empty() => None,
+        Part::Text(text) => Some(WirePart::InputText { text: text.into() }),
+        Part::Media(media) => Some(media_part(media)),
+        Part::Other(opaque) => Some(WirePart::InputText { text: opaque.json.as_str().into() }),
+        // These belong to other roles.
+        Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_) => None,
+    }
+}
+
+fn media_part(media: &Media) -> WirePart<'_> {
+    let (is_image, is_pdf) = (media.media_type.starts_with("image/"), media.media_type == "application/pdf");
+    match &media.source {
+        Source::Url(url) if is_image => WirePart::InputImage { detail: "auto", image_url: url.into() },
+        Source::Url(file_url) if is_pdf => WirePart::InputFile(File::At { file_url }),
+        Source::Bytes(bytes) if is_image => {
+            WirePart::InputImage { detail: "auto", image_url: data_uri(&media.media_type, bytes).into() }
+        }
+        Source::Bytes(bytes) if is_pdf => {
+            let filename = media.name.as_deref().unwrap_or("document.pdf");
+            WirePart::InputFile(File::With { filename, file_data: data_uri(&media.media_type, bytes) })
+        }
+        Source::Bytes(bytes)
+            if media.media_type.starts_with("text/")
+                && let Ok(text) = str::from_utf8(bytes) =>
+        {
+            WirePart::InputText { text: text.into() }
+        }
+        _ => WirePart::InputText { text: placeholder(media).into() },
+    }
+}
+
+/// A reply as the items that it came in. Thoughts that nothing follows are left out: the server refuses them.
+fn push_reply<'a>(input: &mut Vec<Item<'a>>, source: &incoming::Source<'_>, message: &'a Message) {
+    // Where the text that is being put together stands.
+    let (mut text, mut end): (Option<usize>, _) = (None, input.len());
+    for part in &message.parts {
+        match part {
+            Part::Text(piece) if piece.is_empty() => continue,
+            Part::Text(piece) => match text.and_then(|at| input.get_mut(at)) {
+                Some(Item::Message { content: WireContent::Text(before), .. }) => before.to_mut().push_str(piece),
+                _ => {
+                    text = Some(input.len());
+                    input.push(Item::message(WireRole::Assistant, WireContent::Text(piece.into())));
+                }
+            },
+            Part::Thinking(thought) => {
+                let at = text.take();
+                match kept(source, thought) {
+                    Some(Kept::Reasoning(item)) => input.push(Item::Reasoning(item)),
+                    Some(Kept::Phase(of_text)) => {
+                        if let Some(Item::Message { phase, .. }) = at.and_then(|at| input.get_mut(at)) {
+                            *phase = Some(of_text);
+                        }
+                    }
+                    None => {}
+                }
+                continue;
+            }
+            Part::ToolCall(call) => {
+                text = None;
+                input.push(Item::call(call));
+            }
+            Part::Media(_) | Part::Other(_) | Part::ToolResult(_) => continue,
+        }
+        end = input.len();
+    }
+    input.truncate(end);
+}
+
+/// What came of a call. The wire has no word for a failed one, so the text says it.
+fn output(result: &ToolResult) -> WireContent<'_> {
+    if !result.content.iter().any(|content| matches!(content, Content::Media(_))) {
+        return match result.content.as_slice() {
+            [Content::Text(text) | Content::Json(text)] if !result.is_error => WireContent::Text(text.into()),
+            _ if result.is_error => WireContent::Text(format!("Error: {}", result.text()).into()),
+            _ => WireContent::Text(result.text().into()),
+        };
+    }
+    let failed = result.is_error.then(|| WirePart::InputText { text: "Error:".into() });
+    let parts = result.content.iter().filter_map(|content| match content {
+        Content::Text(text) | Content::Json(text) if text.trim().is_empty() => None,
+        Content::Text(text) | Content::Json(text) => Some(WirePart::InputText { text: text.into() }),
+        Content::Media(media) => Some(media_part(media)),
+        Content::Other(opaque) => Some(WirePart::InputText { text: opaque.json.as_str().into() }),
+    });
+    WireContent::Parts(failed.into_iter().chain(parts).collect())
+}
