@@ -656,3 +656,13 @@ pub const RESPONSES_ITEMS: usize = 2 * CALLS_IN_REPLY;
 pub const RESPONSES_LEAST_TOKENS: u32 = 16;
 /// Bytes of the longest id of a call that OpenAI takes.
 pub const RESPONSES_CALL_ID_BYTES: usize = 64;
+
+// ---- schemas that are written anew for a vendor
+
+/// Schemas within each other; what is inside deeper ones is left open. Twice what a plugin's tool can have, since references
+/// are written out.
+pub const SCHEMA_DEPTH: usize = 2 * TOOL_SCHEMA_DEPTH;
+/// References that are written out within each other; a schema that needs more says nothing to a model anyway.
+pub const SCHEMA_REFS: usize = 16;
+/// Bytes beyond which no further reference is written out: a few of them can name each other without end.
+pub const SCHEMA_INLINED_BYTES: usize = 4 * TOOL_SCHEMA_BYTES;

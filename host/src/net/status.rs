@@ -54,6 +54,14 @@ fn of_status(status: u16, complaint: &Complaint, message: String, after: Option<
     if complaint.is("invalid_request_error") && complaint.message.starts_with("Your credit balance is too low") {
         return Fault::Exhausted { message };
     }
+    // Google calls a key that nobody has, and a window that is full, bad input.
+    if complaint.reason == "API_KEY_INVALID" {
+        return Fault::Denied { message };
+    }
+    if complaint.is("INVALID_ARGUMENT") && complaint.message.contains("exceeds the maximum number of tokens") {
+        return Fault::TooLarge { message };
+    }
+    let after = after.or(complaint.after);
     match status {
         401 | 403 | 407 => Fault::Denied { message },
         402 => Fault::Exhausted { message },
@@ -72,6 +80,12 @@ struct Complaint {
     message: String,
     kind: String,
     code: String,
+    /// Google's word for the kind.
+    status: String,
+    /// Google's word for what lies behind it.
+    reason: String,
+    /// The pause that it asks for.
+    after: Option<Duration>,
 }
 
 impl Complaint {
@@ -96,11 +110,20 @@ impl Complaint {
             Value::String(text) => text.clone(),
             _ => [field("message"), field("detail")].into_iter().find(|text| !text.is_empty()).unwrap_or_default(),
         };
-        Self { message, kind: field("type"), code: field("code") }
+        let details = error.get("details").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let detail = |name: &str| details.iter().find_map(|detail| detail.get(name)?.as_str());
+        Self {
+            message,
+            kind: field("type"),
+            code: field("code"),
+            status: field("status"),
+            reason: detail("reason").unwrap_or_default().into(),
+            after: detail("retryDelay").and_then(seconds),
+        }
     }
 
     fn is(&self, word: &str) -> bool {
-        self.kind == word || self.code == word
+        self.kind == word || self.code == word || self.status == word
     }
 
     /// The status that it would have had as an answer of its own. Where nothing tells: the server failed at what it
@@ -109,16 +132,24 @@ impl Complaint {
         let word = |words: &[&str]| words.iter().any(|word| self.is(word));
         match self.code.parse() {
             Ok(status @ 400..=599) => status,
-            _ if word(&["invalid_request_error", "invalid_prompt"]) => 400,
+            _ if word(&["invalid_request_error", "invalid_prompt", "INVALID_ARGUMENT", "FAILED_PRECONDITION"]) => 400,
+            // Each of OpenAI's words for an image that cannot be used has its own end.
+            _ if self.code.contains("image") => 400,
             _ if word(&["authentication_error", "permission_error", "invalid_api_key"]) => 401,
-            _ if word(&["not_found_error", "model_not_found"]) => 404,
+            _ if word(&["UNAUTHENTICATED", "PERMISSION_DENIED"]) => 401,
             _ if word(&["billing_error"]) => 402,
+            _ if word(&["not_found_error", "model_not_found", "NOT_FOUND"]) => 404,
             _ if word(&["request_too_large"]) => 413,
+            _ if word(&["rate_limit_error", "rate_limit_exceeded", "too_many_requests", "RESOURCE_EXHAUSTED"]) => 429,
             _ if word(&["overloaded_error"]) => 529,
-            _ if word(&["rate_limit_error", "rate_limit_exceeded", "too_many_requests"]) => 429,
             _ => 500,
         }
     }
+}
+
+/// A time as Google writes it, such as `3.5s`.
+fn seconds(text: &str) -> Option<Duration> {
+    Duration::try_from_secs_f64(text.strip_suffix('s')?.parse().ok()?).ok()
 }
 
 /// `text` of a server as it may be shown: at most `limit` bytes, without the key, on one line, control characters
@@ -196,11 +227,44 @@ mod tests {
     }
 
     #[test]
+    fn errors_of_google_have_their_case() {
+        let error = |code: u16, status: &str, message: &str, details: &str| {
+            format!(
+                r#"{{"error":{{"code":{code},"message":"{message}","status":"{status}","details":[{{"@type":"x"}},{details}]}}}}"#
+            )
+        };
+        let delay = r#"{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"3.5s"}"#;
+        let limited = error(429, "RESOURCE_EXHAUSTED", "slow down", delay);
+        let after = Some(Duration::from_millis(3_500));
+        for body in [limited.clone(), format!("[{limited}]")] {
+            let message = "host:1 answered 429 Too Many Requests: slow down".into();
+            assert_eq!(fault_of(429, &body), Fault::RateLimited { message, after });
+        }
+        for (text, expected) in [("3s", Some(3)), ("-1s", None), ("NaNs", None), ("1e300s", None), ("3", None)] {
+            assert_eq!(seconds(text).map(|time| time.as_secs()), expected, "{text}");
+        }
+        let key = error(400, "INVALID_ARGUMENT", "API key not valid.", r#"{"reason":"API_KEY_INVALID"}"#);
+        assert!(matches!(fault_of(400, &key), Fault::Denied { .. }));
+        let window = "The input token count (9) exceeds the maximum number of tokens allowed (8).";
+        let window = error(400, "INVALID_ARGUMENT", window, "{}");
+        assert!(matches!(fault_of(400, &window), Fault::TooLarge { .. }));
+        // Without a code in a stream, the word tells.
+        let inside =
+            |status: &str| fault_in_reply("h", &format!(r#"{{"status":"{status}","details":[{delay}]}}"#), None);
+        assert!(matches!(inside("RESOURCE_EXHAUSTED"), Fault::RateLimited { after: Some(_), .. }));
+        assert!(matches!(inside("INVALID_ARGUMENT"), Fault::Invalid { .. }));
+        assert!(matches!(inside("PERMISSION_DENIED"), Fault::Denied { .. }));
+        assert!(matches!(inside("NOT_FOUND"), Fault::NotFound { .. }));
+        assert!(matches!(inside("INTERNAL"), Fault::Unavailable { .. }));
+    }
+
+    #[test]
     fn errors_inside_a_reply_have_their_case() {
         let inside = |error| fault_in_reply("host:1", error, Some(&Secret::new("sk-secret")));
         assert!(matches!(inside(r#"{"message":"m","code":429}"#), Fault::RateLimited { .. }));
         assert!(matches!(inside(r#"{"message":"m","type":"invalid_request_error"}"#), Fault::Invalid { .. }));
         assert!(matches!(inside(r#"{"message":"m","type":"server_error"}"#), Fault::Unavailable { .. }));
+        assert!(matches!(inside(r#"{"message":"m","code":"image_parse_error"}"#), Fault::Invalid { .. }));
         assert!(matches!(inside(r#"{"message":"m","type":"overloaded_error"}"#), Fault::Unavailable { .. }));
         assert!(matches!(inside(r#"{"message":"m","type":"billing_error"}"#), Fault::Exhausted { .. }));
         assert!(matches!(inside(r#"{"message":"m","type":"request_too_large"}"#), Fault::TooLarge { .. }));

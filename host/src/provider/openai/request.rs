@@ -15,6 +15,7 @@ use crate::{
         arguments,
         media::{data_uri, placeholder},
         names::COMMON,
+        schema,
     },
 };
 
@@ -143,7 +144,7 @@ struct Tool<'a> {
 struct Function<'a> {
     name: Cow<'a, str>,
     description: &'a str,
-    parameters: &'a RawValue,
+    parameters: Cow<'a, RawValue>,
 }
 
 #[derive(Serialize)]
@@ -181,8 +182,11 @@ impl<'a> ResponseFormat<'a> {
 
 impl<'a> Tool<'a> {
     fn new(tool: &'a ToolSpec) -> Self {
-        let function =
-            Function { name: COMMON.wire(&tool.name), description: &tool.description, parameters: &tool.input_schema };
+        let function = Function {
+            name: COMMON.wire(&tool.name),
+            description: &tool.description,
+            parameters: schema::object(&tool.input_schema),
+        };
         Self { r#type: "function", function }
     }
 }

@@ -1,0 +1,74 @@
+//! The Gemini API of Google: `generateContent`, streamed.
+
+mod reply;
+mod request;
+#[cfg(test)]
+mod tests;
+
+use async_trait::async_trait;
+use url::Url;
+
+use crate::{
+    error::Fault,
+    model::{Completion, CompletionRequest, DeltaSink},
+    provider::{
+        adapter::ModelAdapter,
+        incoming::{Incoming, Source},
+        names::{NameRule, Names},
+        wire::Wire,
+    },
+};
+
+/// The Gemini API, whose base URL is as a rule `https://generativelanguage.googleapis.com/v1beta`. The key goes into the
+/// header `x-goog-api-key`.
+///
+/// `generationConfig` and `tools` of the config's body are put together with those that the host writes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Gemini;
+
+/// What Google takes: a letter or `_`, then up to 63 of `A-Z a-z 0-9 _ -`. It takes dots too, which other vendors do not.
+const NAMES: NameRule = NameRule { longest: 64, any_first: false };
+
+/// The tags of what only this vendor understands.
+mod tag {
+    /// The signature of a thought.
+    pub const THOUGHT: &str = "gemini.thought:";
+    /// The signature of the text before it.
+    pub const TEXT: &str = "gemini.text:";
+    /// A signature in a part of its own.
+    pub const ALONE: &str = "gemini.alone:";
+    /// The signature of a call, among its facts.
+    pub const CALL: &str = "gemini.thought_signature";
+    /// The id that the vendor gave a call, among its facts: the chat may have another, and not every model gives one.
+    pub const ID: &str = "gemini.id";
+}
+
+#[async_trait]
+impl Wire for Gemini {
+    const NAMES: NameRule = NAMES;
+
+    /// A model's name may come with the collection that it is in, such as `models/` or `tunedModels/`.
+    fn url(&self, adapter: &ModelAdapter) -> Result<Url, Fault> {
+        let model = adapter.model().trim_matches('/');
+        let (collection, model) = model.rsplit_once('/').unwrap_or(("models", model));
+        let method = format!("{model}:streamGenerateContent");
+        let path: Vec<_> = collection.split('/').chain([method.as_str()]).collect();
+        let mut url = adapter.url(&path)?;
+        url.query_pairs_mut().append_pair("alt", "sse");
+        Ok(url)
+    }
+
+    fn body(&self, adapter: &ModelAdapter, request: &CompletionRequest) -> Result<Vec<u8>, Fault> {
+        adapter.json_without(&request::body(adapter, request)?, &[request::TOOLS, request::GENERATION_CONFIG])
+    }
+
+    async fn read(
+        &self,
+        reply: Incoming,
+        source: &Source<'_>,
+        names: &Names,
+        sink: &DeltaSink,
+    ) -> Result<Completion, Fault> {
+        reply::read(reply, source, names, sink).await
+    }
+}

@@ -1,0 +1,277 @@
+//! A reply put together from its stream, or from one piece of JSON.
+//!
+//! Each event is a whole answer with what is new: parts that are complete, but for text, which goes on in the next.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::tag;
+use crate::{
+    error::Fault,
+    model::{Completion, DeltaSink, StopReason, Usage},
+    provider::{
+        assembly::Assembly,
+        incoming::{Incoming, Source},
+        names::Names,
+        sse::Events,
+    },
+};
+
+/// Reads a reply to its end; pieces go to `sink` as they come. `names` are those of the tools that were sent.
+///
+/// # Errors
+///
+/// A [`Fault`]: [`Fault::Unavailable`] if the reply is cut off, garbled, silent for too long, or has a call that the
+/// vendor itself could not read; [`Fault::TooLarge`] if it or one event of it is, and whatever an error inside it means.
+pub async fn read(
+    incoming: Incoming,
+    source: &Source<'_>,
+    names: &Names,
+    sink: &DeltaSink,
+) -> Result<Completion, Fault> {
+    let mut reply = Reply { assembly: Assembly::new(names, sink), source, stop: None, failure: None };
+    match incoming {
+        Incoming::Events(events) => reply.take_events(events).await?,
+        Incoming::Json(json) => {
+            // Without a stream of events the same chunks come as a list.
+            let chunks: Result<Vec<Chunk>, _> = match json.first() {
+                Some(b'[') => serde_json::from_slice(&json),
+                _ => serde_json::from_slice(&json).map(|chunk| vec![chunk]),
+            };
+            for chunk in chunks.map_err(|error| source.garbled(&error))? {
+                reply.take(chunk).await?;
+            }
+        }
+    }
+    reply.finish()
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Chunk<'a> {
+    #[serde(borrow)]
+    candidates: Option<Vec<Candidate<'a>>>,
+    prompt_feedback: Option<Feedback>,
+    usage_metadata: Option<WireUsage>,
+    model_version: Option<String>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Candidate<'a> {
+    index: Option<u32>,
+    #[serde(borrow)]
+    content: Option<Content<'a>>,
+    finish_reason: Option<String>,
+    finish_message: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Content<'a> {
+    #[serde(borrow)]
+    parts: Option<Vec<Part<'a>>>,
+}
+
+/// Parts of other kinds, such as code that the vendor ran, have none of these and are passed over.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Part<'a> {
+    text: Option<String>,
+    thought: Option<bool>,
+    thought_signature: Option<String>,
+    #[serde(borrow)]
+    function_call: Option<Call<'a>>,
+    inline_data: Option<Blob>,
+}
+
+#[derive(Deserialize)]
+struct Call<'a> {
+    id: Option<String>,
+    name: Option<String>,
+    #[serde(borrow)]
+    args: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Blob {
+    mime_type: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Feedback {
+    block_reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WireUsage {
+    prompt_token_count: Option<u64>,
+    cached_content_token_count: Option<u64>,
+    candidates_token_count: Option<u64>,
+    thoughts_token_count: Option<u64>,
+    tool_use_prompt_token_count: Option<u64>,
+}
+
+impl WireUsage {
+    /// The counts without overlap: the wire counts cached tokens as prompt tokens too, thoughts beside the reply, and what
+    /// its own tools found beside the prompt.
+    fn usage(&self) -> Usage {
+        let prompt = self.prompt_token_count.unwrap_or(0);
+        let cached = self.cached_content_token_count.unwrap_or(0).min(prompt);
+        let beside = |count: u64, more: Option<u64>| count.saturating_add(more.unwrap_or(0));
+        Usage {
+            input_tokens: beside(prompt - cached, self.tool_use_prompt_token_count),
+            output_tokens: beside(self.candidates_token_count.unwrap_or(0), self.thoughts_token_count),
+            cache_read_tokens: cached,
+            cache_write_tokens: 0,
+        }
+    }
+}
+
+/// What has come so far.
+struct Reply<'a> {
+    assembly: Assembly<'a>,
+    source: &'a Source<'a>,
+    stop: Option<StopReason>,
+    /// Why it stopped, where that is a failure.
+    failure: Option<Fault>,
+}
+
+impl Reply<'_> {
+    async fn take_events(&mut self, mut events: Events) -> Result<(), Fault> {
+        loop {
+            let event = match events.next().await {
+                Ok(Some(event)) => event,
+                Ok(None) => return Ok(()),
+                // All has been said; to fail now would have it said and paid for again.
+                Err(fault) if self.stop.is_some() => {
+                    tracing::debug!(%fault, "the stream broke after its end was announced");
+                    return Ok(());
+                }
+                Err(fault) => return Err(fault),
+            };
+            if event.data.trim().is_empty() || event.data.trim() == "[DONE]" {
+                continue;
+            }
+            let chunk = serde_json::from_str(&event.data).map_err(|error| self.source.garbled(&error))?;
+            self.take(chunk).await?;
+        }
+    }
+
+    async fn take(&mut self, chunk: Chunk<'_>) -> Result<(), Fault> {
+        if let Some(error) = chunk.error {
+            return Err(self.source.fault(error.get()));
+        }
+        if let Some(model) = &chunk.model_version {
+            self.assembly.model(self.source, model);
+        }
+        if let Some(usage) = chunk.usage_metadata {
+            self.assembly.usage(usage.usage()).await;
+        }
+        if chunk.prompt_feedback.is_some_and(|feedback| feedback.block_reason.is_some()) {
+            self.stop = Some(StopReason::Refusal);
+        }
+        // Only one candidate is asked for; of another nothing is wanted.
+        let candidate = chunk.candidates.into_iter().flatten().find(|candidate| candidate.index.unwrap_or(0) == 0);
+        if let Some(candidate) = candidate {
+            for part in candidate.content.and_then(|content| content.parts).into_iter().flatten() {
+                self.part(part).await?;
+            }
+            if let Some(reason) = candidate.finish_reason.filter(|reason| !reason.is_empty()) {
+                self.stop(&reason, candidate.finish_message.as_deref());
+            }
+        }
+        Ok(())
+    }
+
+    /// A signature goes back in the part that it came in: text that has one is kept from the text around it.
+    async fn part(&mut self, part: Part<'_>) -> Result<(), Fault> {
+        let signature = part.thought_signature.filter(|signature| !signature.is_empty());
+        if let Some(call) = part.function_call {
+            return self.call(call, signature).await;
+        }
+        if let Some(blob) = part.inline_data {
+            // A reply is text and calls; what else came is at least told of.
+            let kind = self.source.word(blob.mime_type.as_deref().unwrap_or("data"));
+            self.assembly.text(format!("[{kind}: cannot be shown]")).await?;
+        }
+        let text = part.text.unwrap_or_default();
+        let Some(signature) = signature else {
+            return match part.thought {
+                Some(true) => self.assembly.thinking(text).await,
+                _ => self.assembly.text(text).await,
+            };
+        };
+        let kind = if part.thought == Some(true) {
+            self.assembly.thinking(text).await?;
+            tag::THOUGHT
+        } else {
+            let kind = if text.is_empty() { tag::ALONE } else { tag::TEXT };
+            self.assembly.split();
+            self.assembly.text(text).await?;
+            self.assembly.split();
+            kind
+        };
+        self.assembly.seal(&format!("{kind}{signature}"))?;
+        self.assembly.split();
+        Ok(())
+    }
+
+    /// An id that is missing is given by the chat, which knows those that are taken.
+    async fn call(&mut self, call: Call<'_>, signature: Option<String>) -> Result<(), Fault> {
+        let at = self.assembly.begin_call()?;
+        if let Some(id) = call.id.filter(|id| !id.is_empty()) {
+            self.assembly.call_fact(at, tag::ID, id.clone())?;
+            self.assembly.call_id(at, id)?;
+        }
+        if let Some(signature) = signature {
+            self.assembly.call_fact(at, tag::CALL, signature)?;
+        }
+        self.assembly.call_name(at, call.name.unwrap_or_default()).await?;
+        let arguments = call.args.map(RawValue::get).filter(|arguments| *arguments != "null");
+        self.assembly.arguments(at, arguments.unwrap_or_default())
+    }
+
+    fn stop(&mut self, reason: &str, message: Option<&str>) {
+        let reason = match reason {
+            "STOP" => StopReason::EndTurn,
+            "MAX_TOKENS" => StopReason::MaxTokens,
+            "SAFETY"
+            | "RECITATION"
+            | "PROHIBITED_CONTENT"
+            | "BLOCKLIST"
+            | "SPII"
+            | "LANGUAGE"
+            | "IMAGE_SAFETY"
+            | "IMAGE_PROHIBITED_CONTENT"
+            | "IMAGE_RECITATION"
+            | "MODEL_ARMOR" => StopReason::Refusal,
+            other => {
+                // The model wrote a call that its vendor could not read, as happens now and then: there is nothing to
+                // answer, and another attempt goes well as a rule.
+                if matches!(other, "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" | "MALFORMED_RESPONSE") {
+                    let said = self.source.word(message.unwrap_or(other));
+                    self.failure = Some(self.source.unavailable(&format!("gave up a reply: {said}")));
+                }
+                StopReason::Other(self.source.word(other))
+            }
+        };
+        self.stop = Some(reason);
+    }
+
+    fn finish(self) -> Result<Completion, Fault> {
+        let Self { assembly, source, stop, failure } = self;
+        if let Some(fault) = failure {
+            return Err(fault);
+        }
+        match stop {
+            None => Err(source.unavailable("cut its reply off")),
+            Some(StopReason::EndTurn) if assembly.calls() > 0 => assembly.finish(StopReason::ToolCalls, source),
+            Some(stop) => assembly.finish(stop, source),
+        }
+    }
+}

@@ -1,0 +1,445 @@
+//! A request as the wire has it.
+
+use std::{borrow::Cow, collections::HashMap};
+
+use indexmap::IndexMap;
+use serde::{Serialize, de::IgnoredAny};
+use serde_json::{Value, value::RawValue};
+
+use super::{NAMES, tag};
+use crate::{
+    chat::{Content, Media, Message, Part, Role, Source, Thinking, ToolCall, ToolResult, ToolSpec},
+    error::Fault,
+    model::{CompletionRequest, ToolChoice},
+    provider::{
+        adapter::ModelAdapter,
+        arguments,
+        media::{Base64, placeholder},
+        schema,
+    },
+};
+
+/// Fields that a config can add to.
+pub const TOOLS: &str = "tools";
+pub const GENERATION_CONFIG: &str = "generationConfig";
+
+/// What a conversation begins with that no user has begun.
+const BEGINNING: &str = "(The conversation goes on from here.)";
+/// What newer models take in place of the signature of a call that they have not made, and which they insist on.
+const NO_SIGNATURE: &str = "skip_thought_signature_validator";
+
+/// The body of a request for a stream.
+///
+/// # Errors
+///
+/// [`Fault::Invalid`] if the schema of the reply is no JSON, or the config's fields cannot be added to.
+pub fn body<'a>(adapter: &'a ModelAdapter, request: &'a CompletionRequest) -> Result<Body<'a>, Fault> {
+    let is_old = is_old(adapter.model());
+    let mut contents = Contents { is_old, ..Contents::default() };
+    for entry in request.messages.iter() {
+        contents.push(&entry.message);
+    }
+    let system_instruction = Some(contents.system).filter(|parts| !parts.is_empty());
+    let mut contents = contents.list;
+    if contents.first().is_none_or(|first| first.role != USER) {
+        contents.insert(0, WireContent { role: USER, parts: vec![text_part(BEGINNING.into())] });
+    }
+    let has_tools = !request.tools.is_empty();
+    // Older models refuse to be held to a schema beside tools. What came of it is checked by whoever asked.
+    let schema = request.response_schema.as_deref().filter(|_| !(is_old && has_tools));
+    Ok(Body {
+        system_instruction: system_instruction.map(|parts| Instruction { parts }),
+        contents,
+        tools: tools(adapter, request)?,
+        tool_config: has_tools.then(|| ToolConfig::new(&request.tool_choice)).flatten(),
+        generation_config: generation_config(adapter, request, schema)?,
+    })
+}
+
+/// Whether it is a model from before signatures were insisted on, and schemas beside tools were taken.
+fn is_old(model: &str) -> bool {
+    let model = model.rsplit_once('/').map_or(model, |(_, model)| model);
+    !model.starts_with("gemini-") || model.starts_with("gemini-1") || model.starts_with("gemini-2")
+}
+
+/// A request as JSON.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Body<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system_instruction: Option<Instruction<'a>>,
+    contents: Vec<WireContent<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tools<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_config: Option<ToolConfig<'a>>,
+    #[serde(skip_serializing_if = "IndexMap::is_empty")]
+    generation_config: IndexMap<&'a str, Setting<'a>>,
+}
+
+#[derive(Serialize)]
+struct Instruction<'a> {
+    parts: Vec<WirePart<'a>>,
+}
+
+const USER: &str = "user";
+const MODEL: &str = "model";
+
+#[derive(Serialize)]
+struct WireContent<'a> {
+    role: &'static str,
+    parts: Vec<WirePart<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged, rename_all_fields = "camelCase")]
+enum WirePart<'a> {
+    Text {
+        text: Cow<'a, str>,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        thought: bool,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        thought_signature: Option<&'a str>,
+    },
+    Bytes {
+        inline_data: Blob<'a>,
+    },
+    File {
+        file_data: File<'a>,
+    },
+    Call {
+        function_call: Call<'a>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        thought_signature: Option<&'a str>,
+    },
+    Response {
+        function_response: Response<'a>,
+    },
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Blob<'a> {
+    mime_type: &'a str,
+    data: Base64<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct File<'a> {
+    mime_type: &'a str,
+    file_uri: &'a str,
+}
+
+#[derive(Serialize)]
+struct Call<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+    name: Cow<'a, str>,
+    args: Cow<'a, RawValue>,
+}
+
+#[derive(Serialize)]
+struct Response<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+    name: Cow<'a, str>,
+    response: Answer,
+}
+
+/// Text even where a tool answered with JSON: the vendor's own objects have only numbers of 53 bits, so many levels, and
+/// references where a key is `$ref`.
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Answer {
+    Output(String),
+    Error(String),
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Tools<'a> {
+    #[serde(rename_all = "camelCase")]
+    Declared { function_declarations: Vec<Declaration<'a>> },
+    /// As the config has it.
+    Other(&'a Value),
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Declaration<'a> {
+    name: Cow<'a, str>,
+    description: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parameters_json_schema: Option<Cow<'a, RawValue>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ToolConfig<'a> {
+    function_calling_config: Calling<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Calling<'a> {
+    mode: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    allowed_function_names: Option<[Cow<'a, str>; 1]>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Setting<'a> {
+    Count(u32),
+    Number(f32),
+    Word(&'static str),
+    Schema(Cow<'a, RawValue>),
+    /// As the config has it.
+    Other(&'a Value),
+}
+
+impl<'a> ToolConfig<'a> {
+    fn new(choice: &'a ToolChoice) -> Option<Self> {
+        let (mode, allowed_function_names) = match choice {
+            ToolChoice::Auto => return None,
+            ToolChoice::Never => ("NONE", None),
+            ToolChoice::Required => ("ANY", None),
+            ToolChoice::Tool(name) => ("ANY", Some([NAMES.wire(name)])),
+        };
+        Some(Self { function_calling_config: Calling { mode, allowed_function_names } })
+    }
+}
+
+fn tools<'a>(adapter: &'a ModelAdapter, request: &'a CompletionRequest) -> Result<Vec<Tools<'a>>, Fault> {
+    let mut tools = Vec::new();
+    if !request.tools.is_empty() {
+        let function_declarations = request.tools.iter().map(|tool| Declaration::new(tool)).collect();
+        tools.push(Tools::Declared { function_declarations });
+    }
+    match adapter.field(TOOLS) {
+        Some(Value::Array(more)) => tools.extend(more.iter().map(Tools::Other)),
+        Some(_) => return Err(Fault::invalid("`tools` in the model's body is no list: give it as `[{\"…\": {}}]`")),
+        None => {}
+    }
+    Ok(tools)
+}
+
+fn generation_config<'a>(
+    adapter: &'a ModelAdapter,
+    request: &'a CompletionRequest,
+    schema: Option<&'a str>,
+) -> Result<IndexMap<&'a str, Setting<'a>>, Fault> {
+    let mut settings = IndexMap::new();
+    if let Some(tokens) = adapter.max_tokens(request) {
+        settings.insert("maxOutputTokens", Setting::Count(tokens));
+    }
+    if let Some(temperature) = adapter.temperature(request) {
+        settings.insert("temperature", Setting::Number(temperature));
+    }
+    if let Some(text) = schema {
+        let raw: &RawValue = serde_json::from_str(text)
+            .map_err(|error| Fault::invalid(format!("the schema of the reply is not JSON: {error}")))?;
+        settings.insert("responseMimeType", Setting::Word("application/json"));
+        settings.insert("responseJsonSchema", Setting::Schema(schema::gemini(raw)));
+    }
+    match adapter.field(GENERATION_CONFIG) {
+        Some(Value::Object(more)) => {
+            for (key, value) in more {
+                settings.entry(key.as_str()).or_insert(Setting::Other(value));
+            }
+        }
+        Some(_) => {
+            let fix = "give it as `{\"thinkingConfig\": {}}`";
+            return Err(Fault::invalid(format!("`generationConfig` in the model's body is no object: {fix}")));
+        }
+        None => {}
+    }
+    Ok(settings)
+}
+
+impl<'a> Declaration<'a> {
+    /// A tool without parameters is declared without a schema of them.
+    fn new(tool: &'a ToolSpec) -> Self {
+        let schema = schema::gemini_object(&tool.input_schema);
+        let name = NAMES.wire(&tool.name);
+        // A declaration without a description is refused.
+        let description = if tool.description.trim().is_empty() { tool.name.as_str() } else { &tool.description };
+        let has_none = has_no_properties(&schema);
+        Self { name, description, parameters_json_schema: (!has_none).then_some(schema) }
+    }
+}
+
+/// Whether only the empty object fits.
+fn has_no_properties(schema: &RawValue) -> bool {
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Properties {
+        #[serde(default)]
+        properties: HashMap<String, IgnoredAny>,
+        #[serde(default)]
+        additional_properties: Option<Value>,
+    }
+    // One with properties is longer than that as a rule, and need not be looked at again.
+    const LONGEST: usize = 256;
+    schema.get().len() < LONGEST
+        && serde_json::from_str::<Properties>(schema.get()).is_ok_and(|schema| {
+            schema.properties.is_empty() && schema.additional_properties.is_none_or(|more| more == Value::Bool(false))
+        })
+}
+
+/// The conversation so far, in turns of the user and the model.
+#[derive(Default)]
+struct Contents<'a> {
+    system: Vec<WirePart<'a>>,
+    list: Vec<WireContent<'a>>,
+    calls: HashMap<&'a str, &'a ToolCall>,
+    is_old: bool,
+}
+
+impl<'a> Contents<'a> {
+    fn push(&mut self, message: &'a Message) {
+        match message.role {
+            Role::System => {
+                let texts = message.parts.iter().filter_map(|part| match part {
+                    Part::Text(text) if !text.trim().is_empty() => plain(text),
+                    _ => None,
+                });
+                self.system.extend(texts);
+            }
+            Role::User => self.extend(USER, message.parts.iter().filter_map(user_part)),
+            Role::Assistant => self.push_reply(message),
+            Role::Tool => {
+                for result in message.tool_results() {
+                    self.push_result(result);
+                }
+            }
+        }
+    }
+
+    /// Two turns of one role in a row are one, and an empty one is none: both are refused.
+    fn extend(&mut self, role: &'static str, parts: impl IntoIterator<Item = WirePart<'a>>) {
+        let mut parts = parts.into_iter().peekable();
+        if parts.peek().is_none() {
+            return;
+        }
+        match self.list.last_mut() {
+            Some(last) if last.role == role => last.parts.extend(parts),
+            _ => self.list.push(WireContent { role, parts: parts.collect() }),
+        }
+    }
+
+    fn push_reply(&mut self, message: &'a Message) {
+        let mut parts = Vec::new();
+        let mut is_first_call = true;
+        for part in &message.parts {
+            match part {
+                Part::Text(text) => parts.extend(plain(text)),
+                Part::Media(media) => parts.extend(media_part(media)),
+                Part::Thinking(thought) => push_thought(&mut parts, thought),
+                Part::ToolCall(call) => {
+                    self.calls.insert(&call.id, call);
+                    let wants_signature = std::mem::take(&mut is_first_call) && !self.is_old;
+                    let signature = fact(call, tag::CALL).or(wants_signature.then_some(NO_SIGNATURE));
+                    let name = NAMES.wire(&call.name);
+                    let function_call = Call { id: fact(call, tag::ID), name, args: arguments::object(call) };
+                    parts.push(WirePart::Call { function_call, thought_signature: signature });
+                }
+                // These belong to other roles, or to nobody here.
+                Part::ToolResult(_) | Part::Other(_) => {}
+            }
+        }
+        self.extend(MODEL, parts);
+    }
+
+    /// Media go beside the result: only the newest models take them inside.
+    fn push_result(&mut self, result: &'a ToolResult) {
+        let text = result.text();
+        let call = self.calls.get(result.call_id.as_str());
+        let first = match call {
+            Some(call) => {
+                let (id, name) = (fact(call, tag::ID), NAMES.wire(&call.name));
+                let response = if result.is_error { Answer::Error(text) } else { Answer::Output(text) };
+                WirePart::Response { function_response: Response { id, name, response } }
+            }
+            // The wire has no place for an answer to nothing.
+            None => text_part(text.into()),
+        };
+        let media = result.content.iter().filter_map(|content| match content {
+            Content::Media(media) => media_part(media),
+            Content::Text(_) | Content::Json(_) | Content::Other(_) => None,
+        });
+        self.extend(USER, [first].into_iter().chain(media));
+    }
+}
+
+fn fact<'a>(call: &'a ToolCall, key: &str) -> Option<&'a str> {
+    call.meta.iter().find(|(found, _)| found == key).map(|(_, value)| value.as_str())
+}
+
+fn text_part(text: Cow<'_, str>) -> WirePart<'_> {
+    WirePart::Text { text, thought: false, thought_signature: None }
+}
+
+/// An empty text is refused.
+fn plain(text: &str) -> Option<WirePart<'_>> {
+    (!text.is_empty()).then(|| text_part(text.into()))
+}
+
+/// Signatures go back to where they came from; the thoughts of other vendors are left out.
+fn push_thought<'a>(parts: &mut Vec<WirePart<'a>>, thought: &'a Thinking) {
+    let opaque = thought.opaque.as_deref().unwrap_or_default();
+    if let Some(signature) = opaque.strip_prefix(tag::THOUGHT) {
+        let text = thought.text.as_str().into();
+        parts.push(WirePart::Text { text, thought: true, thought_signature: Some(signature) });
+    } else if let Some(signature) = opaque.strip_prefix(tag::TEXT)
+        && let Some(WirePart::Text { thought: false, thought_signature: place @ None, .. }) = parts.last_mut()
+    {
+        *place = Some(signature);
+    } else if let Some(signature) = opaque.strip_prefix(tag::ALONE) {
+        parts.push(WirePart::Text { text: "".into(), thought: false, thought_signature: Some(signature) });
+    }
+}
+
+fn user_part(part: &Part) -> Option<WirePart<'_>> {
+    match part {
+        Part::Text(text) => plain(text),
+        Part::Media(media) => media_part(media),
+        Part::Other(opaque) => plain(&opaque.json),
+        // These belong to other roles.
+        Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_) => None,
+    }
+}
+
+fn media_part(media: &Media) -> Option<WirePart<'_>> {
+    let mime_type = taken_type(&media.media_type);
+    match (&media.source, mime_type) {
+        (Source::Bytes(bytes), None)
+            if is_text(media)
+                && let Ok(text) = str::from_utf8(bytes) =>
+        {
+            plain(text)
+        }
+        (Source::Bytes(bytes), Some(mime_type)) if !bytes.is_empty() => {
+            Some(WirePart::Bytes { inline_data: Blob { mime_type, data: Base64(bytes) } })
+        }
+        (Source::Url(url), Some(mime_type)) if ["https://", "gs://"].iter().any(|start| url.starts_with(start)) => {
+            Some(WirePart::File { file_data: File { mime_type, file_uri: url } })
+        }
+        _ => Some(text_part(placeholder(media).into())),
+    }
+}
+
+fn is_text(media: &Media) -> bool {
+    media.media_type.starts_with("text/")
+}
+
+/// The type as the vendor names it, if it can look at such a thing; others it refuses together with all of the request.
+fn taken_type(media_type: &str) -> Option<&str> {
+    match media_type {
+        "image/jpg" => Some("image/jpeg"),
+        "image/png" | "image/jpeg" | "image/webp" | "image/heic" | "image/heif" | "application/pdf" => Some(media_type),
+        _ if ["audio/", "video/"].iter().any(|kind| media_type.starts_with(kind)) => Some(media_type),
+        _ => None,
+    }
+}

@@ -1,0 +1,114 @@
+use std::fmt;
+
+use indexmap::IndexMap;
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{MapAccess, SeqAccess, Visitor},
+};
+use serde_json::Value;
+
+/// An object of JSON in its own order: the order of properties tells a model which matter.
+pub type Map = IndexMap<String, Node>;
+
+/// JSON whose objects keep their order.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Node {
+    Object(Map),
+    List(Vec<Self>),
+    /// What has nothing inside.
+    Leaf(Value),
+}
+
+impl Default for Node {
+    /// The schema that everything fits.
+    fn default() -> Self {
+        Self::Object(Map::new())
+    }
+}
+
+impl Node {
+    pub fn text(&self) -> Option<&str> {
+        if let Self::Leaf(Value::String(text)) = self { Some(text) } else { None }
+    }
+
+    pub fn map(&self) -> Option<&Map> {
+        if let Self::Object(map) = self { Some(map) } else { None }
+    }
+
+    pub fn list(&self) -> &[Self] {
+        if let Self::List(list) = self { list } else { &[] }
+    }
+
+    /// About the bytes of it as text.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Object(map) => map.iter().map(|(key, value)| key.len() + 4 + value.bytes()).sum::<usize>() + 2,
+            Self::List(list) => list.iter().map(|value| value.bytes() + 1).sum::<usize>() + 2,
+            Self::Leaf(Value::String(text)) => text.len() + 2,
+            Self::Leaf(_) => 4,
+        }
+    }
+}
+
+impl From<&str> for Node {
+    fn from(text: &str) -> Self {
+        Self::Leaf(text.into())
+    }
+}
+
+impl<'de> Deserialize<'de> for Node {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(AnyJson)
+    }
+}
+
+struct AnyJson;
+
+impl<'de> Visitor<'de> for AnyJson {
+    type Value = Node;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Node, A::Error> {
+        let mut map = Map::new();
+        while let Some((key, value)) = entries.next_entry()? {
+            map.insert(key, value);
+        }
+        Ok(Node::Object(map))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Node, A::Error> {
+        let mut list = Vec::new();
+        while let Some(element) = elements.next_element()? {
+            list.push(element);
+        }
+        Ok(Node::List(list))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Node, E> {
+        Ok(Node::Leaf(text.into()))
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Node, E> {
+        Ok(Node::Leaf(value.into()))
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Node, E> {
+        Ok(Node::Leaf(number.into()))
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Node, E> {
+        Ok(Node::Leaf(number.into()))
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<Node, E> {
+        Ok(Node::Leaf(number.into()))
+    }
+
+    fn visit_unit<E>(self) -> Result<Node, E> {
+        Ok(Node::Leaf(Value::Null))
+    }
+}

@@ -1,0 +1,240 @@
+//! Whether a schema can go out as it is: one look, nothing is built.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::{Value, value::RawValue};
+
+use super::{Of, Taste, node::Node};
+
+/// Keywords that vendors refuse at the top of a tool's schema.
+pub const NOT_AT_TOP: [&str; 7] = ["$ref", "allOf", "anyOf", "oneOf", "not", "enum", "const"];
+
+/// Whether nothing in it has to change. What is no JSON is not.
+pub fn is_plain(schema: &RawValue, taste: Taste, of: Of) -> bool {
+    let place = if of == Of::Object { Place::Top(taste) } else { Place::Schema };
+    let mut json = serde_json::Deserializer::from_str(schema.get());
+    place.deserialize(&mut json).is_ok() && json.end().is_ok()
+}
+
+/// What has to stand somewhere. What stands there instead is an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// The schema of a tool's arguments.
+    Top(Taste),
+    /// A schema to Gemini's taste.
+    Schema,
+    /// The same, or a word whether anything goes.
+    SchemaOrBool,
+    /// Names with such schemas.
+    Named,
+    /// A list of such schemas.
+    Each,
+    /// The word `object`.
+    ObjectWord,
+    /// A word for a type, or a list of them.
+    Type,
+    /// A format that Gemini knows.
+    Format,
+    /// A list of values that Gemini chooses from.
+    Choices,
+    /// One of them.
+    Choice,
+    /// A list of names.
+    Words,
+    Text,
+    Number,
+    Bool,
+    Any,
+    /// An object with anything.
+    AnyMap,
+}
+
+impl Place {
+    /// What stands under a keyword that Gemini's documentation names in one of its two forms of a schema; none for the
+    /// others, which are left out. `propertyOrdering` is too, as it can contradict the properties.
+    pub fn of_gemini(keyword: &str) -> Option<Self> {
+        Some(match keyword {
+            "type" => Self::Type,
+            "format" => Self::Format,
+            "title" | "description" | "pattern" => Self::Text,
+            "minimum" | "maximum" | "minItems" | "maxItems" | "minLength" | "maxLength" | "minProperties"
+            | "maxProperties" => Self::Number,
+            "nullable" => Self::Bool,
+            "default" => Self::Any,
+            "enum" => Self::Choices,
+            "items" => Self::Schema,
+            "prefixItems" | "anyOf" | "oneOf" => Self::Each,
+            "properties" => Self::Named,
+            "additionalProperties" => Self::SchemaOrBool,
+            "required" => Self::Words,
+            _ => return None,
+        })
+    }
+
+    fn of_common(keyword: &str) -> Option<Self> {
+        match keyword {
+            "type" => Some(Self::ObjectWord),
+            "properties" => Some(Self::AnyMap),
+            keyword => (!NOT_AT_TOP.contains(&keyword)).then_some(Self::Any),
+        }
+    }
+
+    fn under(self, keyword: &str) -> Option<Self> {
+        match self {
+            Self::Top(Taste::Common) => Self::of_common(keyword),
+            Self::Top(Taste::Gemini) if keyword == "type" => Some(Self::ObjectWord),
+            Self::Top(Taste::Gemini) if NOT_AT_TOP.contains(&keyword) => None,
+            _ => Self::of_gemini(keyword),
+        }
+    }
+
+    /// Whether this, in which no schema stands, may stand here.
+    pub fn takes(self, node: &Node) -> bool {
+        match (self, node) {
+            (Self::Any, _) => true,
+            (Self::Choice, Node::Leaf(Value::Number(_))) | (Self::Number, Node::Leaf(Value::Number(_))) => true,
+            (Self::Bool | Self::SchemaOrBool, Node::Leaf(Value::Bool(_))) => true,
+            (Self::Words, Node::List(words)) => words.iter().all(|word| word.text().is_some()),
+            (Self::Type, Node::List(words)) => !words.is_empty() && words.iter().all(|word| self.takes(word)),
+            (_, Node::Leaf(Value::String(text))) => self.takes_text(text),
+            _ => false,
+        }
+    }
+
+    fn takes_text(self, text: &str) -> bool {
+        match self {
+            Self::ObjectWord => text == "object",
+            Self::Type => {
+                matches!(text, "object" | "array" | "string" | "integer" | "number" | "boolean" | "null")
+            }
+            Self::Format => {
+                matches!(text, "date-time" | "date" | "time" | "duration" | "int32" | "int64" | "float" | "double")
+            }
+            Self::Choice => !text.is_empty(),
+            Self::Text | Self::Any => true,
+            _ => false,
+        }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Place {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        if self == Self::Any {
+            deserializer.deserialize_ignored_any(IgnoredAny).map(drop)
+        } else {
+            deserializer.deserialize_any(self)
+        }
+    }
+}
+
+/// Whatever has no method here may not stand there.
+impl<'de> Visitor<'de> for Place {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self:?}")
+    }
+
+    /// A name with an escape in it cannot be lent, and is an error: it costs a copy.
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<(), A::Error> {
+        let unfit = || A::Error::custom("it does not fit");
+        match self {
+            Self::AnyMap => {
+                while entries.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+                return Ok(());
+            }
+            Self::Top(_) | Self::Schema | Self::SchemaOrBool => {}
+            _ => return Err(unfit()),
+        }
+        let (mut typed, mut names, mut required) = (false, None, Vec::new());
+        while let Some(keyword) = entries.next_key::<&str>()? {
+            match self.under(keyword).ok_or_else(unfit)? {
+                Self::Named => names = Some(entries.next_value_seed(NamesOf)?),
+                Self::Words => required = entries.next_value::<Vec<&str>>()?,
+                place => {
+                    entries.next_value_seed(place)?;
+                    typed |= place == Self::ObjectWord;
+                    if place == Self::AnyMap {
+                        names = Some(Vec::new());
+                    }
+                }
+            }
+        }
+        if matches!(self, Self::Top(_)) && !(typed && names.is_some()) {
+            return Err(unfit());
+        }
+        let mut names = names.unwrap_or_default();
+        names.sort_unstable();
+        let twice = required.len() > names.len();
+        if twice || required.iter().any(|name| names.binary_search(name).is_err()) {
+            return Err(unfit());
+        }
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<(), A::Error> {
+        let place = match self {
+            Self::Each => Self::Schema,
+            Self::Choices => Self::Choice,
+            Self::Type => Self::Type,
+            _ => return Err(A::Error::custom("it does not fit")),
+        };
+        let mut is_empty = true;
+        while elements.next_element_seed(place)?.is_some() {
+            is_empty = false;
+        }
+        if is_empty { Err(A::Error::custom("it is empty")) } else { Ok(()) }
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
+        if self.takes_text(text) { Ok(()) } else { Err(E::custom("it does not fit")) }
+    }
+
+    fn visit_bool<E: Error>(self, _: bool) -> Result<(), E> {
+        let fits = matches!(self, Self::Bool | Self::SchemaOrBool);
+        if fits { Ok(()) } else { Err(E::custom("it does not fit")) }
+    }
+
+    fn visit_u64<E: Error>(self, _: u64) -> Result<(), E> {
+        if matches!(self, Self::Number | Self::Choice) { Ok(()) } else { Err(E::custom("it does not fit")) }
+    }
+
+    fn visit_i64<E: Error>(self, _: i64) -> Result<(), E> {
+        self.visit_u64(0)
+    }
+
+    fn visit_f64<E: Error>(self, _: f64) -> Result<(), E> {
+        self.visit_u64(0)
+    }
+}
+
+/// Looks at named schemas as [`Place::Named`] does, and returns the names.
+struct NamesOf;
+
+impl<'de> DeserializeSeed<'de> for NamesOf {
+    type Value = Vec<&'de str>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for NamesOf {
+    type Value = Vec<&'de str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("schemas by name")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Self::Value, A::Error> {
+        let mut names = Vec::new();
+        while let Some(name) = entries.next_key()? {
+            entries.next_value_seed(Place::Schema)?;
+            names.push(name);
+        }
+        Ok(names)
+    }
+}

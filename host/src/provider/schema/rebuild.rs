@@ -1,0 +1,312 @@
+//! Schemas said in another way, so that a vendor takes them.
+
+use std::{collections::HashSet, mem};
+
+use indexmap::IndexMap;
+use serde_json::Value;
+
+use super::{
+    Of, Taste,
+    node::{Map, Node},
+    plain::{NOT_AT_TOP, Place},
+};
+use crate::limits;
+
+/// The schema anew.
+pub fn rebuild(root: &Node, taste: Taste, of: Of) -> Node {
+    let mut rebuild = Rebuild { root, taste, following: Vec::new(), inlined: 0, depth: 0 };
+    match of {
+        Of::Value => rebuild.schema(root),
+        Of::Object => Node::Object(rebuild.top()),
+    }
+}
+
+struct Rebuild<'a> {
+    root: &'a Node,
+    taste: Taste,
+    /// The references that have led here.
+    following: Vec<&'a str>,
+    /// Bytes written so far, if references were followed.
+    inlined: usize,
+    /// Schemas around this one.
+    depth: usize,
+}
+
+impl<'a> Rebuild<'a> {
+    fn top(&mut self) -> Map {
+        let mut merged = self.object(self.root).unwrap_or_default();
+        merged.shift_remove("type");
+        let mut top = Map::from_iter([("type".into(), "object".into())]);
+        if merged.get("properties").and_then(Node::map).is_none() {
+            merged.shift_remove("properties");
+            top.insert("properties".into(), Node::default());
+        }
+        top.extend(merged);
+        self.tidy_required(&mut top);
+        top
+    }
+
+    /// What objects it takes, with all that it combines in one; none if it takes no object.
+    fn object(&mut self, node: &'a Node) -> Option<Map> {
+        let map = node.map()?;
+        let is_object = |kind: &Node| kind.text() == Some("object");
+        if map.get("type").is_some_and(|kind| !is_object(kind) && !kind.list().iter().any(is_object)) {
+            return None;
+        }
+        if self.depth == limits::SCHEMA_DEPTH {
+            return Some(Map::new());
+        }
+        self.depth += 1;
+        let mut merged = Map::new();
+        for (keyword, value) in map.iter().filter(|(keyword, _)| !NOT_AT_TOP.contains(&keyword.as_str())) {
+            merged.extend(self.keyword(keyword, value));
+        }
+        if let Some(target) = map.get("$ref").and_then(Node::text)
+            && let Some(found) = self.follow(target, Self::object)
+        {
+            add(&mut merged, found.unwrap_or_default());
+        }
+        for part in map.get("allOf").map(Node::list).unwrap_or_default() {
+            if let Some(part) = self.object(part) {
+                add(&mut merged, part);
+            }
+        }
+        for keyword in ["anyOf", "oneOf"] {
+            let ways = map.get(keyword).map(Node::list).unwrap_or_default();
+            let ways = ways.iter().filter_map(|way| self.object(way)).collect();
+            add(&mut merged, any_of(ways));
+        }
+        self.tidy_required(&mut merged);
+        self.depth -= 1;
+        Some(merged)
+    }
+
+    /// A schema inside the one at the top.
+    fn schema(&mut self, node: &'a Node) -> Node {
+        let map = match node {
+            Node::Object(map) => map,
+            // `true` or `false`.
+            Node::Leaf(Value::Bool(_)) if self.taste == Taste::Common => return node.clone(),
+            _ => return Node::default(),
+        };
+        if self.depth == limits::SCHEMA_DEPTH {
+            return cut(node);
+        }
+        self.depth += 1;
+        let mut schema = Map::new();
+        let mut target = None;
+        for (keyword, value) in map {
+            match (keyword.as_str(), value.text()) {
+                ("$ref", Some(text)) if self.is_inlined(text) => target = Some(text),
+                _ => schema.extend(self.keyword(keyword, value)),
+            }
+        }
+        if let Some(target) = target {
+            let found =
+                self.follow(target, Self::schema).unwrap_or_else(|| self.find(target).map(cut).unwrap_or_default());
+            if let Node::Object(found) = found {
+                add(&mut schema, found);
+            }
+        }
+        if self.taste == Taste::Gemini {
+            for part in map.get("allOf").map(Node::list).unwrap_or_default() {
+                if let Node::Object(part) = self.schema(part) {
+                    add(&mut schema, part);
+                }
+            }
+            self.tidy_required(&mut schema);
+        }
+        self.depth -= 1;
+        Node::Object(schema)
+    }
+
+    /// What becomes of a keyword; none if it is left out.
+    fn keyword(&mut self, keyword: &str, value: &'a Node) -> Option<(String, Node)> {
+        self.inlined += keyword.len();
+        if self.taste == Taste::Gemini {
+            return self.gemini_keyword(keyword, value);
+        }
+        let value = match (keyword, value) {
+            ("properties" | "patternProperties" | "dependentSchemas" | "$defs" | "definitions", Node::Object(map)) => {
+                self.named(map)
+            }
+            ("allOf" | "anyOf" | "oneOf" | "prefixItems" | "items", Node::List(list)) => self.each(list),
+            (
+                "items"
+                | "additionalItems"
+                | "unevaluatedItems"
+                | "contains"
+                | "additionalProperties"
+                | "unevaluatedProperties"
+                | "propertyNames"
+                | "not"
+                | "if"
+                | "then"
+                | "else",
+                Node::Object(_),
+            ) => self.schema(value),
+            _ => self.copy(value),
+        };
+        Some((keyword.into(), value))
+    }
+
+    fn gemini_keyword(&mut self, keyword: &str, value: &'a Node) -> Option<(String, Node)> {
+        let (keyword, value) = match (keyword, value) {
+            ("const", _) if Place::Choice.takes(value) => ("enum", Node::List(vec![self.copy(value)])),
+            // The older way to say what each place of a list holds.
+            ("items", Node::List(list)) if !list.is_empty() => ("prefixItems", self.each(list)),
+            _ => {
+                let value = match (Place::of_gemini(keyword)?, value) {
+                    (Place::Schema | Place::SchemaOrBool, Node::Object(_)) => self.schema(value),
+                    (Place::Named, Node::Object(map)) => self.named(map),
+                    (Place::Each, Node::List(list)) if !list.is_empty() => self.each(list),
+                    (Place::Choices, Node::List(list)) => {
+                        let choices = list.iter().filter(|choice| Place::Choice.takes(choice));
+                        let choices: Vec<_> = choices.map(|choice| self.copy(choice)).collect();
+                        // Nothing to choose from is refused.
+                        (!choices.is_empty()).then_some(Node::List(choices))?
+                    }
+                    (place, value) if place.takes(value) => self.copy(value),
+                    _ => return None,
+                };
+                (keyword, value)
+            }
+        };
+        Some((keyword.into(), value))
+    }
+
+    fn named(&mut self, map: &'a Map) -> Node {
+        let named = map.iter().map(|(name, schema)| {
+            self.inlined += name.len();
+            (name.clone(), self.schema(schema))
+        });
+        Node::Object(named.collect())
+    }
+
+    fn each(&mut self, list: &'a [Node]) -> Node {
+        Node::List(list.iter().map(|schema| self.schema(schema)).collect())
+    }
+
+    fn copy(&mut self, node: &Node) -> Node {
+        self.inlined += node.bytes();
+        node.clone()
+    }
+
+    /// Whether a reference must not stay one. Those to definitions still lead there when the top is merged.
+    fn is_inlined(&self, target: &str) -> bool {
+        self.taste == Taste::Gemini || !(target.starts_with("#/$defs/") || target.starts_with("#/definitions/"))
+    }
+
+    /// Makes something of what a reference leads to; of nothing if it leads nowhere. None if it leads back to where it
+    /// came from, or too much has been made of references already.
+    fn follow<T: Default>(&mut self, target: &'a str, make: impl FnOnce(&mut Self, &'a Node) -> T) -> Option<T> {
+        self.inlined += target.len();
+        let is_too_much = self.inlined > limits::SCHEMA_INLINED_BYTES || self.following.len() == limits::SCHEMA_REFS;
+        if is_too_much || self.following.contains(&target) {
+            return None;
+        }
+        let Some(found) = self.find(target) else { return Some(T::default()) };
+        self.following.push(target);
+        let made = make(self, found);
+        self.following.pop();
+        Some(made)
+    }
+
+    /// What a JSON pointer into this schema leads to. Nothing is fetched from elsewhere.
+    fn find(&self, target: &str) -> Option<&'a Node> {
+        let pointer = target.strip_prefix('#')?;
+        if pointer.is_empty() {
+            return Some(self.root);
+        }
+        pointer.strip_prefix('/')?.split('/').try_fold(self.root, |node, step| match node {
+            Node::Object(map) => map.get(&step.replace("~1", "/").replace("~0", "~")),
+            Node::List(list) => list.get(step.parse::<usize>().ok()?),
+            Node::Leaf(_) => None,
+        })
+    }
+
+    /// Each name once; Gemini refuses those of properties that are not there.
+    fn tidy_required(&self, schema: &mut Map) {
+        let Some(Node::List(names)) = schema.get_mut("required") else { return };
+        let mut names = mem::take(names);
+        let properties = schema.get("properties").and_then(Node::map);
+        let mut seen = HashSet::new();
+        names.retain(|name| {
+            let Some(name) = name.text() else { return false };
+            let is_there = self.taste == Taste::Common || properties.is_some_and(|map| map.contains_key(name));
+            is_there && seen.insert(name.to_owned())
+        });
+        if names.is_empty() {
+            schema.shift_remove("required");
+        } else {
+            schema.insert("required".into(), Node::List(names));
+        }
+    }
+}
+
+/// What is left of a schema that cannot be told in full: of which type it is.
+fn cut(node: &Node) -> Node {
+    let kind = node.map().and_then(|map| map.get("type")).filter(|kind| Place::Type.takes(kind));
+    Node::Object(kind.map(|kind| ("type".to_owned(), kind.clone())).into_iter().collect())
+}
+
+/// Makes of two schemas one that wants what both want; where that is no schema, what the first wants.
+fn add(to: &mut Map, from: Map) {
+    for (keyword, value) in from {
+        match (keyword.as_str(), to.get_mut(&keyword), value) {
+            (_, None, value) => {
+                to.insert(keyword, value);
+            }
+            ("properties", Some(Node::Object(to)), Node::Object(from)) => {
+                for (name, schema) in from {
+                    match (to.get_mut(&name), schema) {
+                        (Some(Node::Object(to)), Node::Object(from)) => add(to, from),
+                        (Some(_), _) => {}
+                        (None, schema) => {
+                            to.insert(name, schema);
+                        }
+                    }
+                }
+            }
+            ("required", Some(Node::List(to)), Node::List(from)) => to.extend(from),
+            _ => {}
+        }
+    }
+}
+
+/// The properties that an object may have if it fits one of these, and those that it has in any case.
+fn any_of(ways: Vec<Map>) -> Map {
+    let count = ways.len();
+    let mut properties: IndexMap<String, Vec<Node>> = IndexMap::new();
+    let mut required: IndexMap<String, usize> = IndexMap::new();
+    for mut way in ways {
+        for name in way.get("required").map(Node::list).unwrap_or_default() {
+            *required.entry(name.text().unwrap_or_default().into()).or_default() += 1;
+        }
+        if let Some(Node::Object(map)) = way.get_mut("properties").map(mem::take) {
+            map.into_iter().for_each(|(name, schema)| properties.entry(name).or_default().push(schema));
+        }
+    }
+    let property = |(name, schemas)| (name, one_of(schemas));
+    let properties: Map = properties.into_iter().map(property).collect();
+    let required = required.into_iter().filter(|(_, ways)| *ways == count);
+    let required: Vec<_> = required.map(|(name, _)| Node::from(name.as_str())).collect();
+    let mut object = Map::new();
+    if !properties.is_empty() {
+        object.insert("properties".into(), Node::Object(properties));
+    }
+    if !required.is_empty() {
+        object.insert("required".into(), Node::List(required));
+    }
+    object
+}
+
+fn one_of(schemas: Vec<Node>) -> Node {
+    let mut seen = HashSet::new();
+    let mut different: Vec<_> =
+        schemas.into_iter().filter(|schema| seen.insert(serde_json::to_string(schema).unwrap_or_default())).collect();
+    match different.len() {
+        1 => different.remove(0),
+        _ => Node::Object(Map::from_iter([("anyOf".into(), Node::List(different))])),
+    }
+}
