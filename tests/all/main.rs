@@ -24,6 +24,7 @@ mod middleware;
 mod minds;
 mod output;
 mod properties;
+mod providers;
 mod security;
 mod sessions;
 mod steps;

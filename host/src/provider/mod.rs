@@ -10,9 +10,11 @@ mod incoming;
 mod media;
 mod names;
 mod openai;
+mod printed;
 mod responses;
 mod schema;
 pub(crate) mod sse;
+mod think;
 mod vendor;
 mod wire;
 

@@ -1,6 +1,9 @@
 //! Names of tools as a vendor takes them, there and back.
 
-use std::{borrow::Cow, collections::HashMap};
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+};
 
 use sha2::{Digest, Sha256};
 
@@ -45,23 +48,47 @@ fn is_taken(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
 }
 
-/// The tools of a request that the vendor knows under another name.
+/// The tools of a request, as the vendor and as the host names them.
 #[derive(Debug, Default)]
-pub struct Names(HashMap<String, String>);
+pub struct Names {
+    /// Names of the host by those of the vendor, where they differ.
+    renamed: HashMap<String, String>,
+    offered: HashSet<String>,
+}
 
 impl Names {
     /// Of these tools.
     pub fn of<'a>(rule: &NameRule, tools: impl IntoIterator<Item = &'a ToolSpec>) -> Self {
-        let renamed = |tool: &ToolSpec| match rule.wire(&tool.name) {
-            Cow::Borrowed(_) => None,
-            Cow::Owned(wire) => Some((wire, tool.name.clone())),
-        };
-        Self(tools.into_iter().filter_map(renamed).collect())
+        let mut names = Self::default();
+        for tool in tools {
+            if let Cow::Owned(wire) = rule.wire(&tool.name) {
+                names.offered.insert(wire.clone());
+                names.renamed.insert(wire, tool.name.clone());
+            }
+            names.offered.insert(tool.name.clone());
+        }
+        names
+    }
+
+    /// The same names, of tools that must not be called.
+    pub fn not_offered(mut self) -> Self {
+        self.offered.clear();
+        self
     }
 
     /// The tool that the vendor calls `wire`.
     pub fn host(&self, wire: String) -> String {
-        self.0.get(&wire).cloned().unwrap_or(wire)
+        self.renamed.get(&wire).cloned().unwrap_or(wire)
+    }
+
+    /// Whether a tool that may be called has this name, the vendor's or the host's.
+    pub fn offers(&self, name: &str) -> bool {
+        self.offered.contains(name)
+    }
+
+    /// Whether any tool may be called.
+    pub fn offers_any(&self) -> bool {
+        !self.offered.is_empty()
     }
 }
 
@@ -97,7 +124,12 @@ mod tests {
                 input_schema: Arc::from(schema),
                 hints: ToolHints::default(),
             };
-            assert_eq!(Names::of(&rule, [&tool]).host(wire.clone().into_owned()), name);
+            let names = Names::of(&rule, [&tool]);
+            assert!(names.offers(&wire) && names.offers(name) && !names.offers("other"));
+            assert_eq!(names.host(wire.clone().into_owned()), name);
+            let names = names.not_offered();
+            assert!(!names.offers(&wire) && !names.offers_any());
+            assert_eq!(names.host(wire.into_owned()), name);
         }
         assert_ne!(COMMON.wire("a.b"), COMMON.wire("a:b"));
         assert_eq!(Names::default().host("made_up".into()), "made_up");

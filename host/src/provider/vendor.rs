@@ -140,7 +140,9 @@ impl Vendor {
         config: AdapterConfig,
         options: WireOptions,
     ) -> Result<Arc<dyn Completer>, Fault> {
-        let chat = ChatCompletions { max_tokens_field: options.max_tokens_field };
+        // Servers of one's own leave it to their models how calls and thoughts are marked, and do not always look for them.
+        let (printed_calls, think_tags) = (self.is_local(), self.is_local());
+        let chat = ChatCompletions { max_tokens_field: options.max_tokens_field, printed_calls, think_tags };
         Ok(Arc::new(HttpModel::new(client, config, chat)?))
     }
 

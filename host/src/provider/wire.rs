@@ -9,7 +9,7 @@ use super::{
 use crate::{
     error::Fault,
     event::RunCx,
-    model::{Completer, Completion, CompletionRequest, DeltaSink, ModelInfo},
+    model::{Completer, Completion, CompletionRequest, DeltaSink, ModelInfo, ToolChoice},
     net::HttpClient,
 };
 
@@ -79,6 +79,7 @@ impl<W: Wire> Completer for HttpModel<W> {
 
     async fn complete(&self, _: &RunCx, request: &CompletionRequest, sink: &DeltaSink) -> Result<Completion, Fault> {
         let names = Names::of(&W::NAMES, request.tools.iter().map(AsRef::as_ref));
+        let names = if request.tool_choice == ToolChoice::Never { names.not_offered() } else { names };
         let body = self.wire.body(&self.adapter, request)?;
         let reply = self.adapter.post(self.wire.url(&self.adapter)?, body).await?;
         let source = self.adapter.source();

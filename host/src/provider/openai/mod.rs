@@ -45,6 +45,11 @@ impl MaxTokensField {
 pub struct ChatCompletions {
     /// How the longest reply is named; none: as the host of the base URL wants it.
     pub max_tokens_field: Option<MaxTokensField>,
+    /// Calls of offered tools that a model printed as its text are calls: small models do so on servers that do not look
+    /// for them. Only where the server itself reports none.
+    pub printed_calls: bool,
+    /// `<think>…</think>` at the very beginning of the text is a thought.
+    pub think_tags: bool,
 }
 
 #[async_trait]
@@ -70,7 +75,7 @@ impl Wire for ChatCompletions {
         names: &Names,
         sink: &DeltaSink,
     ) -> Result<Completion, Fault> {
-        reply::read(reply, source, names, sink).await
+        reply::read(reply, self, source, names, sink).await
     }
 }
 

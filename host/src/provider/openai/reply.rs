@@ -7,6 +7,7 @@ use futures_util::FutureExt;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::ChatCompletions;
 use crate::{
     error::Fault,
     model::{Completion, DeltaSink, StopReason, Usage},
@@ -15,7 +16,9 @@ use crate::{
         assembly::Assembly,
         incoming::{Incoming, Source},
         names::Names,
+        printed::{Printed, Rest},
         sse::{Event, Events},
+        think::{Apart, ThinkTags},
     },
 };
 
@@ -27,11 +30,12 @@ use crate::{
 /// it or one event of it is, and whatever an error inside it means.
 pub async fn read(
     incoming: Incoming,
+    options: &ChatCompletions,
     source: &Source<'_>,
     names: &Names,
     sink: &DeltaSink,
 ) -> Result<Completion, Fault> {
-    let reply = Reply::new(names, sink, source);
+    let reply = Reply::new(options, names, sink, source);
     match incoming {
         Incoming::Events(events) => read_events(events, reply).await,
         Incoming::Json(json) => read_json(&json, reply).await,
@@ -61,7 +65,7 @@ async fn read_events(mut events: Events, mut reply: Reply<'_>) -> Result<Complet
             reply.take(chunk, false).await?;
         }
     }
-    reply.finish()
+    reply.finish().await
 }
 
 fn parse<'a>(event: &'a Event, source: &Source<'_>) -> Result<Option<Chunk<'a>>, Fault> {
@@ -86,7 +90,7 @@ async fn read_json(json: &[u8], mut reply: Reply<'_>) -> Result<Completion, Faul
     }
     reply.take(chunk, true).await?;
     reply.stop.get_or_insert_with(|| "stop".into());
-    reply.finish()
+    reply.finish().await
 }
 
 #[derive(Deserialize)]
@@ -109,6 +113,8 @@ struct Choice<'a> {
     #[serde(borrow)]
     message: Option<WireDelta<'a>>,
     finish_reason: Option<String>,
+    /// Where some servers put it.
+    usage: Option<WireUsage>,
 }
 
 #[derive(Deserialize)]
@@ -116,9 +122,27 @@ struct WireDelta<'a> {
     content: Option<WireContent>,
     reasoning_content: Option<String>,
     reasoning: Option<String>,
+    /// OpenRouter's, mostly beside `reasoning`.
+    reasoning_details: Option<Vec<WireThought>>,
     refusal: Option<String>,
     #[serde(borrow)]
     tool_calls: Option<Vec<WireCall<'a>>>,
+}
+
+#[derive(Deserialize)]
+struct WireThought {
+    text: Option<String>,
+    summary: Option<String>,
+}
+
+impl WireDelta<'_> {
+    /// The thought in it. Where a server sends one under several names it is the same.
+    fn thought(&mut self) -> String {
+        let plain = [self.reasoning_content.take(), self.reasoning.take()].into_iter().flatten();
+        let details = self.reasoning_details.take().into_iter().flatten();
+        let of_details = || details.filter_map(|detail| detail.text.or(detail.summary)).collect();
+        plain.into_iter().find(|thought| !thought.is_empty()).unwrap_or_else(of_details)
+    }
 }
 
 #[derive(Deserialize)]
@@ -187,6 +211,8 @@ struct Reply<'a> {
     source: &'a Source<'a>,
     /// What tells each call from the next.
     habits: Vec<Habit>,
+    think_tags: Option<ThinkTags>,
+    printed: Option<Printed<'a>>,
     stop: Option<String>,
     refused: bool,
 }
@@ -199,8 +225,16 @@ struct Habit {
 }
 
 impl<'a> Reply<'a> {
-    fn new(names: &'a Names, sink: &'a DeltaSink, source: &'a Source<'a>) -> Self {
-        Self { assembly: Assembly::new(names, sink), source, habits: Vec::new(), stop: None, refused: false }
+    fn new(options: &ChatCompletions, names: &'a Names, sink: &'a DeltaSink, source: &'a Source<'a>) -> Self {
+        Self {
+            assembly: Assembly::new(names, sink),
+            source,
+            habits: Vec::new(),
+            think_tags: options.think_tags.then(ThinkTags::default),
+            printed: (options.printed_calls && names.offers_any()).then(|| Printed::new(names)),
+            stop: None,
+            refused: false,
+        }
     }
 
     async fn take(&mut self, chunk: Chunk<'_>, whole: bool) -> Result<(), Fault> {
@@ -209,36 +243,35 @@ impl<'a> Reply<'a> {
         }
         // Only one choice is asked for; of another nothing is wanted.
         let choice = chunk.choices.into_iter().flatten().find(|choice| choice.index.unwrap_or(0) == 0);
+        let mut usage = chunk.usage;
         if let Some(choice) = choice {
+            usage = usage.or(choice.usage);
             let delta = if whole { choice.message.or(choice.delta) } else { choice.delta };
             if let Some(delta) = delta {
                 self.delta(delta).await?;
             }
             self.stop = choice.finish_reason.filter(|reason| !reason.is_empty()).or(self.stop.take());
         }
-        if let Some(usage) = chunk.usage {
+        if let Some(usage) = usage {
             self.assembly.usage(usage.usage()).await;
         }
         Ok(())
     }
 
-    async fn delta(&mut self, delta: WireDelta<'_>) -> Result<(), Fault> {
-        // Where a server sends a thought under both names it is the same one.
-        if let Some(thought) = delta.reasoning_content.filter(|thought| !thought.is_empty()).or(delta.reasoning) {
-            self.assembly.thinking(thought).await?;
-        }
+    async fn delta(&mut self, mut delta: WireDelta<'_>) -> Result<(), Fault> {
+        self.thinking(delta.thought()).await?;
         match delta.content {
-            Some(WireContent::Text(text)) => self.assembly.text(text).await?,
+            Some(WireContent::Text(text)) => self.text(text).await?,
             Some(WireContent::Parts(parts)) => {
                 for text in parts.into_iter().filter_map(|part| part.text) {
-                    self.assembly.text(text).await?;
+                    self.text(text).await?;
                 }
             }
             None => {}
         }
         if let Some(refusal) = delta.refusal.filter(|refusal| !refusal.is_empty()) {
             self.refused = true;
-            self.assembly.text(refusal).await?;
+            self.text(refusal).await?;
         }
         for call in delta.tool_calls.into_iter().flatten() {
             self.call(call).await?;
@@ -246,7 +279,51 @@ impl<'a> Reply<'a> {
         Ok(())
     }
 
+    async fn text(&mut self, text: String) -> Result<(), Fault> {
+        let text = match &mut self.think_tags {
+            Some(tags) => {
+                let Apart { thought, text } = tags.take(&text);
+                self.thinking(thought).await?;
+                text
+            }
+            None => text,
+        };
+        let text = match &mut self.printed {
+            Some(printed) => printed.take(&text)?,
+            None => text,
+        };
+        self.assembly.text(text).await
+    }
+
+    async fn thinking(&mut self, thought: String) -> Result<(), Fault> {
+        if let Some(printed) = self.printed.as_mut().filter(|_| !thought.is_empty()) {
+            let text = printed.interrupt();
+            self.assembly.text(text).await?;
+        }
+        self.assembly.thinking(thought).await
+    }
+
+    /// Nothing more is looked for in the text: what was held back comes before what comes next.
+    async fn end_text(&mut self, may_be_calls: bool) -> Result<(), Fault> {
+        if let Some(mut tags) = self.think_tags.take() {
+            let Apart { thought, text } = tags.finish();
+            self.thinking(thought).await?;
+            self.text(text).await?;
+        }
+        let Some(mut printed) = self.printed.take() else { return Ok(()) };
+        let rest = if may_be_calls { printed.finish() } else { Rest { text: printed.interrupt(), calls: vec![] } };
+        self.assembly.text(rest.text).await?;
+        for call in rest.calls {
+            let at = self.assembly.begin_call()?;
+            self.assembly.call_id(at, call.id)?;
+            self.assembly.arguments(at, &call.arguments)?;
+            self.assembly.call_name(at, call.name).await?;
+        }
+        Ok(())
+    }
+
     async fn call(&mut self, wire: WireCall<'_>) -> Result<(), Fault> {
+        self.end_text(false).await?;
         let id = wire.id.unwrap_or_default();
         let function = wire.function.unwrap_or_default();
         let name = function.name.unwrap_or_default();
@@ -286,9 +363,12 @@ impl<'a> Reply<'a> {
         !name.is_empty() && (differs(&call.id, id) || differs(&wire.name, name) || is_more)
     }
 
-    fn finish(self) -> Result<Completion, Fault> {
-        let Self { assembly, source, stop, refused, .. } = self;
-        let Some(stop) = stop else { return Err(source.unavailable("cut its reply off")) };
+    async fn finish(mut self) -> Result<Completion, Fault> {
+        let Some(stop) = self.stop.take() else { return Err(self.source.unavailable("cut its reply off")) };
+        // What was cut by a bound may look whole and be none.
+        let is_whole = matches!(stop.as_str(), "stop" | "tool_calls" | "function_call") && !self.refused;
+        self.end_text(is_whole).await?;
+        let Self { assembly, source, refused, .. } = self;
         let stop = match stop.as_str() {
             _ if refused => StopReason::Refusal,
             // Some servers say `stop` whatever comes.

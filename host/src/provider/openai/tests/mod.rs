@@ -1,3 +1,5 @@
+mod habits;
+
 use std::sync::{Arc, Mutex};
 
 use futures_util::{StreamExt, stream};
@@ -24,13 +26,21 @@ impl DeltaTarget for Seen {
 
 /// What a reply becomes that comes in these pieces.
 async fn read(pieces: Vec<Vec<u8>>) -> (Result<Completion, Fault>, Vec<Delta>) {
+    read_with(&ChatCompletions::default(), Names::default(), pieces).await
+}
+
+async fn read_with(
+    options: &ChatCompletions,
+    names: Names,
+    pieces: Vec<Vec<u8>>,
+) -> (Result<Completion, Fault>, Vec<Delta>) {
     let seen = Arc::new(Seen::default());
     let key = Secret::new("sk-secret");
     let source = Source { origin: "host", model: "asked", key: Some(&key) };
     let stream = stream::iter(pieces.into_iter().map(Ok)).boxed();
-    let (names, sink) = (Names::default(), DeltaSink::new(seen.clone()));
+    let sink = DeltaSink::new(seen.clone());
     let completion = match Incoming::of(stream, &source).await {
-        Ok(reply) => reply::read(reply, &source, &names, &sink).await,
+        Ok(reply) => options.read(reply, &source, &names, &sink).await,
         Err(fault) => Err(fault),
     };
     let deltas = std::mem::take(&mut *seen.0.lock().unwrap());
@@ -389,7 +399,9 @@ async fn the_longest_reply_has_the_name_that_the_server_knows() {
         ("http://localhost:11434/v1", Some(MaxTokensField::MaxCompletionTokens), "max_completion_tokens"),
     ] {
         let adapter = ModelAdapter::new(HttpClient::new().unwrap(), config(url)).unwrap();
-        let body = ChatCompletions { max_tokens_field: forced }.body(&adapter, &request).unwrap();
+        let body = ChatCompletions { max_tokens_field: forced, ..ChatCompletions::default() }
+            .body(&adapter, &request)
+            .unwrap();
         let expected = format!(
             r#"{{"model":"m-1","messages":[{{"role":"user","content":"Hi"}}],"{expected}":1000,"stream":true,"stream_options":{{"include_usage":true}}}}"#
         );

@@ -1,0 +1,108 @@
+//! Follows the JSON of calls as it comes, to see where it ends and that it cannot be one: each character is looked at once.
+
+use crate::limits;
+
+/// What an object that is a call may have.
+const KEYS: [&str; 9] = ["parameters", "arguments", "function", "input", "name", "tool", "type", "args", "id"];
+/// Bytes of the longest of them.
+const LONGEST_KEY: usize = 10;
+
+/// Where in the JSON the next character stands. Whether brackets match is left to the parser.
+#[derive(Debug, Clone, Copy)]
+pub struct Scan {
+    depth: usize,
+    /// The depth inside an object that must be a call; 0: none is looked at.
+    level: usize,
+    in_string: bool,
+    escaped: bool,
+    /// A key of a call comes next.
+    before_key: bool,
+    /// The key of a call that is being read.
+    key: Option<([u8; LONGEST_KEY], usize)>,
+    items: usize,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub enum Progress {
+    More,
+    /// The character is the last.
+    Whole,
+    /// With the character it is neither JSON nor a call.
+    Broken,
+}
+
+impl Scan {
+    /// Of a call or a list of calls, after this first bracket.
+    pub fn of_calls(first: char) -> Self {
+        let is_list = first == '[';
+        Self { level: if is_list { 2 } else { 1 }, before_key: !is_list, ..Self::of_arguments() }
+    }
+
+    /// Of any object, after its first bracket.
+    pub fn of_arguments() -> Self {
+        Self { depth: 1, level: 0, in_string: false, escaped: false, before_key: false, key: None, items: 0 }
+    }
+
+    pub fn feed(&mut self, c: char) -> Progress {
+        let is_fine = if self.in_string { self.in_string(c) } else { self.outside(c) };
+        match is_fine {
+            false => Progress::Broken,
+            true if self.depth == 0 => Progress::Whole,
+            true => Progress::More,
+        }
+    }
+
+    fn in_string(&mut self, c: char) -> bool {
+        if let Some((key, length)) = &mut self.key
+            && (c != '"' || self.escaped)
+        {
+            if *length == LONGEST_KEY || !c.is_ascii() {
+                return false;
+            }
+            key[*length] = c as u8;
+            *length += 1;
+        }
+        match c {
+            c if c < ' ' => return false,
+            _ if std::mem::take(&mut self.escaped) => {}
+            '\\' => self.escaped = true,
+            '"' => {
+                self.in_string = false;
+                if let Some((key, length)) = self.key.take() {
+                    return KEYS.iter().any(|known| known.as_bytes() == &key[..length]);
+                }
+            }
+            _ => {}
+        }
+        true
+    }
+
+    fn outside(&mut self, c: char) -> bool {
+        let in_list = self.level == 2 && self.depth == 1;
+        match c {
+            c if c.is_whitespace() => return true,
+            '"' if in_list => return false,
+            '"' => {
+                self.in_string = true;
+                self.key = std::mem::take(&mut self.before_key).then_some(([0; LONGEST_KEY], 0));
+            }
+            '{' | '[' if self.before_key || (in_list && c == '[') => return false,
+            '{' | '[' => {
+                self.depth += 1;
+                self.before_key = self.depth == self.level;
+            }
+            '}' | ']' => {
+                self.depth -= 1;
+                self.before_key = false;
+            }
+            ',' if in_list => {
+                self.items += 1;
+                return self.items < limits::CALLS_IN_REPLY;
+            }
+            ',' => self.before_key = self.depth == self.level && self.level > 0,
+            ':' | '+' | '-' | '.' | 'a'..='z' | 'A'..='Z' | '0'..='9' => return !self.before_key && !in_list,
+            _ => return false,
+        }
+        true
+    }
+}

@@ -1,0 +1,331 @@
+//! What every model behind an HTTP API keeps to, whatever its vendor's wire is like.
+//!
+//! A vendor is told as a [`Vendor`]: how its server says something, and what of a request reaches it. [`contract`] is one
+//! list of cases, run for each of them.
+
+mod contract;
+mod requests;
+mod server;
+
+mod anthropic;
+mod gemini;
+mod openai;
+mod responses;
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use futures_util::{FutureExt, StreamExt, stream};
+use serde_json::value::RawValue;
+use shelly_host::{
+    chat::{Chat, Message, Part, ToolHints, ToolSpec},
+    error::Fault,
+    event::RunCx,
+    model::{Completer, Completion, CompletionRequest, Delta, DeltaSink, DeltaTarget, StopReason, Usage},
+    net::{Auth, HttpClient, Secret},
+    provider::{AdapterConfig, HttpModel, Incoming, Names, Source, Wire},
+};
+
+use server::{Sent, Server};
+
+/// The key that every vendor's server is asked with.
+pub const KEY: &str = "sk-a-key-that-nobody-may-see";
+
+/// A vendor, as far as the contract needs to know it.
+pub trait Vendor: 'static {
+    type Wire: Wire + 'static;
+
+    /// A call keeps the id that the server gave it.
+    const KEEPS_IDS: bool = true;
+    /// Arguments come as text, which need not be JSON.
+    const ARGUMENTS_ARE_TEXT: bool = true;
+    /// Reasons to stop that its server can give.
+    const STOPS: &[StopReason];
+
+    fn wire() -> Self::Wire;
+    /// How the key is sent.
+    fn auth(key: Secret) -> Auth;
+    /// The key that a request shows.
+    fn key(sent: &Sent) -> Option<&str>;
+    /// Where the API begins on a server.
+    fn base(server: &str) -> String;
+
+    /// A stream that says it, in pieces.
+    fn stream(said: &Said) -> String;
+    /// The same in one piece, as where nothing is streamed.
+    fn whole(said: &Said) -> String;
+    /// An event that nobody knows yet, as a stream may have it after its first event.
+    fn unknown() -> &'static str;
+    /// The body of an answer that is an error.
+    fn error(status: u16, message: &str) -> String;
+    /// An event that breaks a stream off.
+    fn broken_off(message: &str) -> String;
+    /// A stream with so many pieces of text of so many bytes, not ended.
+    fn flood(times: usize, bytes: usize) -> String;
+
+    /// What a request comes to.
+    ///
+    /// # Panics
+    ///
+    /// If the vendor would refuse it.
+    fn asked(sent: &Sent) -> Asked;
+}
+
+/// What a server says.
+#[derive(Debug, Clone)]
+pub struct Said {
+    pub pieces: Vec<Piece>,
+    pub stop: StopReason,
+    /// Nothing is written to caches.
+    pub usage: Usage,
+    pub model: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Piece {
+    Thinking(String),
+    Text(String),
+    Call { id: String, name: String, arguments: String },
+}
+
+pub fn thinking(text: &str) -> Piece {
+    Piece::Thinking(text.into())
+}
+
+pub fn text(text: &str) -> Piece {
+    Piece::Text(text.into())
+}
+
+pub fn call(id: &str, name: &str, arguments: &str) -> Piece {
+    Piece::Call { id: id.into(), name: name.into(), arguments: arguments.into() }
+}
+
+impl Said {
+    pub fn of(pieces: impl Into<Vec<Piece>>) -> Self {
+        let pieces = pieces.into();
+        let calls = pieces.iter().any(|piece| matches!(piece, Piece::Call { .. }));
+        let stop = if calls { StopReason::ToolCalls } else { StopReason::EndTurn };
+        let usage = Usage { input_tokens: 10, output_tokens: 7, cache_read_tokens: 20, cache_write_tokens: 0 };
+        Self { pieces, stop, usage, model: "m-1-20260101" }
+    }
+}
+
+/// A text in pieces, as a stream has it: of two to six characters.
+pub fn pieces(text: &str) -> Vec<String> {
+    let characters: Vec<_> = text.chars().collect();
+    let mut pieces = Vec::new();
+    let (mut at, mut length) = (0, 2);
+    while at < characters.len() {
+        let end = characters.len().min(at + length);
+        pieces.push(characters[at..end].iter().collect());
+        (at, length) = (end, length % 5 + 2);
+    }
+    pieces
+}
+
+/// What of a request counts, in any vendor's words.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Asked {
+    pub model: String,
+    pub system: String,
+    pub turns: Vec<Turn>,
+    /// Names as the vendor sees them, with their schemas.
+    pub tools: Vec<(String, serde_json::Value)>,
+    pub choice: Choice,
+    pub max_tokens: Option<u64>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Choice {
+    #[default]
+    Auto,
+    Never,
+    Required,
+    Tool(String),
+}
+
+/// Neighbours by one speaker are one turn.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Turn {
+    pub by_model: bool,
+    pub items: Vec<Item>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Item {
+    Text(String),
+    /// An image: its address, or as a `data:` URL.
+    Image(String),
+    Call {
+        name: String,
+        arguments: serde_json::Value,
+    },
+    /// What came of the call of this number, counted from the first of the conversation.
+    Result {
+        of: usize,
+        text: String,
+        is_error: bool,
+    },
+}
+
+/// A word of a request.
+pub fn word(value: &serde_json::Value) -> String {
+    value.as_str().unwrap_or_else(|| panic!("{value} is no text")).to_owned()
+}
+
+/// An image by its type and its bytes as base64.
+pub fn image_of(media_type: &serde_json::Value, base64: &serde_json::Value) -> String {
+    format!("data:{};base64,{}", word(media_type), word(base64))
+}
+
+/// Puts turns together.
+#[derive(Default)]
+pub struct Turns {
+    pub turns: Vec<Turn>,
+    calls: Vec<String>,
+}
+
+impl Turns {
+    pub fn push(&mut self, by_model: bool, item: Item) {
+        match self.turns.last_mut() {
+            Some(turn) if turn.by_model == by_model => turn.items.push(item),
+            _ => self.turns.push(Turn { by_model, items: vec![item] }),
+        }
+    }
+
+    /// A call; `key` is by what a result names it.
+    pub fn call(&mut self, key: &str, name: &str, arguments: serde_json::Value) {
+        self.calls.push(key.into());
+        self.push(true, Item::Call { name: name.into(), arguments });
+    }
+
+    /// A result of the latest call that has this key.
+    pub fn result(&mut self, key: &str, text: &str, is_error: bool) {
+        let of = self.calls.iter().rposition(|call| call == key);
+        let of = of.unwrap_or_else(|| panic!("`{key}` is no call before its result"));
+        self.push(false, Item::Result { of, text: text.into(), is_error });
+    }
+}
+
+/// What came of a reply.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Heard {
+    pub result: Result<Completion, Fault>,
+    pub deltas: Vec<Delta>,
+}
+
+impl Heard {
+    /// What was said, in the order of the parts; ids and arguments as `V` has them.
+    pub fn pieces<V: Vendor>(&self) -> Vec<Piece> {
+        let completion = self.result.as_ref().unwrap();
+        completion.parts.iter().filter_map(piece::<V>).collect()
+    }
+
+    /// All text that a watcher was told, and all thoughts.
+    pub fn told(&self) -> (String, String) {
+        let (mut text, mut thoughts) = (String::new(), String::new());
+        for delta in &self.deltas {
+            match delta {
+                Delta::Text(piece) => text.push_str(piece),
+                Delta::Thinking(piece) => thoughts.push_str(piece),
+                _ => {}
+            }
+        }
+        (text, thoughts)
+    }
+}
+
+fn piece<V: Vendor>(part: &Part) -> Option<Piece> {
+    Some(match part {
+        Part::Text(said) => text(said),
+        // A thought without words is the vendor's own.
+        Part::Thinking(thought) if thought.text.is_empty() => return None,
+        Part::Thinking(thought) => thinking(&thought.text),
+        Part::ToolCall(said) => comparable::<V>(call(&said.id, &said.name, &said.arguments)),
+        other => panic!("{other:?} is nothing that a model says"),
+    })
+}
+
+/// A piece without what the vendor's wire cannot keep.
+pub fn comparable<V: Vendor>(piece: Piece) -> Piece {
+    match piece {
+        Piece::Call { id, name, arguments } => Piece::Call {
+            id: if V::KEEPS_IDS { id } else { String::new() },
+            name,
+            arguments: if V::ARGUMENTS_ARE_TEXT { arguments } else { plain(&arguments) },
+        },
+        piece => piece,
+    }
+}
+
+/// JSON as it is written here.
+fn plain(json: &str) -> String {
+    serde_json::from_str::<serde_json::Value>(json).unwrap().to_string()
+}
+
+#[derive(Default)]
+struct Watcher(Mutex<Vec<Delta>>);
+
+#[async_trait]
+impl DeltaTarget for Watcher {
+    async fn take(&self, delta: Delta) {
+        self.0.lock().unwrap().push(delta);
+    }
+}
+
+/// A reply that comes in these pieces, read without a network.
+pub fn read<V: Vendor>(bytes: Vec<Vec<u8>>, tools: &[Arc<ToolSpec>]) -> Heard {
+    let (watcher, key) = (Arc::new(Watcher::default()), Secret::new(KEY));
+    let source = Source { origin: "host", model: "asked", key: Some(&key) };
+    let names = Names::of(&<V::Wire as Wire>::NAMES, tools.iter().map(AsRef::as_ref));
+    let sink = DeltaSink::new(watcher.clone());
+    let read = async {
+        let stream = stream::iter(bytes.into_iter().map(Ok)).boxed();
+        let reply = Incoming::of(stream, &source).await?;
+        V::wire().read(reply, &source, &names, &sink).await
+    };
+    let result = read.now_or_never().expect("it waits for more than there is");
+    Heard { result, deltas: std::mem::take(&mut *watcher.0.lock().unwrap()) }
+}
+
+pub fn read_all<V: Vendor>(reply: impl Into<Vec<u8>>) -> Heard {
+    read::<V>(vec![reply.into()], &[])
+}
+
+/// Settings of the vendor's model on a server.
+pub fn config<V: Vendor>(server: &Server) -> AdapterConfig {
+    AdapterConfig { auth: Some(V::auth(Secret::new(KEY))), ..AdapterConfig::new(V::base(&server.url), "m-1") }
+}
+
+pub fn model<V: Vendor>(config: AdapterConfig) -> Arc<dyn Completer> {
+    Arc::new(HttpModel::new(HttpClient::new().unwrap(), config, V::wire()).unwrap())
+}
+
+/// Asks the vendor's model on a server.
+pub async fn ask<V: Vendor>(server: &Server, request: &CompletionRequest) -> Heard {
+    ask_with::<V>(config::<V>(server), request).await
+}
+
+pub async fn ask_with<V: Vendor>(config: AdapterConfig, request: &CompletionRequest) -> Heard {
+    let watcher = Arc::new(Watcher::default());
+    let sink = DeltaSink::new(watcher.clone());
+    let result = model::<V>(config).complete(&RunCx::new("ada"), request, &sink).await;
+    Heard { result, deltas: std::mem::take(&mut *watcher.0.lock().unwrap()) }
+}
+
+/// A conversation of one question.
+pub fn question(text: &str) -> CompletionRequest {
+    let chat = Chat::new();
+    chat.append(Message::user(text)).unwrap();
+    CompletionRequest::new(chat.snapshot(), Arc::new([]))
+}
+
+pub fn tool(name: &str) -> Arc<ToolSpec> {
+    let schema = r#"{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}"#;
+    Arc::new(ToolSpec {
+        name: name.into(),
+        description: "Reads a file.".into(),
+        input_schema: RawValue::from_string(schema.into()).unwrap().into(),
+        hints: ToolHints::default(),
+    })
+}
