@@ -105,6 +105,8 @@ pub enum Event {
     ModelDelta { agent: Arc<str>, delta: Delta },
     /// A request to a model failed: pieces of its reply that have come count for nothing. `again`: it is sent once more.
     ModelFailed { agent: Arc<str>, model: String, reason: String, again: bool },
+    /// A request does not go to the model at once; `detail` says more, for people.
+    ModelWaits { agent: Arc<str>, model: String, wait: Wait, detail: String },
     /// The reply is whole.
     ModelFinished {
         agent: Arc<str>,
@@ -251,6 +253,22 @@ impl Given {
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
 fn is_false(value: &bool) -> bool {
     !value
+}
+
+/// Why a request does not go to the model at once, and how far that is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Wait {
+    /// Until the rate limit of its provider has room.
+    RateLimit,
+    /// It was handed over with others.
+    BatchSubmitted,
+    /// The vendor works on its batch.
+    BatchPolling,
+    /// It was answered in a batch.
+    BatchCompleted,
+    /// Its batch came to nothing: it goes to the model after all.
+    BatchFallback,
 }
 
 /// Who decided a question.

@@ -666,3 +666,43 @@ pub const SCHEMA_DEPTH: usize = 2 * TOOL_SCHEMA_DEPTH;
 pub const SCHEMA_REFS: usize = 16;
 /// Bytes beyond which no further reference is written out: a few of them can name each other without end.
 pub const SCHEMA_INLINED_BYTES: usize = 4 * TOOL_SCHEMA_BYTES;
+
+// ---- requests in batches
+
+/// How long the first request of a batch waits for others. The predecessor's figure.
+pub const BATCH_WINDOW: Duration = Duration::from_millis(500);
+/// The most that a config can let it wait: it is added to every turn of an agent.
+pub const BATCH_WINDOW_CEILING: Duration = Duration::from_secs(60);
+/// The pause before a vendor is asked for the first time how far a batch is. The predecessor's figure.
+pub const BATCH_POLL: Duration = Duration::from_secs(5);
+/// The longest pause between two such questions: a batch of minutes need not wait longer for its end to be noticed.
+pub const BATCH_POLL_CEILING: Duration = Duration::from_secs(60);
+/// Such questions in a row that may fail for a reason that may pass; what was handed over is paid for.
+pub const BATCH_POLL_FAILURES: u32 = 3;
+/// From the handing over of a batch until its requests are sent directly instead. The predecessor's figure.
+pub const BATCH_TIME: Duration = Duration::from_secs(3_600);
+/// The most that a config can make of it: vendors give up after so long.
+pub const BATCH_TIME_CEILING: Duration = Duration::from_secs(24 * 3_600);
+/// Requests of one batch. The predecessor's figure.
+pub const BATCH_SIZE: usize = 100;
+/// The most that a config can put into one: each may hold a whole conversation, and all are in memory at once.
+pub const BATCH_SIZE_CEILING: usize = 1_000;
+/// Time in which a batch that nobody waits for any more must be cancelled. The predecessor's figure.
+pub const BATCH_CANCEL_TIME: Duration = Duration::from_secs(10);
+
+// ---- rate limits that a config sets
+
+/// The time that a rate limit is for: vendors count by the minute.
+pub const RATE_LIMIT_WINDOW: Duration = Duration::from_secs(60);
+/// What began within so much of one moment is kept as one: so few figures need be kept, and a place comes back so much later
+/// at most.
+pub const RATE_LIMIT_TICK: Duration = Duration::from_millis(100);
+/// The most that a rate limit can name, and that one reply counts for: beyond what any vendor allows, and far from where sums
+/// end.
+pub const RATE_LIMIT_CEILING: u64 = 1_000_000_000_000;
+/// Tokens that a reply is thought to have before there was one. A call of a tool has some hundred, an answer some more.
+pub const RATE_LIMIT_FIRST_REPLY: u64 = 500;
+/// Time that a request waits for its rate limit before somebody is told.
+pub const RATE_LIMIT_TOLD: Duration = Duration::from_secs(5);
+/// Time that it waits before it fails: with a thousand agents before it, a limit of twenty a minute is kept.
+pub const RATE_LIMIT_WAIT: Duration = Duration::from_secs(3_600);

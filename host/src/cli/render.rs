@@ -15,7 +15,7 @@ use crate::{
     capability::Usd,
     chat::{Message, Part},
     error::{Report, acts_on_terminal},
-    event::{AnsweredBy, Event, LogLevel, NO_ORIGIN},
+    event::{AnsweredBy, Event, LogLevel, NO_ORIGIN, Wait},
     model::{Ledger, Tally},
 };
 
@@ -222,6 +222,10 @@ impl Progress {
                 }
             }
             Event::ModelStarted { .. } | Event::ModelDelta { .. } | Event::MessageAdded { .. } => return None,
+            Event::ModelWaits { wait: Wait::BatchPolling | Wait::BatchCompleted, .. } if !self.verbose => return None,
+            Event::ModelWaits { agent, model, detail, .. } => {
+                format!("{DIM}{}   {}: {}{PLAIN}", name(agent), name(model), one_line(detail, 200))
+            }
             Event::HandedOver { agent, to, reason } => {
                 format!(
                     "{DIM}{}{PLAIN}   hands over to {BOLD}{}{PLAIN}: {}",

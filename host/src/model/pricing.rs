@@ -122,6 +122,15 @@ mod tests {
             ("anthropic", "claude-opus-4-1-20250805", Some("75")),
             ("anthropic", "claude-opus-4-5-20251101", Some("25")),
             ("gemini", "gemini-2.5-flash-lite", Some("0.40")),
+            ("openai", "gpt-5.4-nano-2026-03-17", Some("1.25")),
+            ("openai", "o3-deep-research-2025-06-26", Some("40")),
+            ("openai", "gpt-6.1-sol", Some("10")),
+            ("openai", "gpt-6.1-luna", None),
+            ("openai", "grok-4.5", Some("6")),
+            ("grok", "grok-4.20-0309-reasoning", Some("2.5")),
+            ("anthropic", "claude-haiku-5-5", Some("0.5")),
+            ("gemini", "gemini-3.5-flash-lite", Some("2.5")),
+            ("gemini", "gemini-3.1-pro-preview", Some("12")),
             ("anthropic", "gpt-4o", None),
             ("openai", "gpt", None),
             ("openai", "", None),
@@ -130,6 +139,8 @@ mod tests {
             let price = table.price(kind, model).map(|price| price.output);
             assert_eq!(price, output.map(dollars), "{kind} {model}");
         }
+        let sonnet = table.price("anthropic", "claude-sonnet-5-5-20260928").unwrap();
+        assert_eq!([sonnet.cache_read, sonnet.cache_write], ["0.10", "2.50"].map(dollars));
     }
 
     #[test]

@@ -18,13 +18,14 @@ use super::{agent, crew, delegate, done, lead, with_steps};
 use crate::script::{Mind, act, run, text, tool};
 
 /// Cases that agents cannot cause by themselves, and a file that tests them.
-const ELSEWHERE: [(&str, &str); 7] = [
+const ELSEWHERE: [(&str, &str); 8] = [
     ("ToolProgress", "tests/all/hostile/call.rs"),
     ("PluginCall", "tests/all/hostile/call.rs"),
     ("CapabilityDecided", "tests/all/ceilings.rs"),
     ("PluginLog", "tests/all/hostile/call.rs"),
     ("QuestionAsked", "host/src/approval/tests.rs"),
     ("QuestionAnswered", "host/src/approval/tests.rs"),
+    ("ModelWaits", "host/src/model/batched/tests.rs"),
     ("Missed", "host/src/event.rs"),
 ];
 

@@ -1,0 +1,338 @@
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use futures_util::{
+    FutureExt,
+    future::{BoxFuture, Shared, WeakShared},
+};
+use tokio::{
+    pin,
+    runtime::Handle,
+    select,
+    sync::{Notify, oneshot, watch},
+    time::{sleep, timeout},
+};
+use tokio_util::task::TaskTracker;
+
+use super::{
+    BatchConfig, BatchId, BatchResults, BatchState, BatchSubmitter, Completer, Completion, CompletionRequest,
+    DeltaSink, ModelInfo,
+};
+use crate::{
+    error::Fault,
+    event::{Event, RunCx, Wait},
+    limits,
+};
+
+#[cfg(test)]
+mod tests;
+
+/// A model that is asked in batches: slower by minutes, and for less money.
+///
+/// A request waits [`BatchConfig::window`] for others, whoever's they are. A request whose batch fails, takes longer than
+/// [`BatchConfig::timeout`] or ends without its result is sent to the model itself, side by side with the others of its kind.
+/// Whoever stops waiting is left out of a batch that is not yet handed over; one that nobody waits for any more is cancelled.
+///
+/// Nothing of a reply is seen before it is whole, unless it is asked for directly in the end. Replies of a batch are counted
+/// at the price of the model: a vendor that asks for half bills less than is counted.
+pub struct Batched {
+    model: Arc<dyn Completer>,
+    desk: Arc<Desk>,
+    /// The batch that still takes requests.
+    open: Mutex<Option<(Arc<Group>, WeakShared<Answering>)>>,
+}
+
+impl Batched {
+    /// The model, asked through `submitter` where that succeeds. What stands around the model, such as a rate limit, belongs
+    /// into `model`: batches have limits of their own.
+    pub fn new(model: Arc<dyn Completer>, submitter: Arc<dyn BatchSubmitter>, config: BatchConfig) -> Self {
+        let desk = Desk { submitter, config, errands: TaskTracker::new() };
+        Self { model, desk: Arc::new(desk), open: Mutex::default() }
+    }
+
+    /// Waits until batches that nobody waits for any more are cancelled, at most twice [`limits::BATCH_CANCEL_TIME`]: for
+    /// when the program is about to end.
+    pub async fn settled(&self) {
+        self.desk.errands.close();
+        // What has not ended by then has said so.
+        let _ = timeout(2 * limits::BATCH_CANCEL_TIME, self.desk.errands.wait()).await;
+    }
+
+    /// A place in the batch that still takes requests, or in a new one.
+    fn join(&self, request: &CompletionRequest) -> Seat {
+        let mut open = lock(&self.open);
+        if let Some((group, answers)) = &*open
+            && let Some(answers) = answers.upgrade()
+            && let Some(id) = group.add(request, self.desk.config.max_size)
+        {
+            return Seat { group: Arc::clone(group), id, answers };
+        }
+        let group = Arc::new(Group::default());
+        let id = group.add(request, self.desk.config.max_size).unwrap_or_default();
+        let answers = answer(Arc::clone(&self.desk), Arc::clone(&group)).boxed().shared();
+        *open = answers.downgrade().map(|answers| (Arc::clone(&group), answers));
+        Seat { group, id, answers }
+    }
+
+    /// The reply of a batch, or why there is none.
+    async fn in_batch(&self, cx: &RunCx, request: &CompletionRequest) -> Result<Completion, String> {
+        let mut seat = self.join(request);
+        let mut news = seat.group.news.subscribe();
+        let mut is_submitted = false;
+        let answers = loop {
+            select! {
+                biased;
+                Ok(()) = news.changed() => {
+                    let News { batch, size, done } = news.borrow_and_update().clone();
+                    let batch = batch.map(|batch| batch.to_string()).unwrap_or_default();
+                    let (wait, detail) = match std::mem::replace(&mut is_submitted, true) {
+                        false => (Wait::BatchSubmitted, format!("handed over with {size} in the batch {batch}")),
+                        true => (Wait::BatchPolling, format!("{done} of {size} in the batch {batch} are done")),
+                    };
+                    self.tell(cx, wait, detail).await;
+                }
+                answers = &mut seat.answers => break answers,
+            }
+        };
+        let mut found = lock(answers.as_ref().as_ref().map_err(String::clone)?);
+        match found.remove(&name(seat.id)) {
+            Some(Ok(completion)) => Ok(completion),
+            Some(Err(fault)) => Err(fault.to_string()),
+            None => Err("the batch ended without its result".into()),
+        }
+    }
+
+    async fn tell(&self, cx: &RunCx, wait: Wait, detail: String) {
+        if cx.events.is_watched() {
+            let (agent, model) = (Arc::clone(&cx.agent), self.model.info().name.clone());
+            cx.events.emit(Event::ModelWaits { agent, model, wait, detail }).await;
+        }
+    }
+}
+
+#[async_trait]
+impl Completer for Batched {
+    fn info(&self) -> &ModelInfo {
+        self.model.info()
+    }
+
+    async fn complete(&self, cx: &RunCx, request: &CompletionRequest, sink: &DeltaSink) -> Result<Completion, Fault> {
+        match self.in_batch(cx, request).await {
+            Ok(completion) => {
+                self.tell(cx, Wait::BatchCompleted, "answered in a batch".into()).await;
+                Ok(completion)
+            }
+            Err(why) => {
+                self.tell(cx, Wait::BatchFallback, format!("sent directly: {why}")).await;
+                self.model.complete(cx, request, sink).await
+            }
+        }
+    }
+}
+
+/// What a batch came to: results by id, or why there are none.
+type Answers = Arc<Result<Mutex<HashMap<String, Result<Completion, Fault>>>, String>>;
+
+/// Driven by all who wait for it, so that it goes on while one of them does, and ends with the last.
+type Answering = BoxFuture<'static, Answers>;
+
+/// Requests that go into one batch.
+#[derive(Default)]
+struct Group {
+    gathered: Mutex<Gathered>,
+    full: Notify,
+    news: watch::Sender<News>,
+}
+
+#[derive(Default)]
+struct Gathered {
+    /// Ids that were given away.
+    ids: usize,
+    wanted: BTreeMap<usize, CompletionRequest>,
+    is_closed: bool,
+}
+
+/// How far a batch is, for those who wait for it.
+#[derive(Clone, Default)]
+struct News {
+    batch: Option<BatchId>,
+    size: usize,
+    done: u64,
+}
+
+impl Group {
+    /// The id of the request in this batch; none if it takes no more.
+    fn add(&self, request: &CompletionRequest, most: usize) -> Option<usize> {
+        let mut gathered = lock(&self.gathered);
+        if gathered.is_closed {
+            return None;
+        }
+        let id = gathered.ids;
+        gathered.ids += 1;
+        gathered.wanted.insert(id, request.clone());
+        if gathered.wanted.len() >= most {
+            gathered.is_closed = true;
+            self.full.notify_one();
+        }
+        Some(id)
+    }
+
+    /// The requests that somebody still waits for. No more are taken.
+    fn close(&self) -> Arc<[(String, CompletionRequest)]> {
+        let mut gathered = lock(&self.gathered);
+        gathered.is_closed = true;
+        std::mem::take(&mut gathered.wanted).into_iter().map(|(id, request)| (name(id), request)).collect()
+    }
+}
+
+/// The place of one request in a batch.
+struct Seat {
+    group: Arc<Group>,
+    id: usize,
+    answers: Shared<Answering>,
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        lock(&self.group.gathered).wanted.remove(&self.id);
+    }
+}
+
+/// What a request is called in its batch.
+fn name(id: usize) -> String {
+    format!("request-{id}")
+}
+
+/// Gathers requests for a while, hands them over and waits for what becomes of them.
+async fn answer(desk: Arc<Desk>, group: Arc<Group>) -> Answers {
+    // Whether it is full or the time is over: it goes.
+    let _ = timeout(desk.config.window, group.full.notified()).await;
+    let results = timeout(desk.config.timeout, desk.results(&group)).await;
+    let results = results.map_err(|_| format!("the batch took longer than {}", shown(desk.config.timeout)));
+    Arc::new(results.and_then(|results| results.map_err(|fault| fault.to_string())).map(|results| {
+        let mut found = HashMap::new();
+        for (id, result) in results {
+            found.entry(id).or_insert(result);
+        }
+        Mutex::new(found)
+    }))
+}
+
+fn shown(time: Duration) -> humantime::FormattedDuration {
+    humantime::format_duration(time)
+}
+
+/// Where batches are handed over.
+struct Desk {
+    submitter: Arc<dyn BatchSubmitter>,
+    config: BatchConfig,
+    /// What goes on though nobody waits for it, for a bounded time.
+    errands: TaskTracker,
+}
+
+impl Desk {
+    /// Hands the requests over and waits until there are results.
+    async fn results(self: &Arc<Self>, group: &Group) -> Result<BatchResults, Fault> {
+        let requests = group.close();
+        let mut batch = self.submit(Arc::clone(&requests)).await?;
+        group.news.send_modify(|news| {
+            *news = News { batch: Some(batch.id.clone()), size: requests.len(), done: 0 };
+        });
+        let (mut pause, mut failures) = (self.config.poll_interval, 0);
+        loop {
+            sleep(pause).await;
+            match self.look(&mut batch, &requests, group).await {
+                Ok(Some(results)) => return Ok(results),
+                Ok(None) => failures = 0,
+                Err(fault) if may_pass(&fault) && failures < limits::BATCH_POLL_FAILURES => {
+                    tracing::debug!(batch = %batch.id, %fault, "a batch cannot be asked for just now");
+                    failures += 1;
+                    pause = pause.max(fault.retry_after().unwrap_or_default());
+                }
+                Err(fault) => return Err(fault),
+            }
+            pause = (pause * 3 / 2).min(limits::BATCH_POLL_CEILING);
+        }
+    }
+
+    /// The results, if the batch has ended.
+    async fn look(
+        &self,
+        batch: &mut Submitted,
+        requests: &[(String, CompletionRequest)],
+        group: &Group,
+    ) -> Result<Option<BatchResults>, Fault> {
+        if !batch.has_ended {
+            match self.submitter.poll(&batch.id).await? {
+                BatchState::Ended => batch.has_ended = true,
+                BatchState::Working { done } => {
+                    group.news.send_if_modified(|news| std::mem::replace(&mut news.done, done) != done);
+                    return Ok(None);
+                }
+            }
+        }
+        self.submitter.results(&batch.id, requests).await.map(Some)
+    }
+
+    /// Hands requests over. It goes on for a while if nobody waits for it any more: only of a batch whose id is known can be
+    /// told that nobody wants it.
+    async fn submit(self: &Arc<Self>, requests: Arc<[(String, CompletionRequest)]>) -> Result<Submitted, Fault> {
+        let (mut to, submitted) = oneshot::channel();
+        let desk = Arc::clone(self);
+        self.errands.spawn(async move {
+            let submitting = desk.submitter.submit(&requests);
+            pin!(submitting);
+            let id = select! {
+                id = &mut submitting => id,
+                () = to.closed() => match timeout(limits::BATCH_CANCEL_TIME, submitting).await {
+                    Ok(id) => id,
+                    Err(_) => return tracing::warn!("a batch that nobody waits for may have been handed over"),
+                },
+            };
+            let desk = Arc::clone(&desk);
+            // One that nobody takes is cancelled as it is dropped.
+            let _ = to.send(id.map(|id| Submitted { desk, id, has_ended: false, runtime: Handle::current() }));
+        });
+        let lost = |_| Fault::other("handing over the batch was given up");
+        submitted.await.map_err(lost)?
+    }
+}
+
+/// Whether asking again may help.
+fn may_pass(fault: &Fault) -> bool {
+    fault.is_transient() || matches!(fault, Fault::Timeout { .. })
+}
+
+/// A batch that the vendor works on. Cancelled when it is dropped before it has ended.
+struct Submitted {
+    desk: Arc<Desk>,
+    id: BatchId,
+    has_ended: bool,
+    /// It may be dropped where there is none.
+    runtime: Handle,
+}
+
+impl Drop for Submitted {
+    fn drop(&mut self) {
+        if self.has_ended {
+            return;
+        }
+        let (submitter, id) = (Arc::clone(&self.desk.submitter), self.id.clone());
+        let cancel = async move {
+            match timeout(limits::BATCH_CANCEL_TIME, submitter.cancel(&id)).await {
+                Ok(Ok(())) => tracing::debug!(batch = %id, "cancelled"),
+                Ok(Err(fault)) => tracing::warn!(batch = %id, %fault, "a batch could not be cancelled"),
+                Err(_) => tracing::warn!(batch = %id, "a batch could not be cancelled in time"),
+            }
+        };
+        self.desk.errands.spawn_on(cancel, &self.runtime);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
