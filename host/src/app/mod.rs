@@ -1,12 +1,13 @@
 //! The composition root: from a config and plugin directories to an agent that can run. The only room that knows every
-//! part: `models.rs` makes models, `outfit.rs` agents of their plugins, `project.rs` reads the project's folder,
-//! `shared.rs` makes what agents share, `session.rs` has what they do written down, `trust.rs` tells what a person has not
+//! part: `models.rs` makes models, `servers.rs` those behind HTTP APIs, `outfit.rs` agents of their plugins, `project.rs`
+//! reads the project's folder, `shared.rs` makes what agents share, `session.rs` has what they do written down, `trust.rs` tells what a person has not
 //! said yes to, `check.rs` looks at all of it without running any.
 
 mod check;
 mod models;
 mod outfit;
 mod project;
+mod servers;
 mod session;
 mod shared;
 mod trust;
@@ -38,6 +39,7 @@ use crate::{
     kv::Stores,
     limits,
     model::{Completer, PriceTable},
+    net::Keyring,
     plugin::{Kind, Limits, Plugin, PluginCatalog, PluginDirs, PluginEngine, PluginError, PluginPackage, Settings},
     tool::{ToolBox, looks_like},
     trust::OwnKey,
@@ -64,6 +66,8 @@ pub struct App {
     /// Started for the first plugin: a run without plugins needs none of what it reserves.
     engine: OnceCell<Arc<PluginEngine>>,
     environment: Environment,
+    /// Keys of models from files and programs.
+    keys: Keyring,
     /// By which sessions are known to be the person's.
     own: OwnKey,
 }
@@ -139,6 +143,7 @@ impl App {
             cache,
             engine,
             environment,
+            keys: Keyring::default(),
             own,
         })
     }

@@ -6,17 +6,19 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use super::{App, Notices, check_params, plugin_limits};
+use super::{
+    App, Notices, check_params, plugin_limits,
+    servers::{http_client, unusable},
+};
 use crate::{
     capability::Grant,
-    config::{self, AgentConfig, AuthConfig, ProviderConfig, ProviderKind},
-    error::{ErrorKind, Fault, Report},
+    config::{self, AgentConfig, ProviderConfig, ProviderKind},
+    error::{ErrorKind, Report},
     kv::Stores,
-    limits,
     model::{Completer, ModelInfo, Price},
-    net::{self, Auth, HttpClient, Secret},
+    net::ClientConfig,
     plugin::{Kind, Plugin, PluginModel, PluginPackage, Settings},
-    provider::{self, AdapterConfig, Vendor, WireOptions},
+    provider::{self, AdapterConfig, WireOptions},
 };
 
 /// Models that have been made: agents that name the same one share it.
@@ -78,14 +80,15 @@ impl App {
             let completer = self.plugin_model(&provider, stores, notices).await?;
             return Ok(Model { completer, source: format!("plugin `{id}`"), is_plugin: true });
         }
-        let client = http_client()?;
+        let client = http_client(ClientConfig::default())?;
         let found = provider::discover(&client, &*self.environment, name).await.ok_or_else(|| self.no_model(name))?;
         notices.notes.push(format!("using the model {} ({})", found.config.model, found.because));
         let price = self.prices.price(found.vendor.preset().word, &found.config.model);
         let config = AdapterConfig { price, ..found.config };
         let name = config.name.clone();
         let completer = found.vendor.completer(client, config, WireOptions::default());
-        let completer = completer.map_err(|fault| unusable(&name, "OPENAI_BASE_URL", &fault))?;
+        let place = found.vendor.preset().base_url_variable.unwrap_or("its address");
+        let completer = completer.map_err(|fault| unusable(&name, place, &fault))?;
         Ok(Model { completer, source: found.because, is_plugin: false })
     }
 
@@ -99,10 +102,10 @@ impl App {
         };
         let report = report.cause("no config names one, no key is set, and no local server answers on its usual port");
         report.hint(match offline {
-            Some(id) => format!("set OPENAI_API_KEY, start a local server such as Ollama, or try the plugin with --model {id}"),
+            Some(id) => format!("set ANTHROPIC_API_KEY or OPENAI_API_KEY, start a local server such as Ollama, or try the plugin with --model {id}"),
             None => {
                 let file = self.config.file.as_deref().unwrap_or(Path::new("shelly.yaml")).display();
-                format!("set OPENAI_API_KEY, start a local server such as Ollama, or name a model under `providers` in {file}")
+                format!("set ANTHROPIC_API_KEY or OPENAI_API_KEY, start a local server such as Ollama, or name a model under `providers` in {file}")
             }
         })
     }
@@ -114,48 +117,9 @@ impl App {
         notices: &mut Notices,
     ) -> Result<Arc<dyn Completer>, Report> {
         match provider.kind.vendor() {
-            Some(vendor) => self.http_model(provider, vendor),
+            Some(vendor) => self.http_model(provider, vendor, notices).await,
             None => self.plugin_model(provider, stores, notices).await,
         }
-    }
-
-    fn http_model(&self, provider: &ProviderConfig, vendor: Vendor) -> Result<Arc<dyn Completer>, Report> {
-        let environment = &*self.environment;
-        let expand = |key: &str, value: Option<&str>| provider.expand(key, value, environment);
-        let base_url = expand("base_url", provider.base_url.as_deref())?;
-        let key = expand("api_key", provider.api_key.as_deref())?.map(Secret::new);
-        let header = |(name, value): (&String, &String)| {
-            let value = expand("headers", Some(value))?.unwrap_or_default();
-            Ok::<_, Report>((name.clone(), Secret::new(value)))
-        };
-        let key = match provider.usual_key() {
-            Some(variable) if key.is_none() => {
-                let value = environment(variable).filter(|value| !value.is_empty());
-                Some(Secret::new(value.ok_or_else(|| provider.unset(variable).cause(usual_key(provider, vendor)))?))
-            }
-            _ => key,
-        };
-        let auth = key.map(|key| match &provider.auth {
-            Some(AuthConfig { header, scheme }) => Auth { header: header.clone(), scheme: scheme.clone(), key },
-            None => vendor.auth(key),
-        });
-        let config = AdapterConfig {
-            name: provider.name.clone(),
-            auth,
-            headers: provider.headers.iter().map(header).collect::<Result<_, _>>()?,
-            body: provider.body.clone(),
-            context_window: self.config.context_window(provider),
-            max_tokens: provider.max_tokens,
-            temperature: provider.temperature,
-            price: self.price(provider),
-            retries: provider.retries.unwrap_or(limits::HTTP_RETRIES),
-            total: provider.timeout.unwrap_or(limits::COMPLETION_TIME),
-            idle: provider.idle_timeout.unwrap_or(limits::STREAM_IDLE_TIME),
-            ..AdapterConfig::new(base_url.unwrap_or_else(|| vendor.preset().base_url.into()), model_name(provider))
-        };
-        let options = WireOptions { max_tokens_field: provider.max_tokens_field };
-        let model = vendor.completer(http_client()?, config, options);
-        model.map_err(|fault| unusable(&provider.name, &format!("providers.{}.base_url", provider.name), &fault))
     }
 
     async fn plugin_model(
@@ -215,35 +179,8 @@ impl App {
             warnings.extend(settings.in_vain(&package.manifest));
             return Ok(());
         }
-        let named = [
-            ("api_key", provider.api_key.as_deref()),
-            ("base_url", provider.base_url.as_deref()),
-            ("proxy", provider.proxy.as_deref()),
-        ];
-        let headers = provider.headers.values().map(|value| ("headers", Some(value.as_str())));
-        for (key, value) in named.into_iter().chain(headers) {
-            match provider.expand(key, value, &*self.environment) {
-                Ok(Some(base_url)) if key == "base_url" => {
-                    let place = format!("providers.{}.base_url", provider.name);
-                    net::endpoint(&base_url, &[]).map_err(|fault| unusable(&provider.name, &place, &fault))?;
-                }
-                Ok(_) => {}
-                Err(report) if value.is_some_and(|value| value.contains("${}")) => return Err(report),
-                // It may be set where the agent is run.
-                Err(report) => warnings.push(report.to_string()),
-            }
-        }
-        if let (Some(variable), Some(vendor)) = (provider.usual_key(), provider.kind.vendor())
-            && (self.environment)(variable).is_none_or(|value| value.is_empty())
-        {
-            warnings.push(provider.unset(variable).cause(usual_key(provider, vendor)).to_string());
-        }
-        Ok(())
+        self.check_server(provider, warnings)
     }
-}
-
-fn usual_key(provider: &ProviderConfig, vendor: Vendor) -> String {
-    format!("providers.{} names no key, and {} wants one", provider.name, vendor.preset().name)
 }
 
 fn plugin_id(provider: &ProviderConfig) -> &str {
@@ -260,15 +197,4 @@ fn no_provider(place: &str, id: &str) -> Report {
     Report::new(ErrorKind::Plugin, format!("plugin `{id}` is no provider"))
         .cause(format!("{place} in the config names it"))
         .hint("name a plugin of kind `provider`: shelly-host plugin list shows the kinds")
-}
-
-/// `place` is what names the base URL.
-fn unusable(name: &str, place: &str, fault: &Fault) -> Report {
-    Report::new(ErrorKind::Usage, format!("the model `{name}` cannot be used"))
-        .cause(format!("{place}: {fault}"))
-        .hint("write where the API begins, for example http://localhost:11434/v1")
-}
-
-fn http_client() -> Result<HttpClient, Report> {
-    HttpClient::new().map_err(|fault| Report::new(ErrorKind::Provider, fault.to_string()))
 }

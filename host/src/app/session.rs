@@ -97,17 +97,24 @@ impl App {
         let variables = provider::key_variables();
         let found = variables.filter_map(|name| Some((name.to_owned(), (self.environment)(name)?)));
         // One that cannot be read is told of where it is needed.
-        let configured = self.config.providers.iter().filter_map(|provider| {
-            let key = provider.expand("api_key", provider.api_key.as_deref(), &*self.environment).ok()??;
-            Some((format!("providers.{}.api_key", provider.name), key))
+        let configured = self.config.providers.iter().flat_map(|provider| {
+            let named = |key: String, value: Option<&str>| {
+                let value = provider.expand(&key, value, &*self.environment).ok()??;
+                Some((format!("providers.{}.{key}", provider.name), value))
+            };
+            // A header without a variable is no secret as a rule, and may be a word that stands everywhere.
+            let headers = provider.headers.iter().filter(|(_, value)| value.contains("${"));
+            let headers = headers.filter_map(move |(name, value)| named(format!("headers.{name}"), Some(value)));
+            named("api_key".into(), provider.api_key.as_deref()).into_iter().chain(headers).collect::<Vec<_>>()
         });
+        let read = self.keys.kept().map(|(place, key)| (place, key.expose().to_owned()));
         let config::SessionsConfig { max_bytes, max_total_bytes, .. } = self.config.sessions;
         let or = |bytes: u64, default| if bytes == 0 { default } else { bytes };
         let options = session::Options {
             root: Some(self.config.root.clone()),
             sessions_bytes: or(max_total_bytes, limits::SESSIONS_BYTES),
             session_bytes: or(max_bytes, limits::SESSION_BYTES),
-            secrets: Secrets::new(found.chain(configured)),
+            secrets: Secrets::new(found.chain(configured).chain(read)),
             own: self.own.clone(),
             ..session::Options::default()
         };

@@ -16,6 +16,8 @@ use crate::{
     agent::{DEFAULT_PREFIX, OnFailure},
     capability::{Budget, KvScope, Price},
     limits,
+    model::RateLimitConfig,
+    provider::Api,
 };
 
 /// The config as it holds. Its JSON is that of its keys; secrets are masked in it.
@@ -151,7 +153,12 @@ fn provider(provider: &ProviderConfig, config: &Config, price: Option<Price>) ->
         model,
         context_window: _,
         max_tokens,
+        api,
         max_tokens_field,
+        printed_calls,
+        prompt_cache,
+        encrypted_reasoning,
+        rate_limit,
         temperature,
         price: own_price,
     } = provider;
@@ -207,11 +214,24 @@ fn provider(provider: &ProviderConfig, config: &Config, price: Option<Price>) ->
                 ("timeout", time_or(*timeout, limits::COMPLETION_TIME)),
                 ("idle_timeout", time_or(*idle_timeout, limits::STREAM_IDLE_TIME)),
                 ("model", is(model)),
-                (
-                    "max_tokens_field",
-                    is(max_tokens_field).noted_if(max_tokens_field.is_none(), "as the server wants it"),
-                ),
+                ("api", or(*api, preset.api, "as the vendor speaks")),
             ]);
+            keys.extend(match provider.api() {
+                Some(Api::Chat) => vec![
+                    (
+                        "max_tokens_field",
+                        is(max_tokens_field).noted_if(max_tokens_field.is_none(), "as the server wants it"),
+                    ),
+                    ("printed_calls", or(*printed_calls, vendor.is_local(), "default")),
+                ],
+                Some(Api::Messages) => vec![("prompt_cache", or(*prompt_cache, true, "default"))],
+                Some(Api::Responses) => vec![(
+                    "encrypted_reasoning",
+                    is(encrypted_reasoning)
+                        .noted_if(encrypted_reasoning.is_none(), "if the model is known to have any"),
+                )],
+                Some(Api::GenerateContent) | None => vec![],
+            });
         }
         None => keys.extend([
             ("plugin", is(plugin)),
@@ -225,11 +245,18 @@ fn provider(provider: &ProviderConfig, config: &Config, price: Option<Price>) ->
     }
     keys.extend([
         ("context_window", window),
+        ("rate_limit", rate_limit_setting(rate_limit)),
         ("max_tokens", is(max_tokens).noted_if(max_tokens.is_none(), "the model's own")),
         ("temperature", is(temperature).noted_if(temperature.is_none(), "the model's own")),
         ("price", price),
     ]);
     map(keys)
+}
+
+fn rate_limit_setting(limit: &RateLimitConfig) -> Setting {
+    let RateLimitConfig { input_tpm, output_tpm, rpm } = limit;
+    let limits = [("input_tpm", input_tpm), ("output_tpm", output_tpm), ("rpm", rpm)];
+    map(limits.map(|(key, limit)| (key, is(limit).noted_if(limit.is_none(), "no bound of its own"))))
 }
 
 fn time_or(time: Option<Duration>, default: Duration) -> Setting {

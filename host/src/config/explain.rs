@@ -6,10 +6,10 @@ use crate::{
 };
 
 /// Keys of the predecessor's config whose features come later: told apart from mistakes.
-const NOT_YET: [&str; 8] = ["rate_limit", "batch", "mcp_servers", "filesystem", "git", "net", "process", "teams"];
+const NOT_YET: [&str; 7] = ["batch", "mcp_servers", "filesystem", "git", "net", "process", "teams"];
 
 /// Values that come later: kinds of providers, and toolboxes.
-const NOT_YET_VALUES: [&str; 7] = ["anthropic", "gemini", "filesystem", "exec", "search", "git", "http"];
+const NOT_YET_VALUES: [&str; 5] = ["filesystem", "exec", "search", "git", "http"];
 
 /// A mistake in the file as its reader sees it. Nothing of the file is quoted but names of keys and variants: the line
 /// may hold a credential.

@@ -73,7 +73,12 @@ fn provider_facts(provider: &ProviderConfig, root: &Path, facts: &mut Facts) {
         idle_timeout: _,
         context_window: _,
         max_tokens: _,
+        api: _,
         max_tokens_field: _,
+        printed_calls: _,
+        prompt_cache: _,
+        encrypted_reasoning: _,
+        rate_limit: _,
         temperature: _,
         price: _,
     } = provider;

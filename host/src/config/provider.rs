@@ -11,8 +11,9 @@ use crate::{
     capability::{KvScope, Price},
     error::{ErrorKind, Fault, Report},
     limits,
+    model::RateLimitConfig,
     net::header_name,
-    provider::{MaxTokensField, RESERVED_FIELDS, Vendor},
+    provider::{Api, MaxTokensField, RESERVED_FIELDS, Vendor},
 };
 
 /// A model under a name.
@@ -72,8 +73,19 @@ pub struct ProviderConfig {
     pub context_window: Option<u64>,
     /// The longest reply in tokens.
     pub max_tokens: Option<u32>,
+    /// What the server speaks; none: as the vendor does.
+    pub api: Option<Api>,
     /// Chat Completions: how the server calls the longest reply.
     pub max_tokens_field: Option<MaxTokensField>,
+    /// Chat Completions: whether calls and thoughts that the model prints as text are found; none: on local servers.
+    pub printed_calls: Option<bool>,
+    /// Messages: whether the vendor is asked to keep the conversation for the next request; none: it is.
+    pub prompt_cache: Option<bool>,
+    /// Responses: whether the model is asked for its thoughts, encrypted; none: if its name is that of one that has them.
+    pub encrypted_reasoning: Option<bool>,
+    /// How much it may be asked in a minute, by all agents together.
+    #[serde(default)]
+    pub rate_limit: RateLimitConfig,
     /// 0 to 2.
     pub temperature: Option<f32>,
     /// What it costs, in US dollars per million tokens; none: what is known of it.
@@ -96,8 +108,10 @@ pub struct AuthConfig {
 #[serde(rename_all = "lowercase")]
 #[expect(missing_docs, reason = "they are the vendors of the same names")]
 pub enum ProviderKind {
+    Anthropic,
     #[default]
     Openai,
+    Gemini,
     Grok,
     Openrouter,
     Ollama,
@@ -112,7 +126,9 @@ impl ProviderKind {
     /// Whose API it is, if it is one.
     pub fn vendor(self) -> Option<Vendor> {
         Some(match self {
+            Self::Anthropic => Vendor::Anthropic,
             Self::Openai => Vendor::Openai,
+            Self::Gemini => Vendor::Gemini,
             Self::Grok => Vendor::Grok,
             Self::Openrouter => Vendor::Openrouter,
             Self::Ollama => Vendor::Ollama,
@@ -134,6 +150,11 @@ impl ProviderConfig {
     /// Where its API begins, as the config or the vendor has it. Nothing for a plugin.
     pub fn address(&self) -> Option<&str> {
         Some(self.base_url.as_deref().unwrap_or(self.kind.vendor()?.preset().base_url))
+    }
+
+    /// What its server speaks, as the config or the vendor has it. Nothing for a plugin.
+    pub fn api(&self) -> Option<Api> {
+        self.kind.vendor().map(|vendor| self.api.unwrap_or(vendor.preset().api))
     }
 
     /// The variable that its key is looked for in though the config does not name one: only where the key goes to the vendor
@@ -181,11 +202,26 @@ impl ProviderConfig {
             ("retries", self.retries.is_some()),
             ("timeout", self.timeout.is_some()),
             ("idle_timeout", self.idle_timeout.is_some()),
+            ("api", self.api.is_some()),
             ("max_tokens_field", self.max_tokens_field.is_some()),
+            ("printed_calls", self.printed_calls.is_some()),
+            ("prompt_cache", self.prompt_cache.is_some()),
+            ("encrypted_reasoning", self.encrypted_reasoning.is_some()),
         ];
         if let Some((key, _)) = of_servers.iter().find(|(_, is_set)| is_plugin && *is_set) {
             let message = format!("{at}.{key}: this is for providers that are reached over HTTP");
             return Err(Report::new(ErrorKind::Usage, message).hint("remove it, or name a vendor in `kind`"));
+        }
+        let of_apis = [
+            ("max_tokens_field", self.max_tokens_field.is_some(), Api::Chat),
+            ("printed_calls", self.printed_calls.is_some(), Api::Chat),
+            ("prompt_cache", self.prompt_cache.is_some(), Api::Messages),
+            ("encrypted_reasoning", self.encrypted_reasoning.is_some(), Api::Responses),
+        ];
+        if let Some((key, _, api)) = of_apis.iter().find(|(_, is_set, api)| *is_set && self.api() != Some(*api)) {
+            let api = super::setting::word(api);
+            let message = format!("{at}.{key}: this is for servers that speak another API, `{api}`");
+            return Err(Report::new(ErrorKind::Usage, message).hint(format!("remove it, or write `api: {api}`")));
         }
         self.limits.check_one(&format!("{at}.limits"))?;
         let keys = [&of_servers[1], &of_servers[2], &of_servers[3]];

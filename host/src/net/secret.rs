@@ -19,8 +19,8 @@ impl Secret {
         Self(value.as_ref().trim().into())
     }
 
-    /// The credential itself, to put it into a request.
-    pub(super) fn expose(&self) -> &str {
+    /// The credential itself, to put it into a request or to look for it in what must not show it.
+    pub(crate) fn expose(&self) -> &str {
         &self.0
     }
 

@@ -162,6 +162,15 @@ impl Keyring {
         }
     }
 
+    /// The credentials from files and programs that it has looked up, each with where it comes from.
+    pub fn kept(&self) -> impl Iterator<Item = (String, Secret)> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = |(source, place): (&SecretSource, &Arc<OnceCell<Resolved>>)| {
+            Some((source.to_string(), place.get()?.secret.clone()))
+        };
+        kept.iter().filter_map(found).collect::<Vec<_>>().into_iter()
+    }
+
     fn place(&self, source: &SecretSource) -> Arc<OnceCell<Resolved>> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         match kept.get(source) {

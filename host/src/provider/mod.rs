@@ -26,5 +26,5 @@ pub use incoming::{Incoming, Source};
 pub use names::{NameRule, Names};
 pub use openai::{ChatCompletions, MaxTokensField, list_models};
 pub use responses::Responses;
-pub use vendor::{Preset, Vendor, WireOptions};
+pub use vendor::{Api, Preset, Vendor, WireOptions};
 pub use wire::{HttpModel, Wire};

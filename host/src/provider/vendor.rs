@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{AdapterConfig, ChatCompletions, HttpModel, MaxTokensField};
+use serde::{Deserialize, Serialize};
+
+use super::{AdapterConfig, Anthropic, ChatCompletions, Gemini, HttpModel, MaxTokensField, Responses};
 use crate::{
     error::Fault,
     model::Completer,
@@ -12,9 +14,13 @@ use crate::{
 /// Whose API a model is behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Vendor {
-    /// OpenAI, and every server that speaks Chat Completions.
+    /// Anthropic.
+    Anthropic,
+    /// OpenAI, and every server that speaks one of its APIs.
     #[default]
     Openai,
+    /// Google.
+    Gemini,
     /// xAI.
     Grok,
     /// OpenRouter, which passes requests on to others.
@@ -42,6 +48,8 @@ pub struct Preset {
     pub key_variable: Option<&'static str>,
     /// Another variable that says where its API begins.
     pub base_url_variable: Option<&'static str>,
+    /// What it speaks.
+    pub api: Api,
     /// The header for the key and the word before it.
     pub auth: (&'static str, &'static str),
     /// Tokens that its usual models can take.
@@ -50,15 +58,63 @@ pub struct Preset {
     pub models: &'static [&'static str],
 }
 
-/// What a config can say of how an API is spoken.
+/// Which API a server speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Api {
+    /// Chat Completions, of OpenAI and of nearly everyone else.
+    Chat,
+    /// Responses, of OpenAI and some others.
+    Responses,
+    /// Messages, of Anthropic and some others.
+    Messages,
+    /// Google's `generateContent`.
+    #[serde(rename = "gemini")]
+    GenerateContent,
+}
+
+/// What a config can say of how an API is spoken; none: as the vendor's preset has it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WireOptions {
+    /// Which API.
+    pub api: Option<Api>,
     /// Chat Completions: how the longest reply is named; none: as the host of the base URL wants it.
     pub max_tokens_field: Option<MaxTokensField>,
+    /// Chat Completions: whether calls and thoughts that a model prints as text are found; none: on servers of one's own,
+    /// which leave it to their models how these are marked and do not always look for them.
+    pub printed_calls: Option<bool>,
+    /// Messages: whether the vendor is asked to keep the conversation for the next request; none: it is.
+    pub prompt_cache: Option<bool>,
+    /// Responses: whether the model is asked for its thoughts, encrypted; none: if its name is that of one that has them.
+    pub encrypted_reasoning: Option<bool>,
 }
 
 /// Header and word of `Authorization: Bearer …`.
 const BEARER: (&str, &str) = ("authorization", "Bearer");
+
+const ANTHROPIC: Preset = Preset {
+    word: "anthropic",
+    name: "Anthropic",
+    base_url: "https://api.anthropic.com",
+    key_variable: Some("ANTHROPIC_API_KEY"),
+    base_url_variable: Some("ANTHROPIC_BASE_URL"),
+    api: Api::Messages,
+    auth: ("x-api-key", ""),
+    context_window: Some(200_000),
+    models: &["claude-sonnet-4-5", "claude-haiku-4-5"],
+};
+
+const GEMINI: Preset = Preset {
+    word: "gemini",
+    name: "Google",
+    base_url: "https://generativelanguage.googleapis.com/v1beta",
+    key_variable: Some("GEMINI_API_KEY"),
+    base_url_variable: None,
+    api: Api::GenerateContent,
+    auth: ("x-goog-api-key", ""),
+    context_window: Some(1_048_576),
+    models: &["gemini-2.5-flash", "gemini-2.5-pro"],
+};
 
 const OPENAI: Preset = Preset {
     word: "openai",
@@ -67,6 +123,7 @@ const OPENAI: Preset = Preset {
     key_variable: Some("OPENAI_API_KEY"),
     // What OpenAI's own clients read.
     base_url_variable: Some("OPENAI_BASE_URL"),
+    api: Api::Chat,
     auth: BEARER,
     context_window: Some(128_000),
     models: &["gpt-5-mini", "gpt-4.1-mini", "gpt-4o-mini"],
@@ -107,13 +164,24 @@ const LMSTUDIO: Preset = local("lmstudio", "LM Studio", "http://127.0.0.1:1234/v
 
 impl Vendor {
     /// All of them, those with keys first, in the order in which a model is looked for.
-    pub const ALL: [Self; 7] =
-        [Self::Openai, Self::Grok, Self::Openrouter, Self::Ollama, Self::Llamacpp, Self::Vllm, Self::Lmstudio];
+    pub const ALL: [Self; 9] = [
+        Self::Openai,
+        Self::Anthropic,
+        Self::Gemini,
+        Self::Grok,
+        Self::Openrouter,
+        Self::Ollama,
+        Self::Llamacpp,
+        Self::Vllm,
+        Self::Lmstudio,
+    ];
 
     /// What is known of it.
     pub const fn preset(self) -> &'static Preset {
         match self {
+            Self::Anthropic => &ANTHROPIC,
             Self::Openai => &OPENAI,
+            Self::Gemini => &GEMINI,
             Self::Grok => &GROK,
             Self::Openrouter => &OPENROUTER,
             Self::Ollama => &OLLAMA,
@@ -140,10 +208,23 @@ impl Vendor {
         config: AdapterConfig,
         options: WireOptions,
     ) -> Result<Arc<dyn Completer>, Fault> {
-        // Servers of one's own leave it to their models how calls and thoughts are marked, and do not always look for them.
-        let (printed_calls, think_tags) = (self.is_local(), self.is_local());
-        let chat = ChatCompletions { max_tokens_field: options.max_tokens_field, printed_calls, think_tags };
-        Ok(Arc::new(HttpModel::new(client, config, chat)?))
+        Ok(match options.api.unwrap_or(self.preset().api) {
+            Api::Chat => {
+                let printed = options.printed_calls.unwrap_or(self.is_local());
+                let max_tokens_field = options.max_tokens_field;
+                let chat = ChatCompletions { max_tokens_field, printed_calls: printed, think_tags: printed };
+                Arc::new(HttpModel::new(client, config, chat)?)
+            }
+            Api::Responses => {
+                let encrypted_reasoning = options.encrypted_reasoning;
+                Arc::new(HttpModel::new(client, config, Responses { encrypted_reasoning })?)
+            }
+            Api::Messages => {
+                let cache = options.prompt_cache.unwrap_or(true);
+                Arc::new(HttpModel::new(client, config, Anthropic { cache })?)
+            }
+            Api::GenerateContent => Arc::new(HttpModel::new(client, config, Gemini)?),
+        })
     }
 
     /// Whether it is a server of one's own: it asks for no key and sends no bill.

@@ -1,0 +1,146 @@
+//! Models behind HTTP APIs: where they are, who asks, through what, and how often.
+
+use std::sync::Arc;
+
+use super::{App, Notices, models::model_name};
+use crate::{
+    config::{AuthConfig, ProviderConfig},
+    error::{ErrorKind, Fault, Report},
+    limits,
+    model::{Completer, RateLimit, RateLimitConfig, RateLimited},
+    net::{self, Auth, ClientConfig, HttpClient, ProxyUrl, Secret, SecretSource},
+    provider::{AdapterConfig, Api, Vendor, WireOptions},
+};
+
+impl App {
+    pub(super) async fn http_model(
+        &self,
+        provider: &ProviderConfig,
+        vendor: Vendor,
+        notices: &mut Notices,
+    ) -> Result<Arc<dyn Completer>, Report> {
+        let expand = |key: &str, value: Option<&str>| provider.expand(key, value, &*self.environment);
+        let base_url = expand("base_url", provider.base_url.as_deref())?;
+        let auth = self.key(provider, vendor, notices).await?.map(|key| match &provider.auth {
+            Some(AuthConfig { header, scheme }) => Auth { header: header.clone(), scheme: scheme.clone(), key },
+            None => vendor.auth(key),
+        });
+        let header = |(name, value): (&String, &String)| {
+            let value = expand(&format!("headers.{name}"), Some(value))?.unwrap_or_default();
+            Ok::<_, Report>((name.clone(), Secret::new(value)))
+        };
+        let proxy = expand("proxy", provider.proxy.as_deref())?;
+        let proxy = proxy.map(|url| ProxyUrl::parse(&url).map_err(|fault| wrong(provider, "proxy", &fault)));
+        let client = http_client(ClientConfig { proxy: proxy.transpose()?, no_proxy: Vec::new() })?;
+        let config = AdapterConfig {
+            name: provider.name.clone(),
+            auth,
+            headers: provider.headers.iter().map(header).collect::<Result<_, _>>()?,
+            body: provider.body.clone(),
+            context_window: self.config.context_window(provider),
+            max_tokens: provider.max_tokens,
+            temperature: provider.temperature,
+            price: self.price(provider),
+            retries: provider.retries.unwrap_or(limits::HTTP_RETRIES),
+            total: provider.timeout.unwrap_or(limits::COMPLETION_TIME),
+            idle: provider.idle_timeout.unwrap_or(limits::STREAM_IDLE_TIME),
+            ..AdapterConfig::new(base_url.unwrap_or_else(|| vendor.preset().base_url.into()), model_name(provider))
+        };
+        let options = WireOptions {
+            api: provider.api,
+            max_tokens_field: provider.max_tokens_field,
+            printed_calls: provider.printed_calls,
+            prompt_cache: provider.prompt_cache,
+            encrypted_reasoning: provider.encrypted_reasoning,
+        };
+        let place = format!("providers.{}.base_url", provider.name);
+        let model = vendor.completer(client, config, options);
+        let model = model.map_err(|fault| unusable(&provider.name, &place, &fault))?;
+        if provider.rate_limit == RateLimitConfig::default() {
+            return Ok(model);
+        }
+        let limit = RateLimit::new(provider.rate_limit);
+        // Anthropic does not count what comes from its cache.
+        let limit = if provider.api() == Some(Api::Messages) { limit.without_cache_reads() } else { limit };
+        Ok(Arc::new(RateLimited::new(model, Arc::new(limit))))
+    }
+
+    /// The key of a model, from wherever the config or the vendor's habit has it.
+    async fn key(
+        &self,
+        provider: &ProviderConfig,
+        vendor: Vendor,
+        notices: &mut Notices,
+    ) -> Result<Option<Secret>, Report> {
+        if let Some(key) = provider.expand("api_key", provider.api_key.as_deref(), &*self.environment)? {
+            return Ok(Some(Secret::new(key)));
+        }
+        if let Some(variable) = provider.usual_key() {
+            let value = (self.environment)(variable).filter(|value| !value.trim().is_empty());
+            let value = value.ok_or_else(|| provider.unset(variable).cause(no_key(provider, vendor)))?;
+            return Ok(Some(Secret::new(value)));
+        }
+        let (source, key) = match &provider.api_key_file {
+            Some(file) => (SecretSource::File(self.config.root.join(file)), "api_key_file"),
+            None if provider.api_key_command.is_empty() => return Ok(None),
+            None => (SecretSource::Command(provider.api_key_command.clone()), "api_key_command"),
+        };
+        let resolved = self.keys.resolve(&source, &*self.environment).await.map_err(|error| {
+            let place = format!("providers.{}.{key} in the config", provider.name);
+            Report::new(ErrorKind::Usage, error.to_string()).cause(format!("{place} names it")).hint(error.hint())
+        })?;
+        notices.warnings.extend(resolved.warning);
+        Ok(Some(resolved.secret))
+    }
+
+    /// Whether a server can be asked, as far as that can be told without asking it or running anything.
+    pub(super) fn check_server(&self, provider: &ProviderConfig, warnings: &mut Vec<String>) -> Result<(), Report> {
+        let named = [
+            ("api_key".to_owned(), provider.api_key.as_deref()),
+            ("base_url".to_owned(), provider.base_url.as_deref()),
+            ("proxy".to_owned(), provider.proxy.as_deref()),
+        ];
+        let headers = provider.headers.iter().map(|(name, value)| (format!("headers.{name}"), Some(value.as_str())));
+        for (key, value) in named.into_iter().chain(headers) {
+            match provider.expand(&key, value, &*self.environment) {
+                Ok(Some(base_url)) if key == "base_url" => {
+                    let place = format!("providers.{}.base_url", provider.name);
+                    net::endpoint(&base_url, &[]).map_err(|fault| unusable(&provider.name, &place, &fault))?;
+                }
+                Ok(Some(proxy)) if key == "proxy" => {
+                    ProxyUrl::parse(&proxy).map_err(|fault| wrong(provider, "proxy", &fault))?;
+                }
+                Ok(_) => {}
+                Err(report) if value.is_some_and(|value| value.contains("${}")) => return Err(report),
+                // It may be set where the agent is run.
+                Err(report) => warnings.push(report.to_string()),
+            }
+        }
+        if let (Some(variable), Some(vendor)) = (provider.usual_key(), provider.kind.vendor())
+            && (self.environment)(variable).is_none_or(|value| value.trim().is_empty())
+        {
+            warnings.push(provider.unset(variable).cause(no_key(provider, vendor)).to_string());
+        }
+        Ok(())
+    }
+}
+
+fn no_key(provider: &ProviderConfig, vendor: Vendor) -> String {
+    format!("providers.{} names no key, and {} wants one", provider.name, vendor.preset().name)
+}
+
+fn wrong(provider: &ProviderConfig, key: &str, fault: &Fault) -> Report {
+    Report::new(ErrorKind::Usage, format!("the model `{}` cannot be used", provider.name))
+        .cause(format!("providers.{}.{key}: {fault}", provider.name))
+}
+
+/// `place` is what names the base URL.
+pub(super) fn unusable(name: &str, place: &str, fault: &Fault) -> Report {
+    Report::new(ErrorKind::Usage, format!("the model `{name}` cannot be used"))
+        .cause(format!("{place}: {fault}"))
+        .hint("write where the API begins, for example http://localhost:11434/v1")
+}
+
+pub(super) fn http_client(config: ClientConfig) -> Result<HttpClient, Report> {
+    HttpClient::with(config).map_err(|fault| Report::new(ErrorKind::Provider, fault.to_string()))
+}
