@@ -220,6 +220,8 @@ pub const STREAM_IDLE_TIME: Duration = Duration::from_secs(120);
 pub const HTTP_RETRIES: usize = 3;
 /// The longest time for a completion, and the longest silence, that a config can ask for.
 pub const COMPLETION_TIME_CEILING: Duration = Duration::from_secs(24 * 3_600);
+/// Tokens of the reply to a question that only sees whether a model answers: room for a short thought.
+pub const PROBE_TOKENS: u32 = 256;
 /// The pause before the second attempt where the server names none; doubled for each further one.
 pub const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(500);
 /// How often a reply that broke off in its middle is asked for again. Each of them is paid for.

@@ -1,11 +1,12 @@
 //! The composition root: from a config and plugin directories to an agent that can run. The only room that knows every
 //! part: `models.rs` makes models, `servers.rs` those behind HTTP APIs, `outfit.rs` agents of their plugins, `project.rs`
 //! reads the project's folder, `shared.rs` makes what agents share, `session.rs` has what they do written down, `trust.rs` tells what a person has not
-//! said yes to, `check.rs` looks at all of it without running any.
+//! said yes to, `check.rs` looks at all of it without running any, `probe.rs` asks a model one question.
 
 mod check;
 mod models;
 mod outfit;
+mod probe;
 mod project;
 mod servers;
 mod session;
@@ -27,6 +28,7 @@ use shared::Shared;
 use tokio::sync::OnceCell;
 
 pub use check::Checked;
+pub use probe::Probe;
 pub use session::{Recording, Session, sessions};
 pub use trust::Standing;
 

@@ -62,7 +62,12 @@ impl App {
         Ok(model)
     }
 
-    async fn make_model(&self, name: Option<&str>, stores: &Stores, notices: &mut Notices) -> Result<Model, Report> {
+    pub(super) async fn make_model(
+        &self,
+        name: Option<&str>,
+        stores: &Stores,
+        notices: &mut Notices,
+    ) -> Result<Model, Report> {
         if !self.config.providers.is_empty() {
             let provider = self.config.provider(name)?.expect("there is at least one");
             let source = format!("providers.{} in the config", provider.name);

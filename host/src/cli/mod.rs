@@ -6,6 +6,7 @@ mod conformance;
 mod init;
 mod place;
 mod plugin;
+mod provider;
 mod render;
 mod run;
 mod session;
@@ -56,6 +57,9 @@ enum Command {
     /// List plugins, or look into one.
     #[command(subcommand)]
     Plugin(plugin::Plugin),
+    /// See whether models can be asked.
+    #[command(subcommand)]
+    Provider(provider::Provider),
     Conformance(conformance::Conformance),
 }
 
@@ -63,6 +67,7 @@ const AFTER_HELP: &str = "\
 Examples:
   shelly-host init
   shelly-host config check
+  shelly-host provider check
   shelly-host run \"How many words are in README.md?\"
   shelly-host plugin list --plugins plugins
 
@@ -139,6 +144,7 @@ fn execute(command: Command) -> u8 {
         Command::Config(config) => config.execute(),
         Command::Session(session) => session.execute(),
         Command::Plugin(plugin) => plugin.execute(),
+        Command::Provider(provider) => provider.execute(),
         Command::Conformance(conformance) => conformance.execute(),
     }
 }

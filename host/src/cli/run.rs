@@ -355,7 +355,7 @@ fn run_id() -> String {
 }
 
 /// What a person can do about a model that cannot be asked; `source` is where it comes from.
-fn how_to_mend(fault: &Fault, source: &str, is_plugin: bool) -> String {
+pub fn how_to_mend(fault: &Fault, source: &str, is_plugin: bool) -> String {
     let or = "or use another with --model";
     match fault {
         Fault::Unavailable { .. } if is_plugin => format!("try again later, {or}"),

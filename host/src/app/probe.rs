@@ -1,0 +1,71 @@
+//! One tiny real request to a model, to see that it can be asked.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use super::{App, Notices, models::Model};
+use crate::{
+    capability::Usd,
+    chat::{Chat, Message},
+    error::{Fault, Report},
+    event::RunCx,
+    kv::Stores,
+    limits,
+    model::{Completion, CompletionRequest, DeltaSink},
+};
+
+/// What is asked. Any answer will do.
+const QUESTION: &str = "This is a test of the connection. Answer with the one word: ready";
+
+/// What came of asking a model.
+pub struct Probe {
+    /// Its name in the config, or the vendor's where no config names one.
+    pub name: String,
+    /// The vendor's name for it.
+    pub model: String,
+    /// Where it comes from, for hints.
+    pub source: String,
+    /// Whether it runs in a sandbox here.
+    pub is_plugin: bool,
+    /// What a person should know of how it came to be.
+    pub warnings: Vec<String>,
+    /// The answer and what it cost, if that is known.
+    pub answer: Result<(Completion, Option<Usd>), Fault>,
+    /// From the question to the end of the answer.
+    pub took: Duration,
+}
+
+impl App {
+    /// The names of the models of the config, in order.
+    pub fn model_names(&self) -> impl Iterator<Item = &str> {
+        self.config.providers.iter().map(|provider| provider.name.as_str())
+    }
+
+    /// Asks a model one tiny question; without a name the one that a run would use.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] if no request can be made: there is no such model, or something of its config is missing.
+    pub async fn probe(&self, name: Option<&str>) -> Result<Probe, Report> {
+        let mut notices = Notices::default();
+        let Model { completer, source, is_plugin } = self.make_model(name, &Stores::default(), &mut notices).await?;
+        let chat = Chat::new();
+        chat.append(Message::user(QUESTION)).expect("it has no calls");
+        let mut request = CompletionRequest::new(chat.snapshot(), Arc::new([]));
+        request.max_output_tokens = Some(limits::PROBE_TOKENS);
+        let info = completer.info().clone();
+        let started = Instant::now();
+        let answer = completer.complete(&RunCx::new(info.name.as_str()), &request, &DeltaSink::none()).await;
+        let took = started.elapsed();
+        let priced = |completion: Completion| {
+            let cost = info.price.map(|price| price.of(&completion.usage));
+            (completion, cost)
+        };
+        let answer = answer.map(priced);
+        let Notices { notes, warnings } = notices;
+        let warnings = notes.into_iter().chain(warnings).collect();
+        Ok(Probe { name: info.name, model: info.model, source, is_plugin, warnings, answer, took })
+    }
+}

@@ -1,0 +1,135 @@
+use std::path::PathBuf;
+
+use clap::Subcommand;
+use serde_json::json;
+
+use super::{
+    ask,
+    plugin::Format,
+    render::{self, Output, json_line, name, one_line, print, tell},
+    run::how_to_mend,
+    trust,
+};
+use crate::{
+    app::{App, Probe},
+    approval::{Desk, Policy, Trusted},
+    chat::{Message, Role},
+    error::{ErrorKind, Report},
+    model::StopReason,
+};
+
+#[derive(Subcommand)]
+pub enum Provider {
+    /// Ask models one tiny question each, and see whether they answer.
+    ///
+    /// It is a real request with the key, headers and proxy of the config, and costs what it costs. Exit code 4: one of them
+    /// did not answer.
+    Check {
+        /// The names of models in the config; without any all of them, or the one that a run without a config would use.
+        #[arg(value_name = "NAME")]
+        names: Vec<String>,
+        /// The config; without it .shelly/config.yaml or shelly.yaml, if there is one.
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
+        /// A directory of plugin folders; may be given several times.
+        #[arg(long, value_name = "DIR")]
+        plugins: Vec<PathBuf>,
+        /// Ask though you have not said yes to what the files of this project name; see shelly-host config trust.
+        #[arg(long)]
+        trust: bool,
+        /// How to print what came of it.
+        #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
+        output: Format,
+    },
+}
+
+impl Provider {
+    pub fn execute(self) -> u8 {
+        let Self::Check { names, config, plugins, trust, output } = self;
+        check(names, config.as_ref(), &plugins, trust, output).unwrap_or_else(|report| {
+            render::failed(&report, if output == Format::Json { Output::Json } else { Output::Text })
+        })
+    }
+}
+
+fn check(
+    names: Vec<String>,
+    config: Option<&PathBuf>,
+    plugins: &[PathBuf],
+    is_trusted: bool,
+    output: Format,
+) -> Result<u8, Report> {
+    let is_named = config.is_some();
+    let (config, desk) = (super::config(config)?, Desk::new(Policy::Never, Trusted::default()));
+    let app = App::new(config, super::plugin_dirs(plugins), super::cache_directory(), super::environment(), desk)?;
+    let standing = app.standing(&trust::store(), is_named)?;
+    let mut wanted: Vec<Option<String>> = names.into_iter().map(Some).collect();
+    if wanted.is_empty() {
+        wanted = app.model_names().map(|name| Some(name.to_owned())).collect();
+    }
+    if wanted.is_empty() {
+        wanted.push(None);
+    }
+    super::runtime()?.block_on(async {
+        // The key goes to wherever the config says.
+        trust::admitted(&standing, is_trusted, ask::is_attended()).await?;
+        let mut failed = None;
+        for model in wanted {
+            let probed = app.probe(model.as_deref()).await;
+            for warning in probed.iter().flat_map(|probe| &probe.warnings) {
+                tell(&format!("{}\n", one_line(warning, 500)));
+            }
+            let (text, outcome) = told(model.as_deref(), probed);
+            print(&if output == Format::Json { json_line(&text.1) } else { text.0 })?;
+            failed = failed.or(outcome);
+        }
+        Ok(failed.map_or(0, ErrorKind::exit_code))
+    })
+}
+
+type Told = (String, serde_json::Value);
+
+/// What is said of a model, for people and as JSON, and how it failed if it did.
+fn told(wanted: Option<&str>, probed: Result<Probe, Report>) -> (Told, Option<ErrorKind>) {
+    let failed = |model: &str, message: &str, hint: Option<&str>, kind| {
+        let hint_line = hint.map_or(String::new(), |hint| format!("\n        hint: {}", one_line(hint, 500)));
+        let text = format!("failed  {}: {}{hint_line}", name(model), one_line(message, 1_000));
+        ((text, json!({"name": model, "ok": false, "error": message, "hint": hint})), Some(kind))
+    };
+    let probe = match probed {
+        Ok(probe) => probe,
+        Err(report) => {
+            let causes: Vec<_> =
+                std::iter::once(report.message.as_str()).chain(report.causes.iter().map(String::as_str)).collect();
+            return failed(wanted.unwrap_or("a model"), &causes.join(": "), report.hint.as_deref(), report.kind);
+        }
+    };
+    let Probe { name: called, model, source, is_plugin, answer, took, .. } = probe;
+    let (completion, cost) = match answer {
+        Ok(answer) => answer,
+        Err(fault) => {
+            let hint = how_to_mend(&fault, &source, is_plugin);
+            return failed(&called, &fault.to_string(), Some(&hint), ErrorKind::Provider);
+        }
+    };
+    let usage = completion.usage;
+    let (input, output) = (usage.total() - usage.output_tokens, usage.output_tokens);
+    let says = Message { sender: String::new(), role: Role::Assistant, parts: completion.parts, meta: vec![] };
+    let says = match says.text_content().trim() {
+        "" if completion.stop == StopReason::MaxTokens => "it was still thinking".to_owned(),
+        "" => "without a word".to_owned(),
+        text => format!("it says {}", one_line(text, 60)),
+    };
+    let price = cost.map_or(String::new(), |cost| format!(", ${cost}"));
+    let time = humantime::format_duration(std::time::Duration::from_millis(took.as_millis() as u64));
+    let text = format!(
+        "ok      {}: {} answered in {time}; {says} ({input} tokens in, {output} out{price})",
+        name(&called),
+        name(&completion.model)
+    );
+    let json = json!({
+        "name": called, "ok": true, "model": model, "answered": completion.model, "stop": completion.stop,
+        "usage": usage, "cost_usd": cost, "duration_ms": took.as_millis() as u64,
+    });
+    ((text, json), None)
+}
