@@ -71,7 +71,7 @@ const MAY_NAME: [(&str, &[&str]); 27] = [
     ("plugin", &["agent", "files", "tool", "model", "capability", "kv"]),
     ("conformance", &["agent", "approval", "builtin", "plugin", "tool", "model", "capability"]),
     ("session", &["agent", "files", "model", "trust"]),
-    ("config", &["agent", "capability", "files", "provider", "trust"]),
+    ("config", &["agent", "capability", "files", "model", "net", "provider", "trust"]),
     (
         "app",
         &[
@@ -185,6 +185,8 @@ fn the_readme_has_the_same_map() {
         |word: &str| word.len() > 5 && word.contains('_') && word.bytes().all(|b| b.is_ascii_uppercase() || b == b'_');
     let known = [
         "OPENAI_API_KEY",
+        "ANTHROPIC_API_KEY",
+        "GEMINI_API_KEY",
         "OPENAI_BASE_URL",
         "XAI_API_KEY",
         "OPENROUTER_API_KEY",
