@@ -13,7 +13,7 @@ use crate::{
     limits,
     model::RateLimitConfig,
     net::header_name,
-    provider::{Api, MaxTokensField, RESERVED_FIELDS, Vendor},
+    provider::{Api, MaxTokensField, Vendor},
 };
 
 /// A model under a name.
@@ -235,7 +235,8 @@ impl ProviderConfig {
             let fault = |fault: Fault| Report::new(ErrorKind::Usage, format!("{at}.{key}: {fault}"));
             header_name(name).map_err(fault)?;
         }
-        if let Some(field) = self.body.keys().find(|field| RESERVED_FIELDS.contains(&field.as_str())) {
+        let written = self.api().map_or(&[][..], Api::fields);
+        if let Some(field) = self.body.keys().find(|field| written.contains(&field.as_str())) {
             let report = Report::new(ErrorKind::Usage, format!("{at}.body.{field}: the host writes this field itself"));
             return Err(report.hint(match field.as_str() {
                 "temperature" => "write `temperature` beside `body`",

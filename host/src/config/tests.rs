@@ -73,7 +73,6 @@ fn mistakes_name_place_and_mend() {
         ),
         (helper("    options: {max_delegation_depth: 99}\n"), "it is at most 16", ""),
         (helper("    options: {max_iterations: 5, warn_iterations: 5}\n"), "it comes after the last turn", ""),
-        ("providers: [{name: a, kind: anthropic}]".into(), "`anthropic` is not supported yet", ""),
         (helper("    provider: nope\n"), "there is no model `nope`", "add it under `providers`"),
         (helper("entry_agent: helpr\n"), "there is no agent `helpr`", "did you mean `helper`?"),
         (helper("  - name: helper\n"), "agents: two of them are called `helper`", ""),

@@ -12,31 +12,6 @@ use crate::{
     net::{Auth, HttpClient, Reply, Request, Retries, Secret, endpoint, header_name, origin},
 };
 
-/// Fields of requests that the host writes itself, in whichever API: in the body of a config they would be there twice.
-pub const RESERVED_FIELDS: [&str; 21] = [
-    "model",
-    "messages",
-    "input",
-    "instructions",
-    "contents",
-    "system",
-    "systemInstruction",
-    "tools",
-    "tool_choice",
-    "toolConfig",
-    "response_format",
-    "text",
-    "generationConfig",
-    "temperature",
-    "max_tokens",
-    "max_completion_tokens",
-    "max_output_tokens",
-    "stream",
-    "stream_options",
-    "store",
-    "include",
-];
-
 /// How a model is reached, whatever its server speaks.
 #[derive(Debug, Clone)]
 pub struct AdapterConfig {

@@ -18,7 +18,7 @@ mod think;
 mod vendor;
 mod wire;
 
-pub use adapter::{AdapterConfig, ModelAdapter, RESERVED_FIELDS};
+pub use adapter::{AdapterConfig, ModelAdapter};
 pub use anthropic::Anthropic;
 pub use discovery::{Found, discover, key_variables};
 pub use gemini::Gemini;

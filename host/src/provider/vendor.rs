@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{AdapterConfig, Anthropic, ChatCompletions, Gemini, HttpModel, MaxTokensField, Responses};
+use super::{AdapterConfig, Anthropic, ChatCompletions, Gemini, HttpModel, MaxTokensField, Responses, Wire};
 use crate::{
     error::Fault,
     model::Completer,
@@ -71,6 +71,18 @@ pub enum Api {
     /// Google's `generateContent`.
     #[serde(rename = "gemini")]
     GenerateContent,
+}
+
+impl Api {
+    /// Fields of a request that the host writes itself: in the body of a config they would be there twice.
+    pub fn fields(self) -> &'static [&'static str] {
+        match self {
+            Self::Chat => ChatCompletions::FIELDS,
+            Self::Responses => Responses::FIELDS,
+            Self::Messages => Anthropic::FIELDS,
+            Self::GenerateContent => Gemini::FIELDS,
+        }
+    }
 }
 
 /// What a config can say of how an API is spoken; none: as the vendor's preset has it.

@@ -24,6 +24,9 @@ pub trait Wire: Send + Sync {
         &[]
     }
 
+    /// Fields of a request that the host writes itself: in the body of a config they would be there twice.
+    const FIELDS: &[&str];
+
     /// Where completions are asked for.
     ///
     /// # Errors

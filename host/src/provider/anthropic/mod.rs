@@ -54,6 +54,8 @@ impl Default for Anthropic {
 #[async_trait]
 impl Wire for Anthropic {
     const NAMES: NameRule = COMMON;
+    const FIELDS: &[&str] =
+        &["model", "messages", "system", "tools", "tool_choice", "max_tokens", "temperature", "stream"];
 
     fn headers(&self) -> &'static [(&'static str, &'static str)] {
         &[("anthropic-version", VERSION)]

@@ -2,11 +2,8 @@
 
 use std::borrow::Cow;
 
-use serde::{Deserialize, Serialize, de::IgnoredAny};
-use serde_json::{
-    Map, Value, json,
-    value::{RawValue, to_raw_value},
-};
+use serde::Serialize;
+use serde_json::{Map, Value, json, value::RawValue};
 
 use super::{REDACTED, SIGNATURE};
 use crate::{
@@ -19,6 +16,7 @@ use crate::{
         arguments,
         media::{Base64, placeholder},
         names::COMMON,
+        schema,
     },
 };
 
@@ -204,27 +202,9 @@ impl<'a> Tool<'a> {
         Self {
             name: COMMON.wire(&tool.name),
             description: tool.description.trim(),
-            input_schema: input_schema(&tool.input_schema),
+            input_schema: schema::object(&tool.input_schema),
             cache_control: None,
         }
-    }
-}
-
-/// The schema of a tool as the vendor takes it: at its top it is of an object, and combines no other schemas. Of another
-/// nothing is said but that: a tool looks at its arguments itself.
-fn input_schema(schema: &RawValue) -> Cow<'_, RawValue> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Top<'a> {
-        #[serde(borrow)]
-        r#type: Cow<'a, str>,
-        any_of: Option<IgnoredAny>,
-        all_of: Option<IgnoredAny>,
-        one_of: Option<IgnoredAny>,
-    }
-    match serde_json::from_str::<Top>(schema.get()) {
-        Ok(Top { r#type, any_of: None, all_of: None, one_of: None }) if r#type == "object" => Cow::Borrowed(schema),
-        _ => Cow::Owned(to_raw_value(&json!({"type": "object"})).expect("it is JSON")),
     }
 }
 

@@ -46,6 +46,7 @@ mod tag {
 #[async_trait]
 impl Wire for Gemini {
     const NAMES: NameRule = NAMES;
+    const FIELDS: &[&str] = &["contents", "systemInstruction", "toolConfig"];
 
     /// A model's name may come with the collection that it is in, such as `models/` or `tunedModels/`.
     fn url(&self, adapter: &ModelAdapter) -> Result<Url, Fault> {

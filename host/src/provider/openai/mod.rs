@@ -55,6 +55,18 @@ pub struct ChatCompletions {
 #[async_trait]
 impl Wire for ChatCompletions {
     const NAMES: NameRule = COMMON;
+    const FIELDS: &[&str] = &[
+        "model",
+        "messages",
+        "tools",
+        "tool_choice",
+        "response_format",
+        "temperature",
+        "max_tokens",
+        "max_completion_tokens",
+        "stream",
+        "stream_options",
+    ];
 
     fn url(&self, adapter: &ModelAdapter) -> Result<Url, Fault> {
         adapter.url(&["chat", "completions"])

@@ -36,6 +36,18 @@ pub struct Responses {
 #[async_trait]
 impl Wire for Responses {
     const NAMES: NameRule = COMMON;
+    const FIELDS: &[&str] = &[
+        "model",
+        "input",
+        "instructions",
+        "tools",
+        "tool_choice",
+        "temperature",
+        "max_output_tokens",
+        "stream",
+        "store",
+        "include",
+    ];
 
     fn url(&self, adapter: &ModelAdapter) -> Result<Url, Fault> {
         adapter.url(&["responses"])
@@ -43,7 +55,7 @@ impl Wire for Responses {
 
     fn body(&self, adapter: &ModelAdapter, request: &CompletionRequest) -> Result<Vec<u8>, Fault> {
         let asks = self.encrypted_reasoning.unwrap_or_else(|| thinks(adapter.model()));
-        adapter.json(&request::body(adapter, asks, request)?)
+        adapter.json_without(&request::body(adapter, asks, request)?, &[request::TEXT])
     }
 
     async fn read(

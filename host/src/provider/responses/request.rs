@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
+use indexmap::IndexMap;
 use serde::Serialize;
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
 
 use super::kept::{Kept, kept};
 use crate::{
@@ -16,8 +17,12 @@ use crate::{
         arguments, incoming,
         media::{data_uri, placeholder},
         names::COMMON,
+        schema,
     },
 };
+
+/// The field that the config may add to.
+pub const TEXT: &str = "text";
 
 /// The body of a request for a stream. `asks_for_thoughts`: encrypted, to be sent back.
 ///
@@ -44,7 +49,7 @@ pub fn body<'a>(
         input,
         tools: request.tools.iter().map(|tool| Tool::new(tool)).collect(),
         tool_choice: if request.tools.is_empty() { None } else { tool_choice(&request.tool_choice) },
-        text: request.response_schema.as_deref().map(Text::new).transpose()?,
+        text: Text::new(adapter, request.response_schema.as_deref())?,
         temperature: adapter.temperature(request),
         // Less is refused.
         max_output_tokens: adapter.max_tokens(request).map(|tokens| tokens.max(limits::RESPONSES_LEAST_TOKENS)),
@@ -137,7 +142,7 @@ struct Tool<'a> {
     r#type: &'static str,
     name: Cow<'a, str>,
     description: &'a str,
-    parameters: &'a RawValue,
+    parameters: Cow<'a, RawValue>,
     strict: bool,
 }
 
@@ -150,7 +155,11 @@ enum WireChoice<'a> {
 
 #[derive(Serialize)]
 struct Text<'a> {
-    format: Format<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<Format<'a>>,
+    /// What the config says beside it, such as the verbosity.
+    #[serde(flatten)]
+    more: IndexMap<&'a str, &'a Value>,
 }
 
 #[derive(Serialize)]
@@ -174,18 +183,36 @@ impl<'a> Item<'a> {
 }
 
 impl<'a> Text<'a> {
+    fn new(adapter: &'a ModelAdapter, schema: Option<&'a str>) -> Result<Option<Self>, Fault> {
+        let format = schema.map(Format::new).transpose()?;
+        let more: IndexMap<_, _> = match adapter.field(TEXT) {
+            Some(Value::Object(more)) => {
+                let more = more.iter().filter(|(key, _)| format.is_none() || *key != "format");
+                more.map(|(key, value)| (key.as_str(), value)).collect()
+            }
+            Some(_) => {
+                let fix = "give it as `{\"verbosity\": \"low\"}`";
+                return Err(Fault::invalid(format!("`text` in the model's body is no object: {fix}")));
+            }
+            None => IndexMap::new(),
+        };
+        Ok((format.is_some() || !more.is_empty()).then_some(Self { format, more }))
+    }
+}
+
+impl<'a> Format<'a> {
     /// Not `strict`: OpenAI takes only some schemas with it, and what came of it is checked by whoever asked.
     fn new(schema: &'a str) -> Result<Self, Fault> {
         let schema = serde_json::from_str(schema)
             .map_err(|error| Fault::invalid(format!("the schema of the reply is not JSON: {error}")))?;
-        Ok(Self { format: Format { r#type: "json_schema", name: "reply", schema, strict: false } })
+        Ok(Self { r#type: "json_schema", name: "reply", schema, strict: false })
     }
 }
 
 impl<'a> Tool<'a> {
     /// Not `strict`, which is what leaving it out would mean: OpenAI takes only some schemas with it.
     fn new(tool: &'a ToolSpec) -> Self {
-        let (name, parameters) = (COMMON.wire(&tool.name), &*tool.input_schema);
+        let (name, parameters) = (COMMON.wire(&tool.name), schema::object(&tool.input_schema));
         Self { r#type: "function", name, description: &tool.description, parameters, strict: false }
     }
 }

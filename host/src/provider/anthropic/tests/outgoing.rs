@@ -118,7 +118,7 @@ async fn a_chat_with_everything_goes_out_as_documented() {
     }
     let expected = concat!(
         r#"{"model":"claude-x","max_tokens":1000,"tools":["#,
-        r#"{"name":"list","description":"Reads.","input_schema":{"type":"object"}},"#,
+        r#"{"name":"list","description":"Reads.","input_schema":{"type":"object","properties":{}}},"#,
         r#"{"name":"fs_read_4074bc02","description":"Reads.","#,
         r#""input_schema":{"type":"object", "properties":{"z":{},"a":{}}},"cache_control":{"type":"ephemeral"}}],"#,
         r#""tool_choice":{"type":"tool","name":"fs_read_4074bc02"},"#,
