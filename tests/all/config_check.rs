@@ -47,7 +47,7 @@ fn what_holds_is_shown_with_all_that_the_file_leaves_out() {
 #[test]
 fn the_first_mistake_is_told_as_a_run_tells_it() {
     let mut told = String::new();
-    let base = "providers: [{name: o, kind: openai, model: m}]\nagents:\n  - name: a\n";
+    let base = "providers: [{name: o, kind: ollama, model: m}]\nagents:\n  - name: a\n";
     for (case, config) in [
         ("no YAML", "agents: [".to_owned()),
         ("unknown key", format!("{base}    colour: red\n")),

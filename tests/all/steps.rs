@@ -167,7 +167,7 @@ fn a_conversation_is_kept_short_where_the_window_is_known() {
         let agent = checked(&place, &format!("{model}agents: [{{name: a, {agent}}}]"));
         assert!(!kinds(&agent).contains(&"compact".to_owned()), "{agent}");
     }
-    let agent = checked(&place, "providers: [{name: m, kind: openai, model: x}]\nagents: [{name: a}]");
+    let agent = checked(&place, "providers: [{name: m, kind: ollama, model: x}]\nagents: [{name: a}]");
     assert_eq!(agent["effects"], Value::Null);
 }
 

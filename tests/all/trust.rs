@@ -511,7 +511,7 @@ fn a_tool_is_trusted_as_it_was() {
 #[test]
 fn more_than_a_few_things_are_counted() {
     let place = Place::untrusted();
-    let providers: Vec<_> = (0..9).map(|at| format!("{{name: m{at}, kind: openai, model: m}}")).collect();
+    let providers: Vec<_> = (0..9).map(|at| format!("{{name: m{at}, kind: ollama, model: m}}")).collect();
     place.file("shelly.yaml", format!("providers: [{}]\nagents: [{{name: a}}]\n", providers.join(", ")));
     let ran = place.run(&["run", "hi"]);
     refused(&ran, "they name 9 things");

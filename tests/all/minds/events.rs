@@ -12,9 +12,14 @@ use shelly_host::{
     chat::Message,
     error::Fault,
     event::{Event, RunCx},
+    model::Usage,
 };
 
-use super::{agent, crew, delegate, done, lead, with_steps};
+use super::{
+    agent,
+    broken::{Line, breaks, whole},
+    crew, delegate, done, lead, with_steps,
+};
 use crate::script::{Mind, act, run, text, tool};
 
 /// Cases that agents cannot cause by themselves, and a file that tests them.
@@ -131,6 +136,9 @@ async fn rich() -> Vec<Event> {
         }),
     );
     events.extend(run(&dear.with_budget(Budget { tokens: Some(1_000), ..Budget::default() }), "go").await.events);
+    let overloaded = Fault::Unavailable { message: "overloaded".into(), after: None };
+    let shaky = agent("shaky", Line::new([breaks(Usage::default(), overloaded), whole()]));
+    events.extend(run(&shaky, "go").await.events);
     events
 }
 
