@@ -32,6 +32,11 @@ impl App {
         let proxy = expand("proxy", provider.proxy.as_deref())?;
         let proxy = proxy.map(|url| ProxyUrl::parse(&url).map_err(|fault| wrong(provider, "proxy", &fault)));
         let client = http_client(ClientConfig { proxy: proxy.transpose()?, no_proxy: Vec::new() })?;
+        let limit = (provider.rate_limit != RateLimitConfig::default()).then(|| {
+            let limit = RateLimit::new(provider.rate_limit);
+            // Anthropic does not count what comes from its cache.
+            Arc::new(if provider.api() == Some(Api::Messages) { limit.without_cache_reads() } else { limit })
+        });
         let config = AdapterConfig {
             name: provider.name.clone(),
             auth,
@@ -44,6 +49,7 @@ impl App {
             retries: provider.retries.unwrap_or(limits::HTTP_RETRIES),
             total: provider.timeout.unwrap_or(limits::COMPLETION_TIME),
             idle: provider.idle_timeout.unwrap_or(limits::STREAM_IDLE_TIME),
+            limit: limit.clone(),
             ..AdapterConfig::new(base_url.unwrap_or_else(|| vendor.preset().base_url.into()), model_name(provider))
         };
         let options = WireOptions {
@@ -56,13 +62,10 @@ impl App {
         let place = format!("providers.{}.base_url", provider.name);
         let model = vendor.completer(client, config, options);
         let model = model.map_err(|fault| unusable(&provider.name, &place, &fault))?;
-        if provider.rate_limit == RateLimitConfig::default() {
-            return Ok(model);
-        }
-        let limit = RateLimit::new(provider.rate_limit);
-        // Anthropic does not count what comes from its cache.
-        let limit = if provider.api() == Some(Api::Messages) { limit.without_cache_reads() } else { limit };
-        Ok(Arc::new(RateLimited::new(model, Arc::new(limit))))
+        Ok(match limit {
+            Some(limit) => Arc::new(RateLimited::new(model, limit)),
+            None => model,
+        })
     }
 
     /// The key of a model, from wherever the config or the vendor's habit has it.

@@ -58,12 +58,17 @@ impl RateLimits {
         *self == Self::default()
     }
 
+    /// The time until nothing is used up any more, if something is.
+    pub fn used_up(&self) -> Option<Duration> {
+        let all = [self.requests, self.tokens, self.input_tokens, self.output_tokens];
+        all.iter().filter(|limit| limit.remaining == Some(0)).filter_map(|limit| limit.reset).max()
+    }
+
     /// When a request that was refused now may be accepted: when all that is used up is reset; where nothing is, a request
     /// was too large for what remains of something, and the first reset may be enough.
     pub fn reset(&self) -> Option<Duration> {
         let all = [self.requests, self.tokens, self.input_tokens, self.output_tokens];
-        let used_up = all.iter().filter(|limit| limit.remaining == Some(0)).filter_map(|limit| limit.reset).max();
-        used_up.or_else(|| all.iter().filter_map(|limit| limit.reset).min())
+        self.used_up().or_else(|| all.iter().filter_map(|limit| limit.reset).min())
     }
 }
 

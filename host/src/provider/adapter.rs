@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
@@ -8,7 +8,7 @@ use super::incoming::Source;
 use crate::{
     error::Fault,
     limits,
-    model::{CompletionRequest, ModelInfo, Price, shorter},
+    model::{CompletionRequest, ModelInfo, Price, RateLimit, shorter},
     net::{Auth, HttpClient, Reply, Request, Retries, Secret, endpoint, header_name, origin},
 };
 
@@ -41,6 +41,8 @@ pub struct AdapterConfig {
     pub total: Duration,
     /// The longest silence in the middle of a reply.
     pub idle: Duration,
+    /// The limit that it is asked within, which pauses where the server says that nothing is left; none: there is none.
+    pub limit: Option<Arc<RateLimit>>,
 }
 
 impl AdapterConfig {
@@ -61,6 +63,7 @@ impl AdapterConfig {
             retries: limits::HTTP_RETRIES,
             total: limits::COMPLETION_TIME,
             idle: limits::STREAM_IDLE_TIME,
+            limit: None,
         }
     }
 
@@ -147,7 +150,11 @@ impl ModelAdapter {
     ///
     /// What the server's answer means, or why there is none.
     pub async fn post(&self, url: Url, json: Vec<u8>) -> Result<Reply, Fault> {
-        self.client.post(&self.request(url), json).await
+        let reply = self.client.post(&self.request(url), json).await?;
+        if let (Some(limit), Some(time)) = (&self.config.limit, reply.rate_limits().used_up()) {
+            limit.pause(time);
+        }
+        Ok(reply)
     }
 
     /// Posts JSON and reads the JSON that comes back.

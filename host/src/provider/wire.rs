@@ -89,3 +89,39 @@ impl<W: Wire> Completer for HttpModel<W> {
         self.wire.read(Incoming::of(reply.into_stream(), &source).await?, &source, &names, sink).await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        sync::Arc,
+        time::{Duration, Instant},
+    };
+
+    use super::*;
+    use crate::{
+        chat::{Chat, Message},
+        model::{RateLimit, RateLimitConfig, RateLimited},
+        net::test_server::{TestServer, answer},
+        provider::ChatCompletions,
+    };
+
+    #[tokio::test]
+    async fn a_server_that_says_that_nothing_is_left_is_left_alone_for_as_long() {
+        let headers = "x-ratelimit-remaining-requests: 0\r\nx-ratelimit-reset-requests: 300ms\r\n";
+        let reply = r#"{"choices":[{"message":{"content":"Hi"},"finish_reason":"stop"}]}"#;
+        let server = TestServer::start(vec![answer("200 OK", headers, reply), answer("200 OK", "", reply)]).await;
+        let limit = Arc::new(RateLimit::new(RateLimitConfig::default()));
+        let config = AdapterConfig { limit: Some(limit.clone()), ..AdapterConfig::new(&server.url, "m") };
+        let model = HttpModel::new(HttpClient::new().unwrap(), config, ChatCompletions::default()).unwrap();
+        let model = RateLimited::new(Arc::new(model), limit);
+        let chat = Chat::new();
+        chat.append(Message::user("Hi")).unwrap();
+        let request = CompletionRequest::new(chat.snapshot(), Arc::new([]));
+        let cx = RunCx::new("a");
+        let started = Instant::now();
+        for _ in 0..2 {
+            model.complete(&cx, &request, &DeltaSink::none()).await.unwrap();
+        }
+        assert!(started.elapsed() >= Duration::from_millis(250), "it was asked again after {:?}", started.elapsed());
+    }
+}

@@ -225,3 +225,38 @@ async fn a_server_that_stays_silent_or_goes_is_given_up() {
         assert!(matches!(fault, Fault::Unavailable { .. }), "{fault:?}");
     }
 }
+
+#[test]
+fn what_the_config_says_of_text_stands_beside_the_schema_of_the_reply() {
+    let chat = Chat::new();
+    chat.append(Message::user("Hi")).unwrap();
+    for (text, schema, expected) in [
+        (json!(null), None, None),
+        (json!({"verbosity": "low"}), None, Some(json!({"verbosity": "low"}))),
+        (json!({"format": {"type": "text"}}), None, Some(json!({"format": {"type": "text"}}))),
+        (
+            json!({"verbosity": "low", "format": {"type": "text"}}),
+            Some("{}"),
+            Some(json!({
+                "verbosity": "low",
+                "format": {"type": "json_schema", "name": "reply", "schema": {}, "strict": false},
+            })),
+        ),
+    ] {
+        let mut config = config("http://localhost/v1", "m");
+        config.body.insert("text".into(), text.clone());
+        config.body.retain(|_, value| !value.is_null());
+        let adapter = ModelAdapter::new(HttpClient::new().unwrap(), config).unwrap();
+        let mut request = CompletionRequest::new(chat.snapshot(), Arc::new([]));
+        request.response_schema = schema.map(str::to_owned);
+        let body = Responses::default().body(&adapter, &request).unwrap();
+        let body: Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(body.get("text"), expected.as_ref(), "{text}");
+    }
+    let mut config = config("http://localhost/v1", "m");
+    config.body.insert("text".into(), json!("short"));
+    let adapter = ModelAdapter::new(HttpClient::new().unwrap(), config).unwrap();
+    let request = CompletionRequest::new(chat.snapshot(), Arc::new([]));
+    let fault = Responses::default().body(&adapter, &request).unwrap_err();
+    assert!(fault.to_string().contains("verbosity"), "{fault}");
+}
