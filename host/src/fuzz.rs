@@ -12,7 +12,7 @@ use crate::{
     model::{Completion, DeltaSink},
     net::ByteStream,
     plugin::{self, Manifest},
-    provider::{ChatCompletions, Incoming, Names, Source, Wire, sse},
+    provider::{Anthropic, Api, ChatCompletions, Gemini, Incoming, Names, Responses, Source, Wire, sse},
     session,
 };
 
@@ -82,16 +82,27 @@ pub fn events(pieces: Vec<Vec<u8>>, limit: usize) -> (Vec<(String, String)>, Opt
     }
 }
 
-/// What a server of the kind `openai` says in these pieces.
+/// What a server that speaks this API says in these pieces.
 ///
 /// # Errors
 ///
 /// As its reply is refused.
-pub fn reply(pieces: Vec<Vec<u8>>) -> Result<Completion, Fault> {
+pub fn reply(api: Api, pieces: Vec<Vec<u8>>) -> Result<Completion, Fault> {
+    match api {
+        Api::Chat => {
+            read_by(ChatCompletions { printed_calls: true, think_tags: true, ..ChatCompletions::default() }, pieces)
+        }
+        Api::Responses => read_by(Responses::default(), pieces),
+        Api::Messages => read_by(Anthropic::default(), pieces),
+        Api::GenerateContent => read_by(Gemini, pieces),
+    }
+}
+
+fn read_by(wire: impl Wire, pieces: Vec<Vec<u8>>) -> Result<Completion, Fault> {
     let source = Source { origin: "https://example.com", model: "m", key: None };
     let read = async {
         let reply = Incoming::of(stream_of(pieces), &source).await?;
-        ChatCompletions::default().read(reply, &source, &Names::default(), &DeltaSink::none()).await
+        wire.read(reply, &source, &Names::default(), &DeltaSink::none()).await
     };
     read.now_or_never().unwrap_or_else(|| Err(Fault::other("it waits for more than there is")))
 }

@@ -12,6 +12,7 @@ use shelly_host::{
     fuzz, limits,
     model::Completion,
     plugin::Kind,
+    provider::Api,
     session::{Disk, Options, Storage, Store},
 };
 
@@ -342,8 +343,14 @@ pub fn sse(bytes: &[u8]) -> bool {
             Some(fault) => assert!(matches!(fault, Fault::TooLarge { .. }), "{fault}"),
         }
     }
-    let reply = fuzz::reply(pieces);
-    assert_eq!(reply, fuzz::reply(whole));
+    let apis = [Api::Chat, Api::Responses, Api::Messages, Api::GenerateContent];
+    apis.map(|api| is_reply(api, &pieces, &whole)).contains(&true)
+}
+
+/// Whether it is a reply over this wire, and the same one however it is cut.
+fn is_reply(api: Api, pieces: &[Vec<u8>], whole: &[Vec<u8>]) -> bool {
+    let reply = fuzz::reply(api, pieces.to_vec());
+    assert_eq!(reply, fuzz::reply(api, whole.to_vec()), "{api:?}");
     let accepted = reply.is_ok();
     match reply {
         Ok(reply) => {

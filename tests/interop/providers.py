@@ -439,7 +439,6 @@ def aimock_checks(table, options, url, wire, fields, base, path):
         result, _ = run("say hello")
         need(result["answer"].strip() == ("Hello, Zürich. " * 40).strip(), result["answer"])
         usage = result["usage"]
-        # It counts nothing for Responses.
         # Over the other wires it counts nothing.
         need(wire != "chat" or usage["input_tokens"] and usage["output_tokens"], usage)
         return f"{usage['input_tokens']} tokens in, {usage['output_tokens']} out"
