@@ -708,3 +708,11 @@ pub const RATE_LIMIT_FIRST_REPLY: u64 = 500;
 pub const RATE_LIMIT_TOLD: Duration = Duration::from_secs(5);
 /// Time that it waits before it fails: with a thousand agents before it, a limit of twenty a minute is kept.
 pub const RATE_LIMIT_WAIT: Duration = Duration::from_secs(3_600);
+
+// ---- replies and requests of models, further
+
+/// Bytes that each piece of a reply counts for beside its words: about what it takes to keep one. A server may send a letter
+/// of text and a letter of a thought in turns.
+pub const REPLY_PIECE_BYTES: usize = 64;
+/// Bytes of the longest id of a call in Chat Completions: OpenAI refuses longer ones, and other servers give them.
+pub const CHAT_CALL_ID_BYTES: usize = 40;

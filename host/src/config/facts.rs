@@ -62,12 +62,12 @@ fn provider_facts(provider: &ProviderConfig, root: &Path, facts: &mut Facts) {
         api_key_file,
         api_key_command,
         headers,
+        body,
         proxy,
         // How the key that is told goes to the address that is told.
         auth: _,
         // What is asked of the address, how often and for how long.
         model: _,
-        body: _,
         retries: _,
         timeout: _,
         idle_timeout: _,
@@ -100,8 +100,14 @@ fn provider_facts(provider: &ProviderConfig, root: &Path, facts: &mut Facts) {
         facts.add(format!("{model} sends what the file {} holds to {shown}", quoted_path(&root.join(file))));
     }
     if !api_key_command.is_empty() {
-        let command = quoted(&api_key_command.join(" "));
+        let command = quoted(&api_key_command.iter().map(|word| shown_word(word)).collect::<Vec<_>>().join(" "));
         facts.add(format!("{model} runs {command} and sends what it prints to {shown}"));
+    }
+    if !body.is_empty() {
+        // A vendor may do anything for them: ask servers of others, keep what it is told, run code.
+        let fields: Vec<_> = body.keys().map(|field| quoted(field)).collect();
+        let digest = digest_of(&serde_json::to_string(body).unwrap_or_default());
+        facts.add(format!("{model} is sent fields of the config: {} (sha256:{digest})", fields.join(", ")));
     }
     if let Some(proxy) = proxy {
         let through = shown_address(proxy);
@@ -179,6 +185,12 @@ fn step_facts(who: &str, uses: &PluginUse, facts: &mut Facts) {
 const SHOWN_PARAMS_BYTES: usize = 300;
 
 /// SHA-256 in hexadecimal.
+/// A word of a command such that no two lists of words look alike.
+fn shown_word(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "_-./:=@%+,~".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) { word.into() } else { format!("{word:?}") }
+}
+
 fn digest_of(text: &str) -> String {
     let digest: [u8; 32] = Sha256::digest(text).into();
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -395,6 +407,23 @@ agents:
             assert!(CONFIG.contains(from));
             assert_eq!(lines(&CONFIG.replacen(from, to, 1)), before, "{from}");
         }
+    }
+
+    #[test]
+    fn whatever_changes_a_command_or_what_a_vendor_is_told_changes_a_line() {
+        let of = |more: &str| lines(&format!("providers: [{{name: a, kind: anthropic, model: m, {more}}}]"));
+        let command = of("api_key_command: [/bin/sh, -c, 'pass show x']");
+        assert!(command.iter().any(|line| line.contains(r#"runs `/bin/sh -c "pass show x"`"#)), "{command:?}");
+        for other in
+            ["[/bin/sh, -c, pass, show, x]", "['/bin/sh -c', pass, show, x]", "[/bin/sh, '-c \"pass', 'show x\"']"]
+        {
+            assert_ne!(of(&format!("api_key_command: {other}")), command, "{other}");
+        }
+        let tells = "body: {mcp_servers: [{url: 'https://a.example'}], top_k: 3}";
+        let told = of(tells);
+        let line = "the model `a` is sent fields of the config: `mcp_servers`, `top_k` (sha256:";
+        assert!(told.iter().any(|found| found.starts_with(line)), "{told:?}");
+        assert_ne!(of(&tells.replace("a.example", "b.example")), told);
     }
 
     #[test]

@@ -42,7 +42,7 @@ impl Retries {
         Self { times, ..Self::HOUSE }
     }
 
-    pub(super) fn pauses(&self) -> Pauses {
+    pub(crate) fn pauses(&self) -> Pauses {
         let drawn = ExponentialBuilder::new()
             .with_min_delay(self.first_pause.min(limits::RETRY_PAUSE))
             .with_max_delay(limits::RETRY_PAUSE)
@@ -60,14 +60,14 @@ impl Default for Retries {
 }
 
 /// The pauses of one request.
-pub(super) struct Pauses {
+pub(crate) struct Pauses {
     drawn: ExponentialBackoff,
     left: Duration,
 }
 
 impl Pauses {
     /// The pause before the next attempt, if there is one; the server asks for `asked`.
-    pub(super) fn next(&mut self, asked: Option<Duration>) -> Option<Duration> {
+    pub(crate) fn next(&mut self, asked: Option<Duration>) -> Option<Duration> {
         let drawn = self.drawn.next()?;
         let asked = asked.unwrap_or_default();
         if asked > limits::RETRY_AFTER_CEILING {

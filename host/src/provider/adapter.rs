@@ -2,6 +2,7 @@ use std::{sync::Arc, time::Duration};
 
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
+use tokio::time::Instant;
 use url::Url;
 
 use super::incoming::Source;
@@ -150,7 +151,20 @@ impl ModelAdapter {
     ///
     /// What the server's answer means, or why there is none.
     pub async fn post(&self, url: Url, json: Vec<u8>) -> Result<Reply, Fault> {
-        let reply = self.client.post(&self.request(url), json).await?;
+        self.post_until(Instant::now() + self.config.total, self.config.retries, url, json).await
+    }
+
+    /// The same with the reply's end by then, and with so many attempts after the first.
+    pub(super) async fn post_until(
+        &self,
+        deadline: Instant,
+        retries: usize,
+        url: Url,
+        json: Vec<u8>,
+    ) -> Result<Reply, Fault> {
+        let total = deadline.saturating_duration_since(Instant::now());
+        let request = Request { total, retries: Retries::times(retries), ..self.request(url) };
+        let reply = self.client.post(&request, json).await?;
         if let (Some(limit), Some(time)) = (&self.config.limit, reply.rate_limits().used_up()) {
             limit.pause(time);
         }
@@ -168,9 +182,19 @@ impl ModelAdapter {
         serde_json::from_slice(&bytes).map_err(|error| self.source().garbled(&error))
     }
 
+    /// From the first attempt to the end of a reply.
+    pub(super) fn total(&self) -> Duration {
+        self.config.total
+    }
+
+    /// Attempts after the first, for failures that may pass.
+    pub(super) fn retries(&self) -> usize {
+        self.config.retries
+    }
+
     fn request(&self, url: Url) -> Request {
-        let AdapterConfig { auth, headers, retries, total, idle, .. } = &self.config;
-        let (auth, headers, retries) = (auth.clone(), headers.clone(), Retries::times(*retries));
+        let AdapterConfig { auth, headers, total, idle, .. } = &self.config;
+        let (auth, headers, retries) = (auth.clone(), headers.clone(), Retries::times(self.config.retries));
         Request { auth, headers, retries, total: *total, idle: *idle, ..Request::new(url) }
     }
 

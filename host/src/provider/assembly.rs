@@ -1,5 +1,7 @@
 //! A reply put together from its pieces, whatever wire they come over.
 
+use serde::de::IgnoredAny;
+
 use super::{
     incoming::{Source, too_large},
     names::Names,
@@ -197,10 +199,16 @@ impl<'a> Assembly<'a> {
     ///
     /// # Errors
     ///
-    /// [`Fault::Unavailable`] for a tool call without a name.
+    /// [`Fault::Unavailable`] for a tool call without a name, and for one that was broken off.
     pub fn finish(self, stop: StopReason, source: &Source<'_>) -> Result<Completion, Fault> {
         if self.calls.iter().any(|call| call.name.is_empty()) {
             return Err(source.unavailable("sent a tool call without a name"));
+        }
+        // Servers have many words for giving up: what a call lacks then must not be taken for no arguments.
+        if let (StopReason::Other(why), Some(call)) = (&stop, self.calls.last())
+            && serde_json::from_str::<IgnoredAny>(&call.arguments).is_err()
+        {
+            return Err(source.unavailable(&format!("stopped in the middle of a tool call: {why}")));
         }
         let mut calls: Vec<_> = self.calls.into_iter().map(Some).collect();
         let part = |piece| match piece {
@@ -228,6 +236,8 @@ impl<'a> Assembly<'a> {
 
     fn push(&mut self, piece: Piece) {
         self.at = self.pieces.len();
+        // Counted where the next bytes come.
+        self.bytes += limits::REPLY_PIECE_BYTES;
         self.pieces.push(piece);
     }
 
@@ -243,4 +253,47 @@ fn with_arguments(mut call: ToolCall) -> ToolCall {
         call.arguments = "{}".into();
     }
     call
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOURCE: Source<'_> = Source { origin: "host", model: "m", key: None };
+
+    #[tokio::test]
+    async fn many_small_pieces_are_too_large() {
+        let (names, sink) = (Names::default(), DeltaSink::none());
+        let mut assembly = Assembly::new(&names, &sink);
+        let outcome = loop {
+            if let Err(fault) = assembly.text("a".into()).await {
+                break fault;
+            }
+            if let Err(fault) = assembly.thinking("b".into()).await {
+                break fault;
+            }
+        };
+        assert!(matches!(outcome, Fault::TooLarge { .. }));
+        assert!(assembly.pieces.len() <= limits::REPLY_BYTES / limits::REPLY_PIECE_BYTES + 1);
+    }
+
+    #[test]
+    fn a_call_that_was_broken_off_is_none_without_arguments() {
+        let (names, sink) = (Names::default(), DeltaSink::none());
+        let gave_up = || StopReason::Other("abort".into());
+        for (arguments, stop, is_call) in [
+            ("", StopReason::ToolCalls, true),
+            ("", gave_up(), false),
+            ("{\"path\":", gave_up(), false),
+            ("{}", gave_up(), true),
+        ] {
+            let mut assembly = Assembly::new(&names, &sink);
+            let at = assembly.begin_call().unwrap();
+            assembly.calls[at].name = "read".into();
+            assembly.arguments(at, arguments).unwrap();
+            let finished = assembly.finish(stop, &SOURCE);
+            assert_eq!(finished.is_ok(), is_call, "{arguments}: {finished:?}");
+            assert!(is_call || matches!(finished, Err(Fault::Unavailable { .. })));
+        }
+    }
 }

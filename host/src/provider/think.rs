@@ -4,12 +4,17 @@
 const OPEN: &str = "<think>";
 const CLOSE: &str = "</think>";
 
+use super::incoming::too_large;
+use crate::{error::Fault, limits};
+
 /// A text as it comes, taken apart.
 #[derive(Default)]
 pub struct ThinkTags {
     at: At,
-    /// White space and what may become a tag.
+    /// White space, then what may become a tag.
     held: String,
+    /// Bytes of what may become a tag.
+    tag: usize,
 }
 
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +36,11 @@ pub struct Apart {
 
 impl ThinkTags {
     /// Takes the next piece. What is held back is at most white space and a part of a tag.
-    pub fn take(&mut self, piece: &str) -> Apart {
+    ///
+    /// # Errors
+    ///
+    /// [`Fault::TooLarge`] if more than [`limits::REPLY_BYTES`] are held back.
+    pub fn take(&mut self, piece: &str) -> Result<Apart, Fault> {
         let mut apart = Apart::default();
         for (at, c) in piece.char_indices() {
             match self.at {
@@ -45,12 +54,12 @@ impl ThinkTags {
                 }
             }
         }
-        apart
+        if self.held.len() > limits::REPLY_BYTES { Err(too_large()) } else { Ok(apart) }
     }
 
     /// The text is at its end, or something else comes next: what is held back is what it is.
     pub fn finish(&mut self) -> Apart {
-        let held = std::mem::take(&mut self.held);
+        let held = self.release();
         match std::mem::replace(&mut self.at, At::Text) {
             At::Thought => Apart { thought: held, ..Apart::default() },
             _ => Apart { text: held, ..Apart::default() },
@@ -58,35 +67,51 @@ impl ThinkTags {
     }
 
     fn beginning(&mut self, c: char, apart: &mut Apart) {
-        self.held.push(c);
-        let word = self.held.trim_start();
-        if word == OPEN {
-            self.held.clear();
+        self.hold(c);
+        let tag = self.tag();
+        if tag == OPEN {
+            self.release();
             self.at = At::Thought;
-        } else if !OPEN.starts_with(word) {
-            apart.text.push_str(&std::mem::take(&mut self.held));
+        } else if !OPEN.starts_with(tag) {
+            apart.text.push_str(&self.release());
             self.at = At::Text;
         }
     }
 
     fn thought(&mut self, c: char, apart: &mut Apart) {
-        let tag = self.held.len() - self.held.trim_start().len();
-        let fits = match &self.held[tag..] {
+        let fits = match self.tag() {
             "" => c.is_whitespace() || c == '<',
             tag => CLOSE[tag.len()..].starts_with(c),
         };
         if !fits {
-            apart.thought.push_str(&std::mem::take(&mut self.held));
+            apart.thought.push_str(&self.release());
         }
         if fits || c == '<' || c.is_whitespace() {
-            self.held.push(c);
+            self.hold(c);
         } else {
             apart.thought.push(c);
         }
-        if self.held.ends_with(CLOSE) {
-            self.held.clear();
+        if self.tag() == CLOSE {
+            self.release();
             self.at = At::Gap;
         }
+    }
+
+    /// What may become a tag: it need not be looked for, however much white space stands before it.
+    fn tag(&self) -> &str {
+        &self.held[self.held.len() - self.tag..]
+    }
+
+    fn hold(&mut self, c: char) {
+        self.held.push(c);
+        if self.tag > 0 || !c.is_whitespace() {
+            self.tag += c.len_utf8();
+        }
+    }
+
+    fn release(&mut self) -> String {
+        self.tag = 0;
+        std::mem::take(&mut self.held)
     }
 }
 
@@ -102,7 +127,7 @@ mod tests {
             text += &apart.text;
         };
         for piece in pieces {
-            add(tags.take(piece));
+            add(tags.take(piece).unwrap());
         }
         add(tags.finish());
         (thought, text)
@@ -127,6 +152,17 @@ mod tests {
             for (at, _) in said.char_indices() {
                 assert_eq!(of_pieces([&said[..at], &said[at..]]), expected, "{said} split at {at}");
             }
+        }
+    }
+
+    #[test]
+    fn white_space_is_looked_at_once_and_bounded() {
+        let space = " ".repeat(limits::REPLY_BYTES);
+        for beginning in ["", "<think>", "<think>Hm."] {
+            let mut tags = ThinkTags::default();
+            tags.take(beginning).unwrap();
+            tags.take(&space).unwrap();
+            assert!(matches!(tags.take(" "), Err(Fault::TooLarge { .. })), "{beginning}");
         }
     }
 }

@@ -1,4 +1,10 @@
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
 use async_trait::async_trait;
+use tokio::time::{Instant, sleep};
 use url::Url;
 
 use super::{
@@ -9,8 +15,8 @@ use super::{
 use crate::{
     error::Fault,
     event::RunCx,
-    model::{Completer, Completion, CompletionRequest, DeltaSink, ModelInfo, ToolChoice},
-    net::HttpClient,
+    model::{Completer, Completion, CompletionRequest, Delta, DeltaSink, DeltaTarget, ModelInfo, ToolChoice},
+    net::{HttpClient, Reply, Retries},
 };
 
 /// What a vendor's API is like, as far as it differs from the others.
@@ -56,7 +62,8 @@ pub trait Wire: Send + Sync {
     ) -> Result<Completion, Fault>;
 }
 
-/// A model behind an HTTP API.
+/// A model behind an HTTP API. A reply that fails before anything of it was seen is asked for again, as a request without a
+/// reply is.
 pub struct HttpModel<W> {
     adapter: ModelAdapter,
     wire: W,
@@ -72,6 +79,11 @@ impl<W: Wire> HttpModel<W> {
         config.add_headers(wire.headers());
         Ok(Self { adapter: ModelAdapter::new(client, config)?, wire })
     }
+
+    async fn read(&self, reply: Reply, names: &Names, sink: &DeltaSink) -> Result<Completion, Fault> {
+        let source = self.adapter.source();
+        self.wire.read(Incoming::of(reply.into_stream(), &source).await?, &source, names, sink).await
+    }
 }
 
 #[async_trait]
@@ -83,10 +95,43 @@ impl<W: Wire> Completer for HttpModel<W> {
     async fn complete(&self, _: &RunCx, request: &CompletionRequest, sink: &DeltaSink) -> Result<Completion, Fault> {
         let names = Names::of(&W::NAMES, request.tools.iter().map(AsRef::as_ref));
         let names = if request.tool_choice == ToolChoice::Never { names.not_offered() } else { names };
-        let body = self.wire.body(&self.adapter, request)?;
-        let reply = self.adapter.post(self.wire.url(&self.adapter)?, body).await?;
-        let source = self.adapter.source();
-        self.wire.read(Incoming::of(reply.into_stream(), &source).await?, &source, &names, sink).await
+        let deadline = Instant::now() + self.adapter.total();
+        let retries = self.adapter.retries();
+        let (mut pauses, mut lost) = (Retries::times(retries).pauses(), 0);
+        loop {
+            let body = self.wire.body(&self.adapter, request)?;
+            let reply = self
+                .adapter
+                .post_until(deadline, retries.saturating_sub(lost), self.wire.url(&self.adapter)?, body)
+                .await?;
+            let watcher = Arc::new(Watcher { sink: sink.clone(), seen: AtomicBool::new(false) });
+            let fault = match self.read(reply, &names, &DeltaSink::new(watcher.clone())).await {
+                Ok(completion) => return Ok(completion),
+                Err(fault) => fault,
+            };
+            // Servers that are overloaded say so in a stream, too. Where some of the reply was seen or counted, whoever
+            // pays for it decides.
+            let is_lost = fault.is_transient() && !watcher.seen.load(Ordering::Relaxed);
+            let pause = if is_lost { pauses.next(fault.retry_after()) } else { None };
+            let Some(pause) = pause.filter(|pause| Instant::now() + *pause < deadline) else { return Err(fault) };
+            tracing::debug!(%fault, ?pause, "asking again for a reply that did not begin");
+            sleep(pause).await;
+            lost += 1;
+        }
+    }
+}
+
+/// Hands on what comes of a reply, and remembers that something did.
+struct Watcher {
+    sink: DeltaSink,
+    seen: AtomicBool,
+}
+
+#[async_trait]
+impl DeltaTarget for Watcher {
+    async fn take(&self, delta: Delta) {
+        self.seen.store(true, Ordering::Relaxed);
+        self.sink.emit(delta).await;
     }
 }
 
@@ -104,6 +149,25 @@ mod tests {
         net::test_server::{TestServer, answer},
         provider::ChatCompletions,
     };
+
+    #[tokio::test]
+    async fn what_fails_in_a_stream_before_anything_was_seen_is_asked_for_again() {
+        let whole = r#"{"choices":[{"message":{"content":"Hi"},"finish_reason":"stop"}]}"#;
+        let overloaded = "data: {\"error\":{\"message\":\"busy\",\"code\":529}}\n\n";
+        let cut = "data: {\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\n\n";
+        let begun = "data: {\"choices\":[{\"delta\":{\"content\":\"H\"}}]}\n\n";
+        let wrong = "data: {\"error\":{\"message\":\"no\",\"code\":400}}\n\n";
+        for (first, retries, requests) in [(overloaded, 1, 2), (cut, 1, 2), (cut, 0, 1), (begun, 1, 1), (wrong, 1, 1)] {
+            let server = TestServer::start(vec![answer("200 OK", "", first), answer("200 OK", "", whole)]).await;
+            let config = AdapterConfig { retries, ..AdapterConfig::new(&server.url, "m") };
+            let model = HttpModel::new(HttpClient::new().unwrap(), config, ChatCompletions::default()).unwrap();
+            let chat = Chat::new();
+            chat.append(Message::user("Hi")).unwrap();
+            let request = CompletionRequest::new(chat.snapshot(), Arc::new([]));
+            let reply = model.complete(&RunCx::new("a"), &request, &DeltaSink::none()).await;
+            assert_eq!((reply.is_ok(), server.requests().len()), (requests == 2, requests), "{first}{reply:?}");
+        }
+    }
 
     #[tokio::test]
     async fn a_server_that_says_that_nothing_is_left_is_left_alone_for_as_long() {

@@ -120,7 +120,9 @@ impl RateLimit {
         let input = input_tokens.saturating_add(cache_write_tokens).saturating_add(cached);
         // What a server counts is untrusted; one absurd figure must not spoil the sums.
         let [input, output] = [input, output_tokens].map(|tokens| tokens.min(limits::RATE_LIMIT_CEILING));
-        self.minute().settle(taken, Amount { requests: 1, input, output });
+        // Nor the average of replies: what is estimated to take a minute's room each goes one by one.
+        let most = self.config.output_tpm.unwrap_or(limits::RATE_LIMIT_CEILING);
+        self.minute().settle(taken, Amount { requests: 1, input, output }, most);
         self.changed.notify_one();
     }
 
@@ -210,8 +212,9 @@ impl Minute {
         Err(self.end(last))
     }
 
-    fn settle(&mut self, taken: &Taken, used: Amount) {
-        self.usual_reply = (self.usual_reply * 7 + used.output).div_ceil(8);
+    /// A reply counts for at most `most` in what is usual.
+    fn settle(&mut self, taken: &Taken, used: Amount, most: u64) {
+        self.usual_reply = (self.usual_reply * 7 + used.output.min(most)).div_ceil(8);
         let now = Instant::now();
         self.forget(now);
         match self.spent.binary_search_by_key(&taken.tick, |(tick, _)| *tick) {

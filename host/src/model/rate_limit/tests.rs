@@ -161,6 +161,19 @@ async fn what_took_longer_than_a_minute_counts_for_what_was_beyond_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn one_absurd_count_is_forgotten_within_minutes() {
+    let config = RateLimitConfig { output_tpm: Some(1_000), ..RateLimitConfig::default() };
+    let scene = scene_with(RateLimit::new(config), SECOND);
+    scene.ask("a", using(request(9), &format!("9 {} 0 0", u64::MAX))).await.unwrap();
+    // The second waits for the first to count no more, and the others go beside it.
+    for _ in 0..3 {
+        scene.ask("b", using(request(9), "9 1 0 0")).await.unwrap();
+    }
+    let began: Vec<_> = scene.model.began().iter().map(|(_, at)| at.as_secs()).collect();
+    assert_eq!(began, [0, 60, 61, 62]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_thousand_agents_wait_without_holding_each_other_up() {
     let scene = scene_with(RateLimit::new(rpm(100)), SECOND * 30);
     let names: Vec<_> = (0..1_000).map(|n| format!("a{n}")).collect();

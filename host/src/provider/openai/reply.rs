@@ -282,7 +282,7 @@ impl<'a> Reply<'a> {
     async fn text(&mut self, text: String) -> Result<(), Fault> {
         let text = match &mut self.think_tags {
             Some(tags) => {
-                let Apart { thought, text } = tags.take(&text);
+                let Apart { thought, text } = tags.take(&text)?;
                 self.thinking(thought).await?;
                 text
             }

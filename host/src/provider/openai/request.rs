@@ -9,15 +9,19 @@ use super::MaxTokensField;
 use crate::{
     chat::{Media, Message, Part, Role, Source, ToolCall, ToolResult, ToolSpec},
     error::Fault,
+    limits,
     model::{CompletionRequest, ToolChoice},
     provider::{
         adapter::ModelAdapter,
         arguments,
         media::{data_uri, placeholder},
-        names::COMMON,
+        names::{COMMON, NameRule},
         schema,
     },
 };
+
+/// What an id becomes that is too long.
+const CALL_IDS: NameRule = NameRule { longest: limits::CHAT_CALL_ID_BYTES, any_first: true };
 
 /// The body of a request for a stream.
 ///
@@ -90,7 +94,7 @@ enum WireMessage<'a> {
         tool_calls: Vec<Call<'a>>,
     },
     Tool {
-        tool_call_id: &'a str,
+        tool_call_id: Cow<'a, str>,
         content: String,
     },
 }
@@ -123,7 +127,7 @@ struct File<'a> {
 
 #[derive(Serialize)]
 struct Call<'a> {
-    id: &'a str,
+    id: Cow<'a, str>,
     r#type: &'static str,
     function: CalledFunction<'a>,
 }
@@ -257,15 +261,37 @@ fn assistant(message: &Message) -> WireMessage<'_> {
 
 fn call(call: &ToolCall) -> Call<'_> {
     Call {
-        id: &call.id,
+        id: call_id(&call.id),
         r#type: "function",
         function: CalledFunction { name: COMMON.wire(&call.name), arguments: arguments::text(call) },
     }
+}
+
+/// The id of a call as this wire takes it. Only a long one is changed: some servers read something into their own.
+fn call_id(id: &str) -> Cow<'_, str> {
+    if id.len() <= limits::CHAT_CALL_ID_BYTES { id.into() } else { CALL_IDS.wire(id) }
 }
 
 /// The wire has no word for a failed call, so the text says it.
 fn tool_result(result: &ToolResult) -> WireMessage<'_> {
     let text = result.text();
     let content = if result.is_error { format!("Error: {text}") } else { text };
-    WireMessage::Tool { tool_call_id: &result.call_id, content }
+    WireMessage::Tool { tool_call_id: call_id(&result.call_id), content }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_of_calls_are_no_longer_than_is_taken() {
+        for id in ["functions.read:0", &"c".repeat(limits::CHAT_CALL_ID_BYTES)] {
+            assert_eq!(call_id(id), id);
+        }
+        let [one, other] =
+            ["chatcmpl-tool-0123456789abcdef0123456789abcdef", "chatcmpl-tool-0123456789abcdef0123456789abcdee"];
+        assert_ne!(call_id(one), call_id(other));
+        assert_eq!(call_id(one).len(), limits::CHAT_CALL_ID_BYTES);
+        assert_eq!(call_id(one), call_id(one));
+    }
 }
