@@ -99,7 +99,7 @@ pub fn reply(api: Api, pieces: Vec<Vec<u8>>) -> Result<Completion, Fault> {
 }
 
 fn read_by(wire: impl Wire, pieces: Vec<Vec<u8>>) -> Result<Completion, Fault> {
-    let source = Source { origin: "https://example.com", model: "m", key: None };
+    let source = Source { origin: "https://example.com", model: "m", secrets: &[] };
     let read = async {
         let reply = Incoming::of(stream_of(pieces), &source).await?;
         wire.read(reply, &source, &Names::default(), &DeltaSink::none()).await

@@ -22,10 +22,11 @@ use shelly_host::{
     capability::{Budget, Price},
     chat::{Chat, Message},
     config::{
-        AgentConfig, AgentOptions, Config, ContextConfig, DelegableConfig, FileUse, FolderUse, GrantConfig,
+        AgentConfig, AgentOptions, AuthConfig, Config, ContextConfig, DelegableConfig, FileUse, FolderUse, GrantConfig,
         LimitsConfig, PluginUse, ProviderConfig, SessionsConfig, ToolboxUse,
     },
     event::{EventSink, RunCx},
+    model::RateLimitConfig,
 };
 
 use crate::{
@@ -48,6 +49,8 @@ fn all_keys() -> BTreeSet<String> {
         keys::<ContextConfig>("context"),
         keys::<SessionsConfig>("sessions"),
         keys::<ProviderConfig>("provider"),
+        keys::<AuthConfig>("auth"),
+        keys::<RateLimitConfig>("rate_limit"),
         keys::<Price>("price"),
         keys::<AgentConfig>("agent"),
         keys::<AgentOptions>("options"),

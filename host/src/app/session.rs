@@ -14,6 +14,7 @@ use crate::{
     error::{ErrorKind, Report},
     event::{Event, EventSink},
     limits,
+    net::{self, ProxyUrl, Secret},
     project::Layout,
     provider,
     session::{self, Digest, Disk, New, Opened, Opening, Part, PartKind, Secrets, SessionError, Store},
@@ -104,8 +105,19 @@ impl App {
             };
             // A header without a variable is no secret as a rule, and may be a word that stands everywhere.
             let headers = provider.headers.iter().filter(|(_, value)| value.contains("${"));
-            let headers = headers.filter_map(move |(name, value)| named(format!("headers.{name}"), Some(value)));
-            named("api_key".into(), provider.api_key.as_deref()).into_iter().chain(headers).collect::<Vec<_>>()
+            let headers = headers.filter_map(|(name, value)| named(format!("headers.{name}"), Some(value)));
+            let proxy = named("proxy".into(), provider.proxy.as_deref());
+            let proxy = proxy.and_then(|(name, proxy)| Some((name, ProxyUrl::parse(&proxy).ok()?.secrets())));
+            let query = named("base_url".into(), provider.base_url.as_deref());
+            let query = query.and_then(|(name, url)| {
+                let url = net::endpoint(&url, &[]).ok()?;
+                Some((name, url.query_pairs().flat_map(|(_, value)| Secret::new(value).parts()).collect()))
+            });
+            let headers = headers.map(|(name, value)| (name, Secret::new(value).parts()));
+            let parts = headers.chain(proxy).chain(query);
+            let parts = parts
+                .flat_map(|(name, parts)| parts.into_iter().map(move |part| (name.clone(), part.expose().to_owned())));
+            named("api_key".into(), provider.api_key.as_deref()).into_iter().chain(parts).collect::<Vec<_>>()
         });
         let read = self.keys.kept().map(|(place, key)| (place, key.expose().to_owned()));
         let config::SessionsConfig { max_bytes, max_total_bytes, .. } = self.config.sessions;

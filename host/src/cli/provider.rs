@@ -120,7 +120,7 @@ fn told(wanted: Option<&str>, probed: Result<Probe, Report>) -> (Told, Option<Er
         "" => "without a word".to_owned(),
         text => format!("it says {}", one_line(text, 60)),
     };
-    let price = cost.map_or(String::new(), |cost| format!(", ${cost}"));
+    let price = cost.map_or(String::new(), |cost| format!(", {cost}"));
     let time = humantime::format_duration(std::time::Duration::from_millis(took.as_millis() as u64));
     let text = format!(
         "ok      {}: {} answered in {time}; {says} ({input} tokens in, {output} out{price})",

@@ -11,7 +11,7 @@ use clap::CommandFactory;
 use super::Cli;
 
 /// A flag of a command, and the test in `tests/all` that shows what it does.
-const SHOWN: [(&str, &str, &str); 82] = [
+const SHOWN: [(&str, &str, &str); 87] = [
     ("run --config", "bad_input.rs", "a_config_that_cannot_be_read"),
     ("run --plugins", "bad_input.rs", "a_plugin_directory_that_is_none"),
     ("run --agent", "bad_input.rs", "a_name_that_is_not_there"),
@@ -63,6 +63,11 @@ const SHOWN: [(&str, &str, &str); 82] = [
     ("plugin certify --config", "ceilings.rs", "a_certificate_is_printed"),
     ("plugin certify --plugins", "ceilings.rs", "a_certificate_is_printed"),
     ("plugin certify --trust", "trust.rs", "what_a_plugin_of_a_project_can_reach_is_tried_once_it_is_trusted"),
+    ("provider check NAME", "providers/check.rs", "models_are_asked_and_what_they_answer_is_told"),
+    ("provider check --config", "providers/check.rs", "models_are_asked_and_what_they_answer_is_told"),
+    ("provider check --plugins", "providers/check.rs", "a_plugin_is_asked_too"),
+    ("provider check --trust", "providers/check.rs", "nothing_is_sent_to_where_a_project_says_unasked"),
+    ("provider check --output", "providers/check.rs", "models_are_asked_and_what_they_answer_is_told"),
     ("conformance --kind", "conformance.rs", "what_is_exported_comes_to_the_same"),
     ("conformance --suite", "conformance.rs", "what_is_exported_comes_to_the_same"),
     ("conformance --export", "conformance.rs", "what_is_exported_comes_to_the_same"),

@@ -208,7 +208,7 @@ fn provider(provider: &ProviderConfig, config: &Config, price: Option<Price>) ->
             keys.extend([
                 ("auth", is(auth.as_ref().unwrap_or(&sent)).noted_if(auth.is_none(), "as the vendor wants it")),
                 ("headers", is(&headers.iter().map(|(name, value)| (name, masked(value))).collect::<IndexMap<_, _>>())),
-                ("body", is(body)),
+                ("body", is(&masked_params(&body.clone().into_iter().collect()))),
                 ("proxy", proxy.as_deref().map_or_else(|| is(&()).noted("none"), |proxy| is(&masked_url(proxy)))),
                 ("retries", or(*retries, limits::HTTP_RETRIES, "default")),
                 ("timeout", time_or(*timeout, limits::COMPLETION_TIME)),

@@ -332,6 +332,55 @@ agents:
     }
 
     #[test]
+    fn what_is_sent_to_a_server_and_on_which_way_is_told() {
+        let of = |keys: &str| lines(&format!("providers: [{{name: m, model: m, {keys}}}]"));
+        let at = |address: &str| format!("the model `m` is at `{address}`: conversations go there");
+        let xai = at("https://api.x.ai/v1");
+        for (keys, expected) in [
+            (
+                "kind: grok",
+                vec![xai.as_str(), "the model `m` sends the environment's `XAI_API_KEY` to `https://api.x.ai/v1`"],
+            ),
+            ("kind: grok, api_key: sk-1", vec![&xai]),
+            (
+                "kind: grok, api_key_file: keys/x",
+                vec![&xai, "the model `m` sends what the file `/nowhere/keys/x` holds to `https://api.x.ai/v1`"],
+            ),
+            (
+                "kind: grok, api_key_command: [pass, show, x]",
+                vec![&xai, "the model `m` runs `pass show x` and sends what it prints to `https://api.x.ai/v1`"],
+            ),
+            // The usual key goes to the vendor alone.
+            ("kind: grok, base_url: 'http://a.example'", vec![&at("http://a.example")]),
+            ("kind: ollama", vec![&at("http://127.0.0.1:11434/v1")]),
+            (
+                "kind: ollama, headers: {x-a: 'Bearer ${TOKEN}', x-b: plain}",
+                vec![
+                    &at("http://127.0.0.1:11434/v1"),
+                    "the model `m` sends the environment's `TOKEN` to `http://127.0.0.1:11434/v1`",
+                ],
+            ),
+            (
+                "kind: ollama, proxy: 'http://${HOST}:1'",
+                vec![
+                    "the model `m` has the environment's `HOST` in its proxy `http://${HOST}:1`",
+                    &at("http://127.0.0.1:11434/v1"),
+                    "the model `m` is reached through the proxy `http://${HOST}:1`: conversations go there too",
+                ],
+            ),
+        ] {
+            assert_eq!(of(keys), expected, "{keys}");
+        }
+        let proxy = |password: &str| of(&format!("kind: ollama, proxy: 'http://me:{password}@p.example:1'")).remove(1);
+        let shown = proxy("sk-secret");
+        assert!(
+            shown.starts_with("the model `m` is reached through the proxy `http://p.example:1/` (sha256:"),
+            "{shown}"
+        );
+        assert_ne!(shown, proxy("other"), "who changes it is asked about");
+    }
+
+    #[test]
     fn what_an_agent_does_not_use_is_not_told() {
         let of = |ceiling: &str| {
             lines(&format!(

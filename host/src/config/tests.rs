@@ -40,6 +40,7 @@ agents:
 fn mistakes_name_place_and_mend() {
     let helper = |rest: &str| format!("agents:\n  - name: helper\n{rest}");
     let model = |keys: &str| format!("providers: [{{name: a, kind: openai, model: m, {keys}}}]");
+    let plugin = |keys: &str| format!("providers: [{{name: a, kind: plugin, plugin: p, {keys}}}]");
     for (text, message, hint) in [
         ("agent: []".into(), "there is no key `agent`", "did you mean `agents`?"),
         (helper("    plugin: {}\n"), "there is no key `plugin`", "did you mean `plugins`?"),
@@ -73,6 +74,48 @@ fn mistakes_name_place_and_mend() {
         ),
         (helper("    options: {max_delegation_depth: 99}\n"), "it is at most 16", ""),
         (helper("    options: {max_iterations: 5, warn_iterations: 5}\n"), "it comes after the last turn", ""),
+        ("providers: [{name: a, kind: anthropic}]".into(), "providers.a: name the model in `model`", ""),
+        (
+            model("api_key: k, api_key_file: f"),
+            "providers.a: `api_key` and `api_key_file` both say where the key is",
+            "remove one",
+        ),
+        (model("api_key_file: f, api_key_command: [c]"), "`api_key_file` and `api_key_command` both say", "remove one"),
+        (model("body: {model: x}"), "providers.a.body.model: the host writes this field itself", "`model` beside"),
+        (model("body: {max_completion_tokens: 1}"), "body.max_completion_tokens: the host", "`max_tokens` beside"),
+        (model("body: {temperature: 1}"), "body.temperature: the host", "`temperature` beside"),
+        (model("body: {stream: false}"), "body.stream: the host writes", "remove it"),
+        (model("headers: {Host: x}"), "providers.a.headers: the header `Host` is set by the host itself", ""),
+        (model("headers: {'x y': z}"), "providers.a.headers: `x y` is no name of a header", ""),
+        (model("auth: {header: content-length}"), "providers.a.auth.header: the header `content-length` is set", ""),
+        (model("auth: {scheme: Bearer}"), "the key `header` is missing", ""),
+        (model("auth: {header: x, word: y}"), "there is no key `word`", "scheme"),
+        (model("prompt_cache: true"), "providers.a.prompt_cache: this is for servers that speak", "`api: messages`"),
+        (model("encrypted_reasoning: true"), "another API, `responses`", "write `api: responses`"),
+        (model("api: messages, printed_calls: true"), "a.printed_calls: this is for servers", "`api: chat`"),
+        (model("api: gemini, max_tokens_field: max_tokens"), "a.max_tokens_field: this is for", "`api: chat`"),
+        (model("api: chatt"), "`api` cannot be `chatt`", "did you mean `chat`?"),
+        (model("timeout: 0s"), "providers.a.timeout: it is longer than nothing, and at most", ""),
+        (model("idle_timeout: 0s"), "providers.a.idle_timeout: it is longer than nothing", ""),
+        (model("timeout: 25h"), "providers.a.timeout: it is longer than nothing, and at most", ""),
+        (model("timeout: 10"), "the value of `timeout` cannot be used", "such as 90s"),
+        (model("retries: 11"), "providers.a.retries: it is at most 10", ""),
+        (model("max_tokens: 0"), "providers.a.max_tokens: it is at least 1", ""),
+        (model("rate_limit: {rpm: 0}"), "rpm", ""),
+        (model("rate_limit: {tpm: 1}"), "there is no key `tpm`", ""),
+        (
+            plugin("api_key: k"),
+            "providers.a.api_key: this is for providers that are reached over HTTP",
+            "name a vendor",
+        ),
+        (
+            plugin("proxy: 'http://p'"),
+            "providers.a.proxy: this is for providers that are reached over HTTP",
+            "remove it",
+        ),
+        (plugin("retries: 1"), "providers.a.retries: this is for providers that are reached over HTTP", ""),
+        (plugin("api: chat"), "providers.a.api: this is for providers that are reached over HTTP", ""),
+        (model("clock: true"), "providers.a.clock: this is for providers of kind `plugin`", "`kind: plugin`"),
         (helper("    provider: nope\n"), "there is no model `nope`", "add it under `providers`"),
         (helper("entry_agent: helpr\n"), "there is no agent `helpr`", "did you mean `helper`?"),
         (helper("  - name: helper\n"), "agents: two of them are called `helper`", ""),
@@ -105,6 +148,33 @@ fn mistakes_name_place_and_mend() {
         assert!(report.message.contains(message), "{text}\n{report:?}");
         assert!(report.hint.clone().unwrap_or_default().contains(hint), "{text}\n{report:?}");
     }
+}
+
+#[test]
+fn a_window_is_that_of_the_vendors_own_models_alone() {
+    for (keys, expected) in [
+        ("kind: anthropic", Some(200_000)),
+        ("kind: gemini", Some(1_048_576)),
+        ("kind: grok", Some(131_072)),
+        ("kind: openai", Some(128_000)),
+        ("kind: openrouter", None),
+        ("kind: ollama", None),
+        ("kind: llamacpp", None),
+        ("kind: lmstudio", Some(4_096)),
+        ("kind: vllm", Some(8_192)),
+        ("kind: vllm, base_url: 'http://a.example'", Some(8_192)),
+        ("kind: vllm, context_window: 9", Some(9)),
+        ("kind: vllm, context_window: 0", None),
+        ("kind: anthropic, base_url: 'http://a.example'", None),
+        ("kind: anthropic, base_url: 'http://a.example', context_window: 7", Some(7)),
+        ("kind: anthropic, context_window: 0", None),
+    ] {
+        let windows = "default_context_windows: {vllm: 8192, lmstudio: 4096}";
+        let config = parse(&format!("{windows}\nproviders: [{{name: a, model: m, {keys}}}]")).unwrap();
+        assert_eq!(config.context_window(&config.providers[0]), expected, "{keys}");
+    }
+    let report = parse("default_context_windows: {vlm: 1}").unwrap_err();
+    assert!(report.message.contains("`vlm`"), "{report:?}");
 }
 
 #[test]

@@ -1,4 +1,5 @@
 use std::{
+    cmp::Reverse,
     fmt,
     sync::{Arc, OnceLock},
     time::{Duration, SystemTime},
@@ -12,7 +13,7 @@ use tokio::{
 use url::Url;
 
 use super::{
-    ClientConfig, RateLimits, Reply, Retries, Secret,
+    ClientConfig, ProxyUrl, RateLimits, Reply, Retries, Secret,
     failure::{Failed, cannot_start, is_loopback, is_refused, not_reached, root, timed_out},
     reply::Body,
     retry, status,
@@ -39,11 +40,6 @@ pub struct Request {
 }
 
 impl Request {
-    /// The credential, which nothing may show.
-    pub fn key(&self) -> Option<&Secret> {
-        self.auth.as_ref().map(|auth| &auth.key)
-    }
-
     /// A request within the bounds of a completion, tried again as often as the house allows.
     pub fn new(url: Url) -> Self {
         Self {
@@ -189,6 +185,19 @@ impl HttpClient {
         Ok(Self { http, sockets: Arc::default(), config: Arc::new(config), no_roots })
     }
 
+    /// What nothing that a server says to this request may show: its key, what its headers and its query hold, and who
+    /// asks the proxy. The longest first: one may hold another.
+    pub fn secrets(&self, request: &Request) -> Vec<Secret> {
+        let key = request.auth.iter().map(|auth| auth.key.clone());
+        let headers = request.headers.iter().flat_map(|(_, value)| value.parts());
+        let query = request.url.query_pairs().flat_map(|(_, value)| Secret::new(value).parts());
+        let proxy = self.config.proxy.iter().flat_map(ProxyUrl::secrets);
+        let mut secrets: Vec<_> = key.chain(headers).chain(query).chain(proxy).collect();
+        secrets.sort_by_key(|secret| Reverse(secret.expose().len()));
+        secrets.dedup();
+        secrets
+    }
+
     /// Posts JSON. Failures that may pass are tried again, unless some of a reply has come.
     ///
     /// # Errors
@@ -281,7 +290,7 @@ impl HttpClient {
     async fn attempt(&self, message: reqwest::Request, request: &Request, deadline: Instant) -> Result<Reply, Failed> {
         let (mut body, rate_limits) =
             self.execute(&self.http, message, request, deadline, StatusCode::is_success).await?;
-        if let Some(encoding) = body.encoding() {
+        if let Some(encoding) = body.encoding(&self.secrets(request)) {
             let message = format!("{} compressed its reply ({encoding}), which it was not asked for", body.origin);
             return Err(Fault::other(message).into());
         }
@@ -321,7 +330,7 @@ impl HttpClient {
         }
         let said = body.beginning(limits::ERROR_BODY_BYTES).await;
         let said = String::from_utf8_lossy(&said);
-        let fault = status::fault(&body.origin, status.as_u16(), after, &said, request.key());
+        let fault = status::fault(&body.origin, status.as_u16(), after, &said, &self.secrets(request));
         Err(Failed { fault, again })
     }
 }

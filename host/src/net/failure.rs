@@ -75,7 +75,7 @@ fn tls_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> 
 pub(super) fn root(error: &reqwest::Error) -> String {
     // Nothing of reqwest's own is shown: it would name the whole URL.
     let innermost = sources(error).last().map_or_else(|| "the HTTP exchange failed".into(), ToString::to_string);
-    status::shown(&innermost, None, limits::ERROR_BYTES)
+    status::shown(&innermost, &[], limits::ERROR_BYTES)
 }
 
 fn sources(error: &reqwest::Error) -> impl Iterator<Item = &(dyn Error + 'static)> {

@@ -1,8 +1,8 @@
 use std::fmt;
 
-use url::Url;
+use url::{Url, form_urlencoded};
 
-use super::origin;
+use super::{Secret, origin};
 use crate::{error::Fault, limits};
 
 /// What a network wants of those who go out through it. By default nothing: the library does not read the environment,
@@ -79,9 +79,22 @@ impl ProxyUrl {
         Ok(Self(url))
     }
 
+    /// The password, and user and password as they are sent.
+    pub fn secrets(&self) -> Vec<Secret> {
+        let Some(password) = self.0.password().map(decoded) else { return Vec::new() };
+        let both = format!("{}:{password}", decoded(self.0.username()));
+        vec![Secret::new(both), Secret::new(password)]
+    }
+
     pub(super) fn url(&self) -> &Url {
         &self.0
     }
+}
+
+/// A part of a URL without percent-encoding.
+fn decoded(part: &str) -> String {
+    let part = part.replace('+', "%2B").replace('&', "%26").replace('=', "%3D");
+    form_urlencoded::parse(part.as_bytes()).map(|(part, _)| part.into_owned()).collect()
 }
 
 fn unusable(why: &str) -> Fault {

@@ -8,7 +8,7 @@ use reqwest::header;
 use tokio::time::{Instant, timeout_at};
 
 use super::{
-    RateLimits,
+    RateLimits, Secret,
     failure::{root, timed_out, unavailable},
     status,
 };
@@ -76,9 +76,9 @@ pub(super) struct Body {
 
 impl Body {
     /// How the bytes are compressed, if they are.
-    pub(super) fn encoding(&self) -> Option<String> {
+    pub(super) fn encoding(&self, secrets: &[Secret]) -> Option<String> {
         let value = self.response.headers().get(header::CONTENT_ENCODING)?;
-        let named = status::shown(&String::from_utf8_lossy(value.as_bytes()), None, limits::SHOWN_HEADER_BYTES);
+        let named = status::shown(&String::from_utf8_lossy(value.as_bytes()), secrets, limits::SHOWN_HEADER_BYTES);
         (!matches!(&*named, "" | "identity")).then_some(named)
     }
 
@@ -102,7 +102,7 @@ impl Body {
     /// compressed explains nothing.
     pub(super) async fn beginning(&mut self, limit: usize) -> Vec<u8> {
         let mut bytes = Vec::new();
-        if self.encoding().is_some() {
+        if self.encoding(&[]).is_some() {
             return bytes;
         }
         while bytes.len() < limit

@@ -6,6 +6,8 @@ use base64::{
 };
 use url::form_urlencoded::byte_serialize;
 
+use crate::limits;
+
 /// A credential. It is shown by nothing but the request that it is meant for.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Secret(Arc<str>);
@@ -32,14 +34,23 @@ impl Secret {
         self.forms().iter().fold(text.into(), |text, form| text.replace(form, "***"))
     }
 
+    /// What of a text that may hold a credential must not be shown: the text and each of its words, as in `Bearer sk-…`, but
+    /// for those of fewer than [`limits::SESSION_SECRET_BYTES`] bytes.
+    pub fn parts(&self) -> Vec<Self> {
+        let words = self.0.split_whitespace().filter(|word| word.len() < self.0.len());
+        let parts = std::iter::once(&*self.0).chain(words);
+        parts.filter(|part| part.len() >= limits::SESSION_SECRET_BYTES).map(Self::new).collect()
+    }
+
     /// The ways in which it may be written, the longest first: one may begin with another.
     fn forms(&self) -> Vec<String> {
-        let json = serde_json::Value::from(&*self.0).to_string();
+        let json = in_json(&self.0);
         let form: String = byte_serialize(self.0.as_bytes()).collect();
         let percent = form.replace('+', "%20").replace('*', "%2A").replace("%7E", "~");
         let mut forms = vec![
             self.0.to_string(),
-            json.trim_matches('"').into(),
+            in_json(&json),
+            json,
             with_small_digits(&form),
             with_small_digits(&percent),
             form,
@@ -51,6 +62,12 @@ impl Secret {
         forms.dedup();
         forms
     }
+}
+
+/// A text as it stands between the quotes of a JSON string.
+fn in_json(text: &str) -> String {
+    let json = serde_json::Value::from(text).to_string();
+    json[1..json.len() - 1].into()
 }
 
 /// A percent-encoded text with `%2f` for `%2F`.
@@ -89,11 +106,21 @@ mod tests {
     }
 
     #[test]
+    fn words_of_a_header_are_secrets_too() {
+        let parts =
+            |text: &str| Secret::new(text).parts().iter().map(|part| part.expose().to_owned()).collect::<Vec<_>>();
+        assert_eq!(parts("Bearer sk-very-secret"), ["Bearer sk-very-secret", "sk-very-secret"]);
+        assert_eq!(parts("sk-very-secret"), ["sk-very-secret"]);
+        assert_eq!(parts("birds"), [""; 0]);
+    }
+
+    #[test]
     fn is_blotted_out_however_it_is_written() {
         let secret = Secret::new(r#"a"b/C +~*d\"#);
         for (text, expected) in [
             (r#"key a"b/C +~*d\!"#, "key ***!"),
             (r#"{"key":"a\"b/C +~*d\\"}"#, r#"{"key":"***"}"#),
+            (r#"{"said":"{\"key\":\"a\\\"b/C +~*d\\\\\"}"}"#, r#"{"said":"{\"key\":\"***\"}"}"#),
             ("?key=a%22b%2FC+%2B%7E*d%5C&x", "?key=***&x"),
             ("?key=a%22b%2fC+%2b%7e*d%5c&x", "?key=***&x"),
             ("?key=a%22b%2FC%20%2B~%2Ad%5C&x", "?key=***&x"),

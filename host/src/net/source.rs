@@ -53,7 +53,7 @@ impl fmt::Debug for SecretSource {
 }
 
 fn shown(text: &str) -> String {
-    status::shown(text, None, limits::SECRET_COMMAND_ERROR_BYTES)
+    status::shown(text, &[], limits::SECRET_COMMAND_ERROR_BYTES)
 }
 
 /// Why there is no credential. Never shows one.
@@ -244,7 +244,7 @@ async fn printed(source: &SecretSource, words: &[String]) -> Result<Resolved, Se
         // Should it have said the secret, too.
         let secret = text.ok().and_then(|text| first_line(source, &text).ok());
         let said = String::from_utf8_lossy(&output.stderr);
-        let said = status::shown(said.trim(), secret.as_ref(), limits::SECRET_COMMAND_ERROR_BYTES);
+        let said = status::shown(said.trim(), secret.as_slice(), limits::SECRET_COMMAND_ERROR_BYTES);
         return Err(SecretError::Failed { place: place(), status: output.status.to_string(), said });
     }
     first_line(source, &text?).map(Resolved::from)

@@ -12,13 +12,13 @@ use crate::{
 const RAW_CHARS: usize = 300;
 
 /// The fault that a status other than success means. `after` is the server's `Retry-After`, `body` what it said.
-pub(super) fn fault(origin: &str, status: u16, after: Option<Duration>, body: &str, key: Option<&Secret>) -> Fault {
+pub(super) fn fault(origin: &str, status: u16, after: Option<Duration>, body: &str, secrets: &[Secret]) -> Fault {
     let complaint = Complaint::parse(body);
     let said = match &complaint {
-        Some(complaint) => shown(&complaint.message, key, limits::ERROR_BYTES),
+        Some(complaint) => shown(&complaint.message, secrets, limits::ERROR_BYTES),
         // A page made for browsers explains nothing here.
         None if body.trim_start().starts_with('<') => String::new(),
-        None => shown(body.trim(), key, RAW_CHARS),
+        None => shown(body.trim(), secrets, RAW_CHARS),
     };
     let mut message = format!("{origin} answered {status}");
     if let Some(reason) = reqwest::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason()) {
@@ -32,10 +32,11 @@ pub(super) fn fault(origin: &str, status: u16, after: Option<Duration>, body: &s
 
 /// The fault that an error object means which a server sent in place of a reply, or in the middle of one. `error` is
 /// the value of its `error` key, JSON.
-pub fn fault_in_reply(origin: &str, error: &str, key: Option<&Secret>) -> Fault {
+pub fn fault_in_reply(origin: &str, error: &str, secrets: &[Secret]) -> Fault {
     let value = serde_json::from_str(error).unwrap_or_else(|_| Value::String(error.into()));
     let complaint = Complaint::of(&value);
-    let message = format!("{origin} broke off with an error: {}", shown(&complaint.message, key, limits::ERROR_BYTES));
+    let message =
+        format!("{origin} broke off with an error: {}", shown(&complaint.message, secrets, limits::ERROR_BYTES));
     of_status(complaint.status(), &complaint, message, None)
 }
 
@@ -152,10 +153,10 @@ fn seconds(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(text.strip_suffix('s')?.parse().ok()?).ok()
 }
 
-/// `text` of a server as it may be shown: at most `limit` bytes, without the key, on one line, control characters
+/// `text` of a server as it may be shown: at most `limit` bytes, without these credentials, on one line, control characters
 /// escaped.
-pub fn shown(text: &str, key: Option<&Secret>, limit: usize) -> String {
-    let text = key.map_or_else(|| text.into(), |key| key.blot(text));
+pub fn shown(text: &str, secrets: &[Secret], limit: usize) -> String {
+    let text = secrets.iter().fold(text.to_owned(), |text, secret| secret.blot(&text));
     let mut shown = String::new();
     for c in text.chars() {
         match c {
@@ -177,7 +178,7 @@ mod tests {
     use super::*;
 
     fn fault_of(status: u16, body: &str) -> Fault {
-        fault("host:1", status, None, body, Some(&Secret::new("sk-secret")))
+        fault("host:1", status, None, body, &[Secret::new("sk-secret")])
     }
 
     #[test]
@@ -250,7 +251,7 @@ mod tests {
         assert!(matches!(fault_of(400, &window), Fault::TooLarge { .. }));
         // Without a code in a stream, the word tells.
         let inside =
-            |status: &str| fault_in_reply("h", &format!(r#"{{"status":"{status}","details":[{delay}]}}"#), None);
+            |status: &str| fault_in_reply("h", &format!(r#"{{"status":"{status}","details":[{delay}]}}"#), &[]);
         assert!(matches!(inside("RESOURCE_EXHAUSTED"), Fault::RateLimited { after: Some(_), .. }));
         assert!(matches!(inside("INVALID_ARGUMENT"), Fault::Invalid { .. }));
         assert!(matches!(inside("PERMISSION_DENIED"), Fault::Denied { .. }));
@@ -260,7 +261,7 @@ mod tests {
 
     #[test]
     fn errors_inside_a_reply_have_their_case() {
-        let inside = |error| fault_in_reply("host:1", error, Some(&Secret::new("sk-secret")));
+        let inside = |error| fault_in_reply("host:1", error, &[Secret::new("sk-secret")]);
         assert!(matches!(inside(r#"{"message":"m","code":429}"#), Fault::RateLimited { .. }));
         assert!(matches!(inside(r#"{"message":"m","type":"invalid_request_error"}"#), Fault::Invalid { .. }));
         assert!(matches!(inside(r#"{"message":"m","type":"server_error"}"#), Fault::Unavailable { .. }));

@@ -75,8 +75,8 @@ impl HttpClient {
             .max_message_size(Some(limits::WEBSOCKET_MESSAGE_BYTES))
             .max_frame_size(Some(limits::WEBSOCKET_MESSAGE_BYTES));
         let socket = WebSocketStream::from_raw_socket(connection, Role::Client, Some(config)).await;
-        let key = request.key().cloned();
-        Ok(WebSocket { socket, origin, key, deadline, idle: request.idle, rate_limits })
+        let secrets = self.secrets(request);
+        Ok(WebSocket { socket, origin, secrets, deadline, idle: request.idle, rate_limits })
     }
 }
 
@@ -84,7 +84,7 @@ impl HttpClient {
 pub struct WebSocket {
     socket: WebSocketStream<Upgraded>,
     origin: String,
-    key: Option<Secret>,
+    secrets: Vec<Secret>,
     deadline: Instant,
     idle: Duration,
     rate_limits: RateLimits,
@@ -167,7 +167,7 @@ impl WebSocket {
     /// What it means that the server closed.
     fn closed(&self, frame: Option<CloseFrame>) -> Result<Option<String>, Fault> {
         let Some(frame) = frame else { return Ok(None) };
-        let said = shown(&frame.reason, self.key.as_ref(), limits::ERROR_BYTES);
+        let said = shown(&frame.reason, &self.secrets, limits::ERROR_BYTES);
         let code = u16::from(frame.code);
         let message = format!("{} closed the WebSocket with {code}{}{said}", self.origin, separator(&said));
         Err(match frame.code {
@@ -192,7 +192,7 @@ impl WebSocket {
         use tungstenite::Error;
 
         let origin = &self.origin;
-        let why = shown(&error.to_string(), self.key.as_ref(), limits::ERROR_BYTES);
+        let why = shown(&error.to_string(), &self.secrets, limits::ERROR_BYTES);
         match error {
             Error::Capacity(_) => {
                 let most = limits::WEBSOCKET_MESSAGE_BYTES;

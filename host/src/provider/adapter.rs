@@ -85,6 +85,8 @@ pub struct ModelAdapter {
     info: ModelInfo,
     config: AdapterConfig,
     origin: String,
+    /// What nothing that the server says may show.
+    secrets: Vec<Secret>,
 }
 
 impl ModelAdapter {
@@ -94,7 +96,8 @@ impl ModelAdapter {
     ///
     /// [`Fault::Invalid`] if the base URL is none, or a header cannot be sent.
     pub fn new(client: HttpClient, config: AdapterConfig) -> Result<Self, Fault> {
-        let origin = origin(&endpoint(&config.base_url, &[])?);
+        let url = endpoint(&config.base_url, &[])?;
+        let origin = origin(&url);
         let names = config.headers.iter().map(|(name, _)| name).chain(config.auth.as_ref().map(|auth| &auth.header));
         names.map(|name| header_name(name)).collect::<Result<Vec<_>, _>>()?;
         let info = ModelInfo {
@@ -103,7 +106,8 @@ impl ModelAdapter {
             context_window: config.context_window,
             price: config.price,
         };
-        Ok(Self { client, info, config, origin })
+        let secrets = client.secrets(&request(&config, url));
+        Ok(Self { client, info, config, origin, secrets })
     }
 
     /// Which model it is.
@@ -142,7 +146,7 @@ impl ModelAdapter {
 
     /// Who answers, for messages.
     pub fn source(&self) -> Source<'_> {
-        Source { origin: &self.origin, model: &self.info.model, key: self.config.auth.as_ref().map(|auth| &auth.key) }
+        Source { origin: &self.origin, model: &self.info.model, secrets: &self.secrets }
     }
 
     /// Posts JSON, as [`ModelAdapter::json`] makes it.
@@ -163,7 +167,7 @@ impl ModelAdapter {
         json: Vec<u8>,
     ) -> Result<Reply, Fault> {
         let total = deadline.saturating_duration_since(Instant::now());
-        let request = Request { total, retries: Retries::times(retries), ..self.request(url) };
+        let request = Request { total, retries: Retries::times(retries), ..request(&self.config, url) };
         let reply = self.client.post(&request, json).await?;
         if let (Some(limit), Some(time)) = (&self.config.limit, reply.rate_limits().used_up()) {
             limit.pause(time);
@@ -190,12 +194,6 @@ impl ModelAdapter {
     /// Attempts after the first, for failures that may pass.
     pub(super) fn retries(&self) -> usize {
         self.config.retries
-    }
-
-    fn request(&self, url: Url) -> Request {
-        let AdapterConfig { auth, headers, total, idle, .. } = &self.config;
-        let (auth, headers, retries) = (auth.clone(), headers.clone(), Retries::times(self.config.retries));
-        Request { auth, headers, retries, total: *total, idle: *idle, ..Request::new(url) }
     }
 
     /// `body`, which is an object with fields, as JSON with the fields of the config beside its own.
@@ -226,4 +224,10 @@ impl ModelAdapter {
         }
         Ok(json)
     }
+}
+
+fn request(config: &AdapterConfig, url: Url) -> Request {
+    let AdapterConfig { auth, headers, retries, total, idle, .. } = config;
+    let (auth, headers, retries) = (auth.clone(), headers.clone(), Retries::times(*retries));
+    Request { auth, headers, retries, total: *total, idle: *idle, ..Request::new(url) }
 }

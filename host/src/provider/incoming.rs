@@ -17,7 +17,7 @@ pub struct Source<'a> {
     /// The model that was asked.
     pub model: &'a str,
     /// What nothing that the server says may show.
-    pub key: Option<&'a Secret>,
+    pub secrets: &'a [Secret],
 }
 
 impl Source<'_> {
@@ -29,18 +29,18 @@ impl Source<'_> {
     /// The server sent what cannot be read.
     pub fn garbled(&self, error: &serde_json::Error) -> Fault {
         // What the parser says may quote the reply, and so whatever is in it.
-        let error = shown(&error.to_string(), self.key, limits::ERROR_BYTES);
+        let error = shown(&error.to_string(), self.secrets, limits::ERROR_BYTES);
         self.unavailable(&format!("sent something that is no part of a reply: {error}"))
     }
 
     /// What an error object means that came in place of a reply or in its middle: the value of its `error` key, JSON.
     pub fn fault(&self, error: &str) -> Fault {
-        fault_in_reply(self.origin, error, self.key)
+        fault_in_reply(self.origin, error, self.secrets)
     }
 
     /// A word of the server as it may be shown.
     pub fn word(&self, word: &str) -> String {
-        shown(word, self.key, limits::REPLY_WORD_BYTES)
+        shown(word, self.secrets, limits::REPLY_WORD_BYTES)
     }
 }
 

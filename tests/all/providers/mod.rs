@@ -12,6 +12,10 @@ mod gemini;
 mod openai;
 mod responses;
 
+mod check;
+mod configured;
+mod secrecy;
+
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -276,7 +280,7 @@ impl DeltaTarget for Watcher {
 /// A reply that comes in these pieces, read without a network.
 pub fn read<V: Vendor>(bytes: Vec<Vec<u8>>, tools: &[Arc<ToolSpec>]) -> Heard {
     let (watcher, key) = (Arc::new(Watcher::default()), Secret::new(KEY));
-    let source = Source { origin: "host", model: "asked", key: Some(&key) };
+    let source = Source { origin: "host", model: "asked", secrets: std::slice::from_ref(&key) };
     let names = Names::of(&<V::Wire as Wire>::NAMES, tools.iter().map(AsRef::as_ref));
     let sink = DeltaSink::new(watcher.clone());
     let read = async {

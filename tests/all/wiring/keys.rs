@@ -6,6 +6,8 @@ pub struct Parts {
     top: &'static str,
     /// Of the model.
     model: &'static str,
+    /// More of its keys.
+    keys: &'static str,
     price: &'static str,
     /// Of the agent that runs.
     name: &'static str,
@@ -21,6 +23,7 @@ pub struct Parts {
 const BASE: Parts = Parts {
     top: "",
     model: "kind: openai, base_url: 'URL/v1', model: one",
+    keys: "",
     price: "{input: 1, output: 1}",
     name: "ada",
     agent: "",
@@ -32,10 +35,10 @@ const BASE: Parts = Parts {
 
 impl Parts {
     pub fn config(&self, url: &str) -> String {
-        let Self { top, model, price, name, agent, depth, options, other, .. } = self;
+        let Self { top, model, keys, price, name, agent, depth, options, other, .. } = self;
         format!(
             "{top}\n\
-             providers:\n  - {{name: first, price: {price}, {model}}}\n  - {{name: second, kind: openai, base_url: 'URL/v1', model: two}}\n\
+             providers:\n  - {{name: first, price: {price}, {model}, {keys}}}\n  - {{name: second, kind: openai, base_url: 'URL/v1', model: two}}\n\
              agents:\n  - {{name: {name}, options: {{max_delegation_depth: {depth}{options}}}{agent}}}\n  \
              - {{name: bob{other}}}\n  - {{name: cy}}\n"
         )
@@ -73,6 +76,11 @@ const fn model(model: &'static str) -> Parts {
     Parts { model, ..BASE }
 }
 
+/// A model that is served, with these keys.
+const fn served(keys: &'static str) -> Parts {
+    Parts { keys, ..BASE }
+}
+
 /// One task for `bob`.
 const TASK: (&str, &str) = ("delegate", r#"{"tasks": [{"agent": "bob", "task": "t", "context": "c"}]}"#);
 /// So many that some of them are at work at once, whatever else the machine does.
@@ -98,6 +106,8 @@ const fn calling(parts: Parts, calls: &'static [(&'static str, &'static str)]) -
 
 /// Where guests run into limits.
 const LIMITS: &str = "hostile/limits.rs";
+/// Where the keys of a model are tried that need a server of their own.
+const CONFIGURED: &str = "providers/configured.rs";
 const EACH_LIMIT: &str = "a_guest_runs_into_each_limit_that_a_config_sets";
 
 /// Every key, and what shows that it does something.
@@ -189,6 +199,66 @@ pub fn table() -> Vec<(&'static str, Shown)> {
             "provider.api_key",
             Seen("Bearer sk-1", model("kind: openai, base_url: 'URL/v1', model: one, api_key: sk-1"), BASE),
         ),
+        (
+            "provider.api_key_file",
+            Seen("Bearer tweet tweet", served("api_key_file: docs/bird.txt"), served("api_key: sk-1")),
+        ),
+        (
+            "provider.api_key_command",
+            Seen("Bearer sk-cmd-12345", served("api_key_command: [echo, sk-cmd-12345]"), served("api_key: sk-1")),
+        ),
+        (
+            "provider.auth",
+            Seen(
+                "x-own-key: Key sk-1",
+                served("api_key: sk-1, auth: {header: x-own-key, scheme: Key}"),
+                served("api_key: sk-1"),
+            ),
+        ),
+        (
+            "auth.header",
+            Seen("x-own-key: sk-1", served("api_key: sk-1, auth: {header: x-own-key}"), served("api_key: sk-1")),
+        ),
+        (
+            "auth.scheme",
+            Seen(
+                "authorization: Key sk-1",
+                served("api_key: sk-1, auth: {header: authorization, scheme: Key}"),
+                served("api_key: sk-1, auth: {header: authorization}"),
+            ),
+        ),
+        ("provider.headers", Seen("x-team: birds", served("headers: {x-team: birds}"), BASE)),
+        ("provider.body", Seen(r#""top_p":0.5"#, served("body: {top_p: 0.5}"), BASE)),
+        (
+            "provider.proxy",
+            Seen(
+                "POST http://api.example/v1/chat",
+                model("kind: openai, base_url: 'http://api.example/v1', model: one, proxy: 'URL'"),
+                // A server on this machine is never asked for through a proxy.
+                served("proxy: 'URL'"),
+            ),
+        ),
+        ("provider.retries", By(CONFIGURED, "what_may_pass_is_tried_as_often_as_is_said")),
+        ("provider.timeout", By(CONFIGURED, "a_server_is_waited_for_as_long_as_is_said")),
+        ("provider.idle_timeout", By(CONFIGURED, "a_server_is_waited_for_as_long_as_is_said")),
+        ("provider.api", Seen("POST /v1/responses", served("api: responses"), BASE)),
+        ("provider.printed_calls", By(CONFIGURED, "calls_that_are_printed_are_found_if_it_is_said")),
+        (
+            "provider.prompt_cache",
+            Seen("cache_control", served("api: messages"), served("api: messages, prompt_cache: false")),
+        ),
+        (
+            "provider.encrypted_reasoning",
+            Seen(
+                "reasoning.encrypted_content",
+                served("api: responses, encrypted_reasoning: true"),
+                served("api: responses"),
+            ),
+        ),
+        ("provider.rate_limit", By(CONFIGURED, "what_may_be_asked_in_a_minute_is_not_exceeded")),
+        ("rate_limit.input_tpm", By(CONFIGURED, "what_may_be_asked_in_a_minute_is_not_exceeded")),
+        ("rate_limit.output_tpm", By(CONFIGURED, "what_may_be_asked_in_a_minute_is_not_exceeded")),
+        ("rate_limit.rpm", By(CONFIGURED, "what_may_be_asked_in_a_minute_is_not_exceeded")),
         ("provider.model", Seen(r#""model":"three""#, model("kind: openai, base_url: 'URL/v1', model: three"), BASE)),
         (
             "provider.context_window",

@@ -32,7 +32,7 @@ type Piece = Result<Vec<u8>, Fault>;
 async fn read(pieces: Vec<Piece>) -> (Result<Completion, Fault>, Vec<Delta>) {
     let seen = Arc::new(Seen::default());
     let key = Secret::new("sk-secret");
-    let source = Source { origin: "host", model: "asked", key: Some(&key) };
+    let source = Source { origin: "host", model: "asked", secrets: std::slice::from_ref(&key) };
     let (names, sink) = (Names::default(), DeltaSink::new(seen.clone()));
     let completion = match Incoming::of(stream::iter(pieces).boxed(), &source).await {
         Ok(reply) => Gemini.read(reply, &source, &names, &sink).await,

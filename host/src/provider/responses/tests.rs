@@ -25,7 +25,7 @@ impl DeltaTarget for Seen {
 async fn read(pieces: Vec<Vec<u8>>) -> (Result<Completion, Fault>, Vec<Delta>) {
     let seen = Arc::new(Seen::default());
     let key = Secret::new("sk-secret");
-    let source = Source { origin: "host", model: "asked", key: Some(&key) };
+    let source = Source { origin: "host", model: "asked", secrets: std::slice::from_ref(&key) };
     let stream = stream::iter(pieces.into_iter().map(Ok)).boxed();
     let (names, sink) = (Names::default(), DeltaSink::new(seen.clone()));
     let completion = match Incoming::of(stream, &source).await {

@@ -36,7 +36,7 @@ async fn read_with(
 ) -> (Result<Completion, Fault>, Vec<Delta>) {
     let seen = Arc::new(Seen::default());
     let key = Secret::new("sk-secret");
-    let source = Source { origin: "host", model: "asked", key: Some(&key) };
+    let source = Source { origin: "host", model: "asked", secrets: std::slice::from_ref(&key) };
     let stream = stream::iter(pieces.into_iter().map(Ok)).boxed();
     let sink = DeltaSink::new(seen.clone());
     let completion = match Incoming::of(stream, &source).await {
