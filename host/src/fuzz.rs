@@ -74,7 +74,7 @@ pub fn events(pieces: Vec<Vec<u8>>, limit: usize) -> (Vec<(String, String)>, Opt
     let mut seen = Vec::new();
     loop {
         match events.next().now_or_never() {
-            Some(Ok(Some(event))) => seen.push((event.name, event.data)),
+            Some(Ok(Some(event))) => seen.push((event.name.clone(), event.data.clone())),
             Some(Ok(None)) => return (seen, None),
             Some(Err(fault)) => return (seen, Some(fault)),
             None => return (seen, Some(Fault::other("it waits for more than there is"))),

@@ -1,7 +1,7 @@
 use std::{fmt, time::Duration};
 
 use futures_util::{
-    StreamExt,
+    FutureExt, StreamExt,
     stream::{self, BoxStream},
 };
 use reqwest::header;
@@ -40,12 +40,9 @@ impl Reply {
     /// The bytes as they come. A cut or a silence beyond the request's bounds is an error, [`Fault::Unavailable`] or
     /// [`Fault::Timeout`].
     pub fn into_stream(self) -> ByteStream {
-        let rest = stream::unfold(Some(self.body), |body| async {
-            let mut body = body?;
-            match body.next().await {
-                Ok(chunk) => chunk.map(|chunk| (Ok(chunk), Some(body))),
-                Err(fault) => Some((Err(fault), None)),
-            }
+        // In a box: it is handed on with each chunk.
+        let rest = stream::try_unfold(Box::new(self.body), |mut body| async {
+            Ok(body.next().await?.map(|chunk| (chunk, body)))
         });
         stream::iter(self.first.map(Ok)).chain(rest).boxed()
     }
@@ -84,17 +81,27 @@ impl Body {
 
     /// The next bytes, after a silence of `idle` at most.
     async fn next(&mut self) -> Result<Option<Vec<u8>>, Fault> {
+        // What is there already needs no clock.
+        if let Some(said) = self.response.chunk().now_or_never() {
+            return self.said(said);
+        }
         self.chunk(self.deadline.min(Instant::now() + self.idle)).await
     }
 
     pub(super) async fn chunk(&mut self, until: Instant) -> Result<Option<Vec<u8>>, Fault> {
         match timeout_at(until, self.response.chunk()).await {
-            Ok(Ok(chunk)) => Ok(chunk.map(|chunk| chunk.to_vec())),
-            Ok(Err(error)) => Err(unavailable(format!("{} cut its reply off: {}", self.origin, root(&error)))),
+            Ok(said) => self.said(said),
             Err(_) if until == self.deadline => Err(timed_out(&self.origin)),
             Err(_) => {
                 Err(unavailable(format!("{} fell silent in the middle of its reply, for {:?}", self.origin, self.idle)))
             }
+        }
+    }
+
+    fn said(&self, chunk: reqwest::Result<Option<impl AsRef<[u8]>>>) -> Result<Option<Vec<u8>>, Fault> {
+        match chunk {
+            Ok(chunk) => Ok(chunk.map(|chunk| chunk.as_ref().to_vec())),
+            Err(error) => Err(unavailable(format!("{} cut its reply off: {}", self.origin, root(&error)))),
         }
     }
 

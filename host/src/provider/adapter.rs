@@ -202,17 +202,27 @@ impl ModelAdapter {
     ///
     /// [`Fault::Invalid`] if it cannot be written as JSON.
     pub fn json(&self, body: &impl Serialize) -> Result<Vec<u8>, Fault> {
-        self.json_without(body, &[])
+        self.write(Vec::new(), body, &[])
     }
 
-    /// As [`ModelAdapter::json`], without the fields of the config with these names: `body` has them already.
+    /// As [`ModelAdapter::json`], for the body of a completion, without the fields of the config with these names: `body` has
+    /// them already.
     ///
     /// # Errors
     ///
     /// As [`ModelAdapter::json`].
-    pub fn json_without(&self, body: &impl Serialize, names: &[&str]) -> Result<Vec<u8>, Fault> {
+    pub fn completion_json(
+        &self,
+        request: &CompletionRequest,
+        body: &impl Serialize,
+        names: &[&str],
+    ) -> Result<Vec<u8>, Fault> {
+        self.write(Vec::with_capacity(about_bytes(request)), body, names)
+    }
+
+    fn write(&self, mut json: Vec<u8>, body: &impl Serialize, names: &[&str]) -> Result<Vec<u8>, Fault> {
         let unwritable = |error| Fault::invalid(format!("the request cannot be written as JSON: {error}"));
-        let mut json = serde_json::to_vec(body).map_err(unwritable)?;
+        serde_json::to_writer(&mut json, body).map_err(unwritable)?;
         for (key, value) in self.config.body.iter().filter(|(key, _)| !names.contains(&key.as_str())) {
             // An object that has fields ends with one.
             json.pop();
@@ -230,4 +240,13 @@ fn request(config: &AdapterConfig, url: Url) -> Request {
     let AdapterConfig { auth, headers, retries, total, idle, .. } = config;
     let (auth, headers, retries) = (auth.clone(), headers.clone(), Retries::times(*retries));
     Request { auth, headers, retries, total: *total, idle: *idle, ..Request::new(url) }
+}
+
+/// About as many bytes as a request has as JSON, so that a long one is not copied while it is written.
+fn about_bytes(request: &CompletionRequest) -> usize {
+    // Names of fields for each, and what has to be escaped.
+    const OF_EACH: usize = 128;
+    let tools: usize = request.tools.iter().map(|tool| tool.description.len() + tool.input_schema.get().len()).sum();
+    let texts = request.messages.bytes() + tools;
+    texts + texts / 8 + OF_EACH * (request.messages.len() + request.tools.len() + 1)
 }

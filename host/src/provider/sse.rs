@@ -4,11 +4,12 @@
 //! and a byte order mark or broken UTF-8 must not stop or panic the stream.
 
 use futures_util::StreamExt;
+use memchr::memchr2;
 
 use crate::{error::Fault, net::ByteStream};
 
 /// One event.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Event {
     /// Its `event` field; empty if it has none.
     pub name: String,
@@ -23,28 +24,27 @@ pub struct Events {
     chunk: Vec<u8>,
     /// How much of `chunk` is done.
     at: usize,
+    /// What earlier chunks have of the line that goes on in this one.
     line: Vec<u8>,
     /// The last line ended in a carriage return: a line feed right after it belongs to it.
     after_return: bool,
-    first_line: bool,
-    name: String,
-    data: Option<String>,
+    coming: Coming,
+}
+
+/// An event that comes line by line. Its room is used again for the next one.
+#[derive(Default)]
+struct Coming {
+    event: Event,
+    has_data: bool,
+    is_complete: bool,
+    after_first_line: bool,
 }
 
 impl Events {
     /// Reads events of at most `limit` bytes.
     pub fn new(stream: ByteStream, limit: usize) -> Self {
-        Self {
-            stream,
-            limit,
-            chunk: Vec::new(),
-            at: 0,
-            line: Vec::new(),
-            after_return: false,
-            first_line: true,
-            name: String::new(),
-            data: None,
-        }
+        let (chunk, line, coming) = (Vec::new(), Vec::new(), Coming::default());
+        Self { stream, limit, chunk, at: 0, line, after_return: false, coming }
     }
 
     /// The next event; none at the end of the stream. An event that the end cuts off is none.
@@ -52,67 +52,91 @@ impl Events {
     /// # Errors
     ///
     /// [`Fault::TooLarge`] for an event beyond the limit, and what the stream fails with.
-    pub async fn next(&mut self) -> Result<Option<Event>, Fault> {
-        loop {
-            if let Some(event) = self.next_in_chunk()? {
-                return Ok(Some(event));
-            }
+    pub async fn next(&mut self) -> Result<Option<&Event>, Fault> {
+        if self.coming.is_complete {
+            self.coming.clear();
+        }
+        while !self.next_in_chunk()? {
             match self.stream.next().await {
                 Some(chunk) => (self.chunk, self.at) = (chunk?, 0),
                 None => return Ok(None),
             }
         }
+        Ok(Some(&self.coming.event))
     }
 
-    fn next_in_chunk(&mut self) -> Result<Option<Event>, Fault> {
+    /// Whether the rest of this chunk completes an event.
+    fn next_in_chunk(&mut self) -> Result<bool, Fault> {
         while let Some(&byte) = self.chunk.get(self.at) {
             if std::mem::take(&mut self.after_return) && byte == b'\n' {
                 self.at += 1;
                 continue;
             }
             let rest = &self.chunk[self.at..];
-            let end = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
+            let end = memchr2(b'\n', b'\r', rest);
             let line = &rest[..end.unwrap_or(rest.len())];
-            if self.line.len() + line.len() + self.data.as_ref().map_or(0, String::len) > self.limit {
+            if self.line.len() + line.len() + self.coming.event.data.len() > self.limit {
                 let message = format!("the server sent an event of more than {} bytes", self.limit);
                 return Err(Fault::TooLarge { message });
             }
-            self.line.extend_from_slice(line);
+            if end.is_none() || !self.line.is_empty() {
+                self.line.extend_from_slice(line);
+            }
             self.at += line.len();
             if end.is_some() {
-                self.after_return = self.chunk[self.at] == b'\r';
+                self.after_return = rest[line.len()] == b'\r';
                 self.at += 1;
-                if let Some(event) = self.end_line() {
-                    return Ok(Some(event));
+                self.coming.take(if self.line.is_empty() { line } else { &self.line });
+                self.line.clear();
+                if self.coming.is_complete {
+                    return Ok(true);
                 }
             }
         }
-        Ok(None)
+        Ok(false)
     }
+}
 
-    /// Takes in the line that is complete; an empty one completes the event.
-    fn end_line(&mut self) -> Option<Event> {
-        let line = std::mem::take(&mut self.line);
-        let mut line: &str = &String::from_utf8_lossy(&line);
-        if std::mem::take(&mut self.first_line) {
+impl Coming {
+    /// Takes in a line; an empty one completes the event.
+    fn take(&mut self, line: &[u8]) {
+        let readable;
+        let mut line = match str::from_utf8(line) {
+            Ok(line) => line,
+            Err(_) => {
+                readable = String::from_utf8_lossy(line);
+                &readable
+            }
+        };
+        if !std::mem::replace(&mut self.after_first_line, true) {
             line = line.strip_prefix('\u{feff}').unwrap_or(line);
         }
         if line.is_empty() {
-            let name = std::mem::take(&mut self.name);
-            return self.data.take().map(|data| Event { name, data });
+            self.is_complete = self.has_data;
+            if !self.has_data {
+                self.clear();
+            }
+            return;
         }
         let (field, value) = line.split_once(':').unwrap_or((line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
-        match (field, &mut self.data) {
-            ("data", Some(data)) => {
-                data.push('\n');
+        let Event { name, data } = &mut self.event;
+        match field {
+            "data" => {
+                if std::mem::replace(&mut self.has_data, true) {
+                    data.push('\n');
+                }
                 data.push_str(value);
             }
-            ("data", data @ None) => *data = Some(value.into()),
-            ("event", _) => self.name = value.into(),
+            "event" => value.clone_into(name),
             _ => {}
         }
-        None
+    }
+
+    fn clear(&mut self) {
+        (self.has_data, self.is_complete) = (false, false);
+        self.event.name.clear();
+        self.event.data.clear();
     }
 }
 
@@ -127,7 +151,7 @@ mod tests {
         let mut events = Events::new(stream::iter(pieces).boxed(), limit);
         let mut seen = Vec::new();
         while let Some(event) = events.next().await? {
-            seen.push((event.name, event.data));
+            seen.push((event.name.clone(), event.data.clone()));
         }
         Ok(seen)
     }

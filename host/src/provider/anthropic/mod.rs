@@ -66,7 +66,8 @@ impl Wire for Anthropic {
     }
 
     fn body(&self, adapter: &ModelAdapter, request: &CompletionRequest) -> Result<Vec<u8>, Fault> {
-        adapter.json_without(&request::body(adapter, request, self.cache)?.streamed(), request::MERGED)
+        let body = request::body(adapter, request, self.cache)?.streamed();
+        adapter.completion_json(request, &body, request::MERGED)
     }
 
     async fn read(

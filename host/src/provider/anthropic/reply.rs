@@ -15,6 +15,7 @@ use crate::{
         arguments,
         assembly::Assembly,
         incoming::{Incoming, Source},
+        lent::Lent,
         names::Names,
         sse::Events,
     },
@@ -61,12 +62,13 @@ async fn read_events(mut events: Events, mut reply: Reply<'_>) -> Result<Complet
             // Servers that translate from another wire may end as that one does.
             "[DONE]" => true,
             data => {
-                let wire: WireEvent = serde_json::from_str(data).map_err(|error| reply.source.garbled(&error))?;
-                let kind = wire.r#type.clone().unwrap_or(Cow::Borrowed(&event.name));
+                let mut wire: WireEvent = serde_json::from_str(data).map_err(|error| reply.source.garbled(&error))?;
+                let kind = wire.r#type.take();
+                let kind = kind.as_deref().unwrap_or(&event.name);
                 if kind == "error" || wire.error.is_some() {
                     return Err(reply.source.fault(wire.error.map_or(data, RawValue::get)));
                 }
-                reply.take(&kind, wire).await?;
+                reply.take(kind, wire).await?;
                 kind == "message_stop"
             }
         };
@@ -99,7 +101,7 @@ async fn read_json(json: &[u8], mut reply: Reply<'_>) -> Result<Completion, Faul
 #[derive(Deserialize)]
 struct WireEvent<'a> {
     #[serde(borrow)]
-    r#type: Option<Cow<'a, str>>,
+    r#type: Option<Lent<'a>>,
     index: Option<u64>,
     #[serde(borrow)]
     message: Option<&'a RawValue>,

@@ -275,30 +275,31 @@ fn close(schema: &mut Value) {
 
 /// The system prompt and the turns: no two in a row of the same speaker, none without content, the user's first and last.
 fn conversation(request: &CompletionRequest) -> (Vec<Block<'_>>, Vec<WireMessage<'_>>) {
-    let (mut system, mut turns) = (Vec::new(), Vec::new());
+    let (mut system, mut turns) = (Vec::new(), Vec::with_capacity(request.messages.len()));
     for entry in request.messages.iter() {
         let message = &*entry.message;
         match message.role {
             Role::System if turns.is_empty() => system.extend(user_content(message).map(Block::from)),
-            Role::System | Role::User => add(&mut turns, Speaker::User, user_content(message).collect()),
+            Role::System | Role::User => add(&mut turns, Speaker::User, user_content(message)),
             Role::Assistant => add(&mut turns, Speaker::Assistant, assistant_content(message)),
-            Role::Tool => add(&mut turns, Speaker::User, message.tool_results().map(tool_result).collect()),
+            Role::Tool => add(&mut turns, Speaker::User, message.tool_results().map(tool_result)),
         }
     }
     if turns.last().is_none_or(|last| last.role == Speaker::Assistant) {
-        add(&mut turns, Speaker::User, vec![Content::Text { text: GO_ON.into() }]);
+        add(&mut turns, Speaker::User, [Content::Text { text: GO_ON.into() }]);
     }
     (system, turns)
 }
 
-fn add<'a>(turns: &mut Vec<WireMessage<'a>>, role: Speaker, content: Vec<Content<'a>>) {
-    if content.is_empty() {
+fn add<'a>(turns: &mut Vec<WireMessage<'a>>, role: Speaker, content: impl IntoIterator<Item = Content<'a>>) {
+    let mut content = content.into_iter().map(Block::from).peekable();
+    if content.peek().is_none() {
         return;
     }
     if turns.is_empty() && role == Speaker::Assistant {
-        add(turns, Speaker::User, vec![Content::Text { text: BEGINNING.into() }]);
+        let beginning = Content::Text { text: BEGINNING.into() };
+        turns.push(WireMessage { role: Speaker::User, content: vec![beginning.into()] });
     }
-    let content = content.into_iter().map(Block::from);
     match turns.last_mut() {
         Some(last) if last.role == role => last.content.extend(content),
         _ => turns.push(WireMessage { role, content: content.collect() }),
@@ -322,21 +323,22 @@ fn user_content(message: &Message) -> impl Iterator<Item = Content<'_>> {
     })
 }
 
-fn assistant_content(message: &Message) -> Vec<Content<'_>> {
-    let parts = message.parts.iter().filter_map(|part| match part {
+fn assistant_content(message: &Message) -> impl Iterator<Item = Content<'_>> {
+    // The vendor refuses a message that ends with a thought, as one may whose reply was cut.
+    let ends = |part: &Part| match part {
+        Part::Text(written) => !written.trim().is_empty(),
+        Part::ToolCall(_) | Part::Media(_) => true,
+        Part::Thinking(_) | Part::Other(_) | Part::ToolResult(_) => false,
+    };
+    let end = message.parts.iter().rposition(ends).map_or(0, |last| last + 1);
+    message.parts[..end].iter().filter_map(|part| match part {
         Part::Text(written) => text(written),
         Part::Thinking(thinking) => thought(thinking),
         Part::ToolCall(call) => Some(tool_use(call)),
         // Only a user may attach something.
         Part::Media(attached) => text(placeholder(attached)),
         Part::Other(_) | Part::ToolResult(_) => None,
-    });
-    let mut content: Vec<_> = parts.collect();
-    // The vendor refuses a message that ends with a thought, as one may whose reply was cut.
-    while let Some(Content::Thinking { .. } | Content::RedactedThinking { .. }) = content.last() {
-        content.pop();
-    }
-    content
+    })
 }
 
 /// A thought of this vendor's models; others cannot be proved.

@@ -60,7 +60,8 @@ impl Wire for Gemini {
     }
 
     fn body(&self, adapter: &ModelAdapter, request: &CompletionRequest) -> Result<Vec<u8>, Fault> {
-        adapter.json_without(&request::body(adapter, request)?, &[request::TOOLS, request::GENERATION_CONFIG])
+        let body = request::body(adapter, request)?;
+        adapter.completion_json(request, &body, &[request::TOOLS, request::GENERATION_CONFIG])
     }
 
     async fn read(

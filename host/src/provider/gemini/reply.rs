@@ -12,6 +12,7 @@ use crate::{
     provider::{
         assembly::Assembly,
         incoming::{Incoming, Source},
+        lent::Lent,
         names::Names,
         sse::Events,
     },
@@ -53,7 +54,8 @@ struct Chunk<'a> {
     candidates: Option<Vec<Candidate<'a>>>,
     prompt_feedback: Option<Feedback>,
     usage_metadata: Option<WireUsage>,
-    model_version: Option<String>,
+    #[serde(borrow)]
+    model_version: Option<Lent<'a>>,
     #[serde(borrow)]
     error: Option<&'a RawValue>,
 }

@@ -15,7 +15,7 @@ use crate::{
         adapter::ModelAdapter,
         arguments,
         media::{Base64, placeholder},
-        schema,
+        schema, text,
     },
 };
 
@@ -144,16 +144,16 @@ struct Response<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a str>,
     name: Cow<'a, str>,
-    response: Answer,
+    response: Answer<'a>,
 }
 
 /// Text even where a tool answered with JSON: the vendor's own objects have only numbers of 53 bits, so many levels, and
 /// references where a key is `$ref`.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Answer {
-    Output(String),
-    Error(String),
+enum Answer<'a> {
+    Output(Cow<'a, str>),
+    Error(Cow<'a, str>),
 }
 
 #[derive(Serialize)]
@@ -354,7 +354,7 @@ impl<'a> Contents<'a> {
 
     /// Media go beside the result: only the newest models take them inside.
     fn push_result(&mut self, result: &'a ToolResult) {
-        let text = result.text();
+        let text = text::of_result(result);
         let call = self.calls.get(result.call_id.as_str());
         let first = match call {
             Some(call) => {
@@ -363,7 +363,7 @@ impl<'a> Contents<'a> {
                 WirePart::Response { function_response: Response { id, name, response } }
             }
             // The wire has no place for an answer to nothing.
-            None => text_part(text.into()),
+            None => text_part(text),
         };
         let media = result.content.iter().filter_map(|content| match content {
             Content::Media(media) => media_part(media),

@@ -77,7 +77,7 @@ impl Wire for ChatCompletions {
             Some(field) => field,
             None => MaxTokensField::of(&self.url(adapter)?),
         };
-        adapter.json(&request::body(adapter, field, request)?)
+        adapter.completion_json(request, &request::body(adapter, field, request)?, &[])
     }
 
     async fn read(

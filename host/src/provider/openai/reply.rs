@@ -3,8 +3,13 @@
 //! Servers differ in how they tell tool calls apart: by index, by id, or by sending each call whole, with index 0 or
 //! none and an id that is empty or used twice. [`Assembly::call`] takes all of them.
 
+use std::fmt;
+
 use futures_util::FutureExt;
-use serde::Deserialize;
+use serde::{
+    Deserialize, Deserializer,
+    de::{SeqAccess, Visitor, value::SeqAccessDeserializer},
+};
 use serde_json::value::RawValue;
 
 use super::ChatCompletions;
@@ -15,6 +20,7 @@ use crate::{
         arguments,
         assembly::Assembly,
         incoming::{Incoming, Source},
+        lent::Lent,
         names::Names,
         printed::{Printed, Rest},
         sse::{Event, Events},
@@ -61,7 +67,7 @@ async fn read_events(mut events: Events, mut reply: Reply<'_>) -> Result<Complet
             let _ = events.next().now_or_never();
             break;
         }
-        if let Some(chunk) = parse(&event, reply.source)? {
+        if let Some(chunk) = parse(event, reply.source)? {
             reply.take(chunk, false).await?;
         }
     }
@@ -95,7 +101,8 @@ async fn read_json(json: &[u8], mut reply: Reply<'_>) -> Result<Completion, Faul
 
 #[derive(Deserialize)]
 struct Chunk<'a> {
-    model: Option<String>,
+    #[serde(borrow)]
+    model: Option<Lent<'a>>,
     #[serde(borrow)]
     choices: Option<Vec<Choice<'a>>>,
     usage: Option<WireUsage>,
@@ -145,11 +152,34 @@ impl WireDelta<'_> {
     }
 }
 
-#[derive(Deserialize)]
-#[serde(untagged)]
 enum WireContent {
     Text(String),
     Parts(Vec<WirePart>),
+}
+
+/// What serde derives for such an enum makes copies to try each.
+impl<'de> Deserialize<'de> for WireContent {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TextOrParts)
+    }
+}
+
+struct TextOrParts;
+
+impl<'de> Visitor<'de> for TextOrParts {
+    type Value = WireContent;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("text or a list of parts")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<WireContent, E> {
+        Ok(WireContent::Text(text.into()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, parts: A) -> Result<WireContent, A::Error> {
+        Vec::deserialize(SeqAccessDeserializer::new(parts)).map(WireContent::Parts)
+    }
 }
 
 #[derive(Deserialize)]

@@ -16,7 +16,7 @@ use crate::{
         arguments,
         media::{data_uri, placeholder},
         names::{COMMON, NameRule},
-        schema,
+        schema, text,
     },
 };
 
@@ -33,7 +33,7 @@ pub fn body<'a>(
     max_tokens_field: MaxTokensField,
     request: &'a CompletionRequest,
 ) -> Result<Body<'a>, Fault> {
-    let mut messages = Vec::new();
+    let mut messages = Vec::with_capacity(request.messages.len());
     for entry in request.messages.iter() {
         push_message(&mut messages, &entry.message);
     }
@@ -82,20 +82,20 @@ struct StreamOptions {
 #[serde(tag = "role", rename_all = "snake_case")]
 enum WireMessage<'a> {
     System {
-        content: String,
+        content: Cow<'a, str>,
     },
     User {
         content: UserContent<'a>,
     },
     Assistant {
         #[serde(skip_serializing_if = "Option::is_none")]
-        content: Option<String>,
+        content: Option<Cow<'a, str>>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         tool_calls: Vec<Call<'a>>,
     },
     Tool {
         tool_call_id: Cow<'a, str>,
-        content: String,
+        content: Cow<'a, str>,
     },
 }
 
@@ -208,7 +208,7 @@ fn tool_choice(choice: &ToolChoice) -> Option<WireChoice<'_>> {
 
 fn push_message<'a>(messages: &mut Vec<WireMessage<'a>>, message: &'a Message) {
     match message.role {
-        Role::System => messages.push(WireMessage::System { content: message.text_content() }),
+        Role::System => messages.push(WireMessage::System { content: text::of_message(message) }),
         Role::User => messages.push(WireMessage::User { content: user_content(message) }),
         Role::Assistant => messages.push(assistant(message)),
         Role::Tool => messages.extend(message.tool_results().map(tool_result)),
@@ -255,7 +255,7 @@ fn media_part(media: &Media) -> UserPart<'_> {
 fn assistant(message: &Message) -> WireMessage<'_> {
     let tool_calls: Vec<_> = message.tool_calls().map(call).collect();
     // A message with neither is refused, one with an empty text is not.
-    let content = Some(message.text_content()).filter(|text| !text.is_empty() || tool_calls.is_empty());
+    let content = Some(text::of_message(message)).filter(|text| !text.is_empty() || tool_calls.is_empty());
     WireMessage::Assistant { content, tool_calls }
 }
 
@@ -274,9 +274,7 @@ fn call_id(id: &str) -> Cow<'_, str> {
 
 /// The wire has no word for a failed call, so the text says it.
 fn tool_result(result: &ToolResult) -> WireMessage<'_> {
-    let text = result.text();
-    let content = if result.is_error { format!("Error: {text}") } else { text };
-    WireMessage::Tool { tool_call_id: call_id(&result.call_id), content }
+    WireMessage::Tool { tool_call_id: call_id(&result.call_id), content: text::of_outcome(result) }
 }
 
 #[cfg(test)]

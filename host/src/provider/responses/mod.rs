@@ -55,7 +55,7 @@ impl Wire for Responses {
 
     fn body(&self, adapter: &ModelAdapter, request: &CompletionRequest) -> Result<Vec<u8>, Fault> {
         let asks = self.encrypted_reasoning.unwrap_or_else(|| thinks(adapter.model()));
-        adapter.json_without(&request::body(adapter, asks, request)?, &[request::TEXT])
+        adapter.completion_json(request, &request::body(adapter, asks, request)?, &[request::TEXT])
     }
 
     async fn read(

@@ -17,6 +17,7 @@ use crate::{
         arguments,
         assembly::Assembly,
         incoming::{Incoming, Source},
+        lent::Lent,
         names::Names,
         responses::kept,
         sse::{Event, Events},
@@ -49,7 +50,7 @@ async fn read_events(mut events: Events, mut reply: Reply<'_>) -> Result<Complet
             // A server that says so without a reason has still said that this is the end.
             reply.stop = Some(StopReason::EndTurn);
         } else if !event.data.trim().is_empty() {
-            reply.event(&event).await?;
+            reply.event(event).await?;
         }
     }
     // The connection can be used again if its end is seen, which as a rule is there already.
@@ -69,10 +70,11 @@ async fn read_json(json: &[u8], mut reply: Reply<'_>) -> Result<Completion, Faul
 /// An event of any type. What each field holds depends on the type.
 #[derive(Deserialize)]
 struct WireEvent<'a> {
-    #[serde(default)]
-    r#type: String,
+    #[serde(borrow, default)]
+    r#type: Lent<'a>,
     output_index: Option<i64>,
-    item_id: Option<String>,
+    #[serde(borrow)]
+    item_id: Option<Lent<'a>>,
     #[serde(borrow)]
     delta: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -225,7 +227,7 @@ impl<'a> Reply<'a> {
 
     async fn event(&mut self, event: &Event) -> Result<(), Fault> {
         let wire: WireEvent = self.parse(&event.data)?;
-        let word = if wire.r#type.is_empty() { event.name.as_str() } else { wire.r#type.as_str() };
+        let word = if wire.r#type.is_empty() { event.name.as_str() } else { &*wire.r#type };
         if let Some(error) = wire.error {
             return Err(self.source.fault(error.get()));
         }
@@ -236,7 +238,7 @@ impl<'a> Reply<'a> {
             "response.output_item.added" | "response.output_item.done" => {
                 if let Some(json) = wire.item {
                     let item: WireItem = self.parse(json.get())?;
-                    let id = item.id.clone().or(wire.item_id.clone()).unwrap_or_default();
+                    let id = item.id.clone().or(wire.item_id.clone().map(Lent::into_owned)).unwrap_or_default();
                     let name = Name { id: &id, ..name };
                     if word.ends_with(".added") {
                         self.begin(name, &item).await?;

@@ -17,7 +17,7 @@ use crate::{
         arguments, incoming,
         media::{data_uri, placeholder},
         names::COMMON,
-        schema,
+        schema, text,
     },
 };
 
@@ -36,7 +36,7 @@ pub fn body<'a>(
 ) -> Result<Body<'a>, Fault> {
     let source = adapter.source();
     let mut messages = request.messages.iter().map(|entry| &*entry.message).peekable();
-    let mut input = Vec::new();
+    let mut input = Vec::with_capacity(request.messages.len());
     let mut instructions = messages.next_if(|message| message.role == Role::System).and_then(text_of);
     if messages.peek().is_none() {
         // Instructions alone are no request.
@@ -250,10 +250,7 @@ fn push_message<'a>(input: &mut Vec<Item<'a>>, source: &incoming::Source<'_>, me
 
 /// The text of a message, if it has some.
 fn text_of(message: &Message) -> Option<Cow<'_, str>> {
-    let text: Cow<str> = match message.parts.as_slice() {
-        [Part::Text(text)] => text.into(),
-        _ => message.text_content().into(),
-    };
+    let text = text::of_message(message);
     (!text.trim().is_empty()).then_some(text)
 }
 
@@ -340,11 +337,7 @@ fn push_reply<'a>(input: &mut Vec<Item<'a>>, source: &incoming::Source<'_>, mess
 /// What came of a call. The wire has no word for a failed one, so the text says it.
 fn output(result: &ToolResult) -> WireContent<'_> {
     if !result.content.iter().any(|content| matches!(content, Content::Media(_))) {
-        return match result.content.as_slice() {
-            [Content::Text(text) | Content::Json(text)] if !result.is_error => WireContent::Text(text.into()),
-            _ if result.is_error => WireContent::Text(format!("Error: {}", result.text()).into()),
-            _ => WireContent::Text(result.text().into()),
-        };
+        return WireContent::Text(text::of_outcome(result));
     }
     let failed = result.is_error.then(|| WirePart::InputText { text: "Error:".into() });
     let parts = result.content.iter().filter_map(|content| match content {

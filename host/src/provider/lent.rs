@@ -1,0 +1,48 @@
+use std::{borrow::Cow, ops::Deref};
+
+use serde::Deserialize;
+
+/// Text that a server sent, borrowed from the event unless something in it is escaped. A [`Cow`] by itself is copied where it
+/// may be left out.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct Lent<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl Lent<'_> {
+    /// A copy that stays.
+    pub fn into_owned(self) -> String {
+        self.0.into_owned()
+    }
+}
+
+impl Deref for Lent<'_> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Deserialize)]
+    struct Wire<'a> {
+        #[serde(borrow)]
+        word: Option<Lent<'a>>,
+    }
+
+    #[test]
+    fn what_is_plain_is_not_copied() {
+        for (json, expected, is_borrowed) in [
+            (r#"{"word":"größe"}"#, Some("größe"), true),
+            (r#"{"word":"a\u0062"}"#, Some("ab"), false),
+            (r#"{"word":null}"#, None, false),
+            ("{}", None, false),
+        ] {
+            let wire: Wire = serde_json::from_str(json).unwrap();
+            assert_eq!(wire.word.as_deref(), expected, "{json}");
+            assert_eq!(matches!(wire.word, Some(Lent(Cow::Borrowed(_)))), is_borrowed, "{json}");
+        }
+    }
+}
