@@ -259,7 +259,7 @@ fn with_arguments(mut call: ToolCall) -> ToolCall {
 mod tests {
     use super::*;
 
-    const SOURCE: Source<'_> = Source { origin: "host", model: "m", key: None };
+    const SOURCE: Source<'_> = Source { origin: "host", model: "m", secrets: &[] };
 
     #[tokio::test]
     async fn many_small_pieces_are_too_large() {

@@ -123,11 +123,14 @@ enum WireContent<'a> {
 }
 
 #[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[serde(tag = "type")]
 enum WirePart<'a> {
-    InputText { text: Cow<'a, str> },
-    InputImage { detail: &'static str, image_url: Cow<'a, str> },
-    InputFile(File<'a>),
+    #[serde(rename = "input_text")]
+    Text { text: Cow<'a, str> },
+    #[serde(rename = "input_image")]
+    Image { detail: &'static str, image_url: Cow<'a, str> },
+    #[serde(rename = "input_file")]
+    File(File<'a>),
 }
 
 #[derive(Serialize)]
@@ -266,9 +269,9 @@ fn user_content(message: &Message) -> Option<WireContent<'_>> {
 fn user_part(part: &Part) -> Option<WirePart<'_>> {
     match part {
         Part::Text(text) if text.trim().is_empty() => None,
-        Part::Text(text) => Some(WirePart::InputText { text: text.into() }),
+        Part::Text(text) => Some(WirePart::Text { text: text.into() }),
         Part::Media(media) => Some(media_part(media)),
-        Part::Other(opaque) => Some(WirePart::InputText { text: opaque.json.as_str().into() }),
+        Part::Other(opaque) => Some(WirePart::Text { text: opaque.json.as_str().into() }),
         // These belong to other roles.
         Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_) => None,
     }
@@ -277,22 +280,22 @@ fn user_part(part: &Part) -> Option<WirePart<'_>> {
 fn media_part(media: &Media) -> WirePart<'_> {
     let (is_image, is_pdf) = (media.media_type.starts_with("image/"), media.media_type == "application/pdf");
     match &media.source {
-        Source::Url(url) if is_image => WirePart::InputImage { detail: "auto", image_url: url.into() },
-        Source::Url(file_url) if is_pdf => WirePart::InputFile(File::At { file_url }),
+        Source::Url(url) if is_image => WirePart::Image { detail: "auto", image_url: url.into() },
+        Source::Url(file_url) if is_pdf => WirePart::File(File::At { file_url }),
         Source::Bytes(bytes) if is_image => {
-            WirePart::InputImage { detail: "auto", image_url: data_uri(&media.media_type, bytes).into() }
+            WirePart::Image { detail: "auto", image_url: data_uri(&media.media_type, bytes).into() }
         }
         Source::Bytes(bytes) if is_pdf => {
             let filename = media.name.as_deref().unwrap_or("document.pdf");
-            WirePart::InputFile(File::With { filename, file_data: data_uri(&media.media_type, bytes) })
+            WirePart::File(File::With { filename, file_data: data_uri(&media.media_type, bytes) })
         }
         Source::Bytes(bytes)
             if media.media_type.starts_with("text/")
                 && let Ok(text) = str::from_utf8(bytes) =>
         {
-            WirePart::InputText { text: text.into() }
+            WirePart::Text { text: text.into() }
         }
-        _ => WirePart::InputText { text: placeholder(media).into() },
+        _ => WirePart::Text { text: placeholder(media).into() },
     }
 }
 
@@ -339,12 +342,12 @@ fn output(result: &ToolResult) -> WireContent<'_> {
     if !result.content.iter().any(|content| matches!(content, Content::Media(_))) {
         return WireContent::Text(text::of_outcome(result));
     }
-    let failed = result.is_error.then(|| WirePart::InputText { text: "Error:".into() });
+    let failed = result.is_error.then(|| WirePart::Text { text: "Error:".into() });
     let parts = result.content.iter().filter_map(|content| match content {
         Content::Text(text) | Content::Json(text) if text.trim().is_empty() => None,
-        Content::Text(text) | Content::Json(text) => Some(WirePart::InputText { text: text.into() }),
+        Content::Text(text) | Content::Json(text) => Some(WirePart::Text { text: text.into() }),
         Content::Media(media) => Some(media_part(media)),
-        Content::Other(opaque) => Some(WirePart::InputText { text: opaque.json.as_str().into() }),
+        Content::Other(opaque) => Some(WirePart::Text { text: opaque.json.as_str().into() }),
     });
     WireContent::Parts(failed.into_iter().chain(parts).collect())
 }

@@ -352,7 +352,7 @@ async fn what_is_no_reply_is_a_fault() {
         json!({"type": "error", "error": error}),
         json!({"type": "response.failed", "response": {"status": "failed", "error": error, "output": []}}),
     ] {
-        assert_eq!(read_text(&stream_of(&[event.clone()])).await.unwrap_err(), slow_down(), "{event}");
+        assert_eq!(read_text(&stream_of(std::slice::from_ref(&event))).await.unwrap_err(), slow_down(), "{event}");
     }
     let plain = r#"{"error":{"message":"no","type":"invalid_request_error"}}"#;
     assert!(matches!(read_text(plain).await, Err(Fault::Invalid { .. })));
