@@ -68,7 +68,7 @@ async fn wire<W: Recorded>(server: &Server, deltas: usize, rounds: usize) -> Res
     let events = W::RECORDING.events(deltas);
     let bytes = events.iter().map(String::len).sum::<usize>();
     let pieces = || stream::iter(events.iter().map(|event| Ok(event.clone().into_bytes())).collect::<Vec<_>>()).boxed();
-    let source = Source { origin: "server", model: "m-1", key: None };
+    let source = Source { origin: "server", model: "m-1", secrets: &[] };
     let columns =
         ["the bare client", "the host's client", "events alone", "the wire alone", "whole, unwatched", "whole"];
     let mut columns = columns.map(|name| Column { name, times: Vec::new(), allocations: 0.0 });
