@@ -716,3 +716,17 @@ pub const RATE_LIMIT_WAIT: Duration = Duration::from_secs(3_600);
 pub const REPLY_PIECE_BYTES: usize = 64;
 /// Bytes of the longest id of a call in Chat Completions: OpenAI refuses longer ones, and other servers give them.
 pub const CHAT_CALL_ID_BYTES: usize = 40;
+
+// ---- batches at vendors
+
+/// Bytes of all requests of a batch: below what OpenAI (200 MB) and Anthropic (256 MB) take, for it is in memory twice.
+pub const BATCH_BYTES: usize = 100 << 20;
+/// Bytes of all requests of a batch that Gemini takes: 20 MB, with what stands around them.
+pub const GEMINI_BATCH_BYTES: usize = 19_000_000;
+/// Bytes of all results of a batch, for the most requests that it can have with some 64,000 tokens each. What comes after it
+/// is not read.
+pub const BATCH_RESULTS_BYTES: usize = 256 << 20;
+/// Time in which a vendor must say how far a batch is: it is asked again anyway.
+pub const BATCH_POLL_TIME: Duration = Duration::from_secs(120);
+/// Time in which a file of a batch must be deleted: results wait for it, and what is left there the vendor deletes some day.
+pub const BATCH_DELETE_TIME: Duration = Duration::from_secs(5);

@@ -30,6 +30,9 @@ pub struct Request {
     pub headers: Vec<(String, Secret)>,
     /// How often it is sent again, and after which pauses.
     pub retries: Retries,
+    /// Whether it does no harm if the server acts on it twice. If it does, it is sent again only where it was refused for
+    /// sure: no connection was made, or an answer says so that is no gateway's (502, 504, 520 to 527).
+    pub repeatable: bool,
     /// From the first attempt to the end of the reply.
     pub total: Duration,
     /// The longest silence in the middle of a reply. How long it takes to begin is bounded by `total` alone: a model
@@ -47,6 +50,7 @@ impl Request {
             auth: None,
             headers: Vec::new(),
             retries: Retries::default(),
+            repeatable: true,
             total: limits::COMPLETION_TIME,
             idle: limits::STREAM_IDLE_TIME,
             heard: None,
@@ -139,6 +143,9 @@ pub fn origin(url: &Url) -> String {
     url.port().map_or_else(|| host.into(), |port| format!("{host}:{port}"))
 }
 
+/// Content type and bytes of a message.
+type Content<'a> = (&'a str, Vec<u8>);
+
 /// The HTTP client of the process. Clones share its connections.
 #[derive(Clone)]
 pub struct HttpClient {
@@ -204,7 +211,16 @@ impl HttpClient {
     ///
     /// A [`Fault`] that tells what the server answered or why it did not. It shows neither key nor query.
     pub async fn post(&self, request: &Request, json: Vec<u8>) -> Result<Reply, Fault> {
-        self.send(Method::POST, request, Some(json)).await
+        self.send(Method::POST, request, Some(("application/json", json))).await
+    }
+
+    /// Posts bytes of another kind, whose content type is `kind`; in all else like [`HttpClient::post`].
+    ///
+    /// # Errors
+    ///
+    /// As [`HttpClient::post`]; [`Fault::Invalid`] for a content type that cannot be sent.
+    pub async fn upload(&self, request: &Request, kind: &str, bytes: Vec<u8>) -> Result<Reply, Fault> {
+        self.send(Method::POST, request, Some((kind, bytes))).await
     }
 
     /// Gets JSON; in all else like [`HttpClient::post`].
@@ -216,8 +232,17 @@ impl HttpClient {
         self.send(Method::GET, request, None).await
     }
 
-    async fn send(&self, method: Method, request: &Request, json: Option<Vec<u8>>) -> Result<Reply, Fault> {
-        let message = self.message(method, request, json)?;
+    /// Asks the server to delete what is there; in all else like [`HttpClient::post`].
+    ///
+    /// # Errors
+    ///
+    /// As [`HttpClient::post`].
+    pub async fn delete(&self, request: &Request) -> Result<Reply, Fault> {
+        self.send(Method::DELETE, request, None).await
+    }
+
+    async fn send(&self, method: Method, request: &Request, content: Option<Content<'_>>) -> Result<Reply, Fault> {
+        let message = self.message(method, request, content)?;
         let deadline = Instant::now() + request.total;
         let attempt = || async {
             let message = message.try_clone().ok_or_else(|| Fault::other("a request cannot be sent twice"))?;
@@ -264,7 +289,7 @@ impl HttpClient {
         &self,
         method: Method,
         request: &Request,
-        json: Option<Vec<u8>>,
+        content: Option<Content<'_>>,
     ) -> Result<reqwest::Request, Fault> {
         let mut builder = self
             .http
@@ -280,8 +305,12 @@ impl HttpClient {
         if let Some(auth) = &request.auth {
             builder = builder.header(header_name(&auth.header)?, auth.value()?);
         }
-        if let Some(json) = json {
-            builder = builder.header(header::CONTENT_TYPE, "application/json").body(json);
+        if let Some((kind, bytes)) = content {
+            if bytes.is_empty() {
+                // The library says no length then, and some servers insist on one.
+                builder = builder.header(header::CONTENT_LENGTH, "0");
+            }
+            builder = builder.header(header::CONTENT_TYPE, kind).body(bytes);
         }
         builder.build().map_err(|error| Fault::invalid(format!("the request cannot be sent: {}", root(&error))))
     }
@@ -294,7 +323,7 @@ impl HttpClient {
             let message = format!("{} compressed its reply ({encoding}), which it was not asked for", body.origin);
             return Err(Fault::other(message).into());
         }
-        let first = body.chunk(deadline).await?;
+        let first = body.chunk(deadline).await.map_err(|fault| Failed { fault, again: request.repeatable })?;
         Ok(Reply { first, body, rate_limits })
     }
 
@@ -313,7 +342,8 @@ impl HttpClient {
             timeout_at(deadline, http.execute(message)).await.map_err(|_| timed_out(&origin))?.map_err(|error| {
                 Failed {
                     // Nobody listens on this machine: that does not change within seconds.
-                    again: !(is_loopback(proxy.map_or(&request.url, |proxy| proxy.url())) && is_refused(&error)),
+                    again: (request.repeatable || error.is_connect())
+                        && !(is_loopback(proxy.map_or(&request.url, |proxy| proxy.url())) && is_refused(&error)),
                     fault: not_reached(&origin, proxy, &error),
                 }
             })?;
@@ -323,7 +353,7 @@ impl HttpClient {
             heard.send_replace(rate_limits);
         }
         let after = retry::asked(headers, status, &rate_limits);
-        let again = retry::may_send_again(headers);
+        let again = retry::may_send_again(headers) && (request.repeatable || !retry::is_of_gateway(status));
         let mut body = Body { response, origin, deadline, idle: request.idle };
         if wanted(&status) {
             return Ok((body, rate_limits));
@@ -454,6 +484,42 @@ mod tests {
             "{fault}"
         );
         assert_eq!(server.requests().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn what_must_not_happen_twice_is_sent_again_only_if_it_was_refused() {
+        let broken = [&b""[..], b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n"];
+        let broken = broken.map(|bytes| (Answer { bytes: bytes.into(), stays: false }, false));
+        let said = |status: &str| answer(status, "retry-after: 0\r\n", "{}");
+        let refused = ["429 Slow", "500 Odd", "503 Busy", "529 Busy"].map(|status| (said(status), true));
+        let unsure = ["502 Bad Gateway", "504 Gateway Timeout", "524 Timeout"].map(|status| (said(status), false));
+        for (first, is_sent_again) in refused.into_iter().chain(unsure).chain(broken) {
+            let shown = String::from_utf8_lossy(&first.bytes).into_owned();
+            let server = TestServer::start(vec![first, answer("200 OK", "", "fine")]).await;
+            let outcome = post(Request { repeatable: false, ..request(&server) }).await;
+            assert_eq!(
+                (outcome.is_ok(), server.requests().len()),
+                (is_sent_again, 1 + usize::from(is_sent_again)),
+                "{shown}"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn uploads_have_their_own_kind_and_deletions_no_content() {
+        let fine = || answer("200 OK", "", "fine");
+        let server = TestServer::start(vec![fine(), fine(), fine()]).await;
+        let (client, request) = (HttpClient::new().unwrap(), request(&server));
+        client.upload(&request, "text/plain", b"some".into()).await.unwrap();
+        client.delete(&request).await.unwrap();
+        client.post(&request, vec![]).await.unwrap();
+        let sent = server.requests();
+        assert!(sent[0].starts_with("POST /v1/x ") && sent[0].contains("content-type: text/plain\r\n"), "{}", sent[0]);
+        assert!(sent[0].ends_with("\r\n\r\nsome"), "{}", sent[0]);
+        assert!(sent[1].starts_with("DELETE /v1/x ") && !sent[1].contains("content-type"), "{}", sent[1]);
+        assert!(sent[2].contains("content-length: 0\r\n"), "{}", sent[2]);
+        let fault = client.upload(&request, "text\n", vec![]).await.unwrap_err();
+        assert!(matches!(fault, Fault::Invalid { .. }), "{fault:?}");
     }
 
     #[tokio::test]

@@ -25,5 +25,5 @@ pub use reply::{ByteStream, Reply};
 pub use retry::Retries;
 pub use secret::Secret;
 pub use source::{Keyring, Resolved, SecretError, SecretSource};
-pub use status::{fault_in_reply, shown};
+pub use status::{fault as fault_of_status, fault_in_reply, shown};
 pub use websocket::WebSocket;

@@ -99,6 +99,11 @@ pub(super) fn may_send_again(headers: &HeaderMap) -> bool {
     headers.get("x-should-retry").is_none_or(|value| value != "false")
 }
 
+/// Whether it is the answer of a server that stands before the one that was asked, which may have acted all the same.
+pub(super) fn is_of_gateway(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 502 | 504 | 520..=527)
+}
+
 #[cfg(test)]
 mod tests {
     use reqwest::header::{HeaderName, HeaderValue};

@@ -12,7 +12,7 @@ use crate::{
 const RAW_CHARS: usize = 300;
 
 /// The fault that a status other than success means. `after` is the server's `Retry-After`, `body` what it said.
-pub(super) fn fault(origin: &str, status: u16, after: Option<Duration>, body: &str, secrets: &[Secret]) -> Fault {
+pub fn fault(origin: &str, status: u16, after: Option<Duration>, body: &str, secrets: &[Secret]) -> Fault {
     let complaint = Complaint::parse(body);
     let said = match &complaint {
         Some(complaint) => shown(&complaint.message, secrets, limits::ERROR_BYTES),

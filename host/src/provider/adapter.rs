@@ -181,7 +181,15 @@ impl ModelAdapter {
     ///
     /// What the server's answer means, or why there is none.
     pub async fn post_json<T: DeserializeOwned>(&self, url: Url, body: &impl Serialize) -> Result<T, Fault> {
-        let reply = self.post(url, self.json(body)?).await?;
+        self.read_json(self.post(url, self.json(body)?).await?).await
+    }
+
+    /// Reads all of a reply that is JSON.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault::Unavailable`] if it is something else or cut off, [`Fault::TooLarge`] beyond [`limits::REPLY_BYTES`].
+    pub(super) async fn read_json<T: DeserializeOwned>(&self, reply: Reply) -> Result<T, Fault> {
         let bytes = reply.read(limits::REPLY_BYTES).await?;
         serde_json::from_slice(&bytes).map_err(|error| self.source().garbled(&error))
     }
@@ -194,6 +202,16 @@ impl ModelAdapter {
     /// Attempts after the first, for failures that may pass.
     pub(super) fn retries(&self) -> usize {
         self.config.retries
+    }
+
+    /// What requests are sent with.
+    pub(super) fn client(&self) -> &HttpClient {
+        &self.client
+    }
+
+    /// A request with the credential, the headers and the bounds of the config.
+    pub(super) fn request(&self, url: Url) -> Request {
+        request(&self.config, url)
     }
 
     /// `body`, which is an object with fields, as JSON with the fields of the config beside its own.

@@ -4,6 +4,7 @@ mod adapter;
 mod anthropic;
 mod arguments;
 mod assembly;
+mod batch;
 mod discovery;
 mod gemini;
 mod incoming;
@@ -22,6 +23,7 @@ mod wire;
 
 pub use adapter::{AdapterConfig, ModelAdapter};
 pub use anthropic::Anthropic;
+pub use batch::{BatchWire, Entry, HttpBatches, Outcome, Results};
 pub use discovery::{Found, discover, key_variables};
 pub use gemini::Gemini;
 pub use incoming::{Incoming, Source};

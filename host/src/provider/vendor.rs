@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{AdapterConfig, Anthropic, ChatCompletions, Gemini, HttpModel, MaxTokensField, Responses, Wire};
+use super::{
+    AdapterConfig, Anthropic, ChatCompletions, Gemini, HttpBatches, HttpModel, MaxTokensField, Responses, Wire,
+};
 use crate::{
     error::Fault,
-    model::Completer,
+    model::{BatchSubmitter, Completer},
     net::{Auth, HttpClient, Secret},
 };
 
@@ -99,6 +101,14 @@ pub struct WireOptions {
     pub prompt_cache: Option<bool>,
     /// Responses: whether the model is asked for its thoughts, encrypted; none: if its name is that of one that has them.
     pub encrypted_reasoning: Option<bool>,
+}
+
+/// An API, as a config wants it spoken.
+enum Spoken {
+    Chat(ChatCompletions),
+    Responses(Responses),
+    Messages(Anthropic),
+    GenerateContent(Gemini),
 }
 
 /// Header and word of `Authorization: Bearer …`.
@@ -220,27 +230,70 @@ impl Vendor {
         config: AdapterConfig,
         options: WireOptions,
     ) -> Result<Arc<dyn Completer>, Fault> {
-        Ok(match options.api.unwrap_or(self.preset().api) {
+        Ok(match self.speaks(options) {
+            Spoken::Chat(wire) => Arc::new(HttpModel::new(client, config, wire)?),
+            Spoken::Responses(wire) => Arc::new(HttpModel::new(client, config, wire)?),
+            Spoken::Messages(wire) => Arc::new(HttpModel::new(client, config, wire)?),
+            Spoken::GenerateContent(wire) => Arc::new(HttpModel::new(client, config, wire)?),
+        })
+    }
+
+    /// The batches of a model of it; none where it has none. xAI has batches of its own kind, which are not spoken.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`HttpBatches::new`].
+    pub fn batches(
+        self,
+        client: HttpClient,
+        config: AdapterConfig,
+        options: WireOptions,
+    ) -> Result<Option<Arc<dyn BatchSubmitter>>, Fault> {
+        if !self.has_batches() {
+            return Ok(None);
+        }
+        Ok(Some(match self.speaks(options) {
+            Spoken::Chat(wire) => Arc::new(HttpBatches::new(client, config, wire)?),
+            Spoken::Responses(wire) => Arc::new(HttpBatches::new(client, config, wire)?),
+            Spoken::Messages(wire) => Arc::new(HttpBatches::new(client, config, wire)?),
+            Spoken::GenerateContent(wire) => Arc::new(HttpBatches::new(client, config, wire)?),
+        }))
+    }
+
+    /// Whether requests can be handed over in batches.
+    pub fn has_batches(self) -> bool {
+        matches!(self, Self::Openai | Self::Anthropic | Self::Gemini)
+    }
+
+    fn speaks(self, options: WireOptions) -> Spoken {
+        match options.api.unwrap_or(self.preset().api) {
             Api::Chat => {
                 let printed = options.printed_calls.unwrap_or(self.is_local());
                 let max_tokens_field = options.max_tokens_field;
-                let chat = ChatCompletions { max_tokens_field, printed_calls: printed, think_tags: printed };
-                Arc::new(HttpModel::new(client, config, chat)?)
+                Spoken::Chat(ChatCompletions { max_tokens_field, printed_calls: printed, think_tags: printed })
             }
-            Api::Responses => {
-                let encrypted_reasoning = options.encrypted_reasoning;
-                Arc::new(HttpModel::new(client, config, Responses { encrypted_reasoning })?)
-            }
-            Api::Messages => {
-                let cache = options.prompt_cache.unwrap_or(true);
-                Arc::new(HttpModel::new(client, config, Anthropic { cache })?)
-            }
-            Api::GenerateContent => Arc::new(HttpModel::new(client, config, Gemini)?),
-        })
+            Api::Responses => Spoken::Responses(Responses { encrypted_reasoning: options.encrypted_reasoning }),
+            Api::Messages => Spoken::Messages(Anthropic { cache: options.prompt_cache.unwrap_or(true) }),
+            Api::GenerateContent => Spoken::GenerateContent(Gemini),
+        }
     }
 
     /// Whether it is a server of one's own: it asks for no key and sends no bill.
     pub fn is_local(self) -> bool {
         self.preset().key_variable.is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_who_has_batches_makes_some() {
+        for vendor in Vendor::ALL {
+            let (client, config) = (HttpClient::new().unwrap(), AdapterConfig::new(vendor.preset().base_url, "m-1"));
+            let batches = vendor.batches(client, config, WireOptions::default()).unwrap();
+            assert_eq!((batches.is_some(), vendor.has_batches()), (vendor == Vendor::Openai, vendor == Vendor::Openai));
+        }
     }
 }

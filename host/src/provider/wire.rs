@@ -93,8 +93,7 @@ impl<W: Wire> Completer for HttpModel<W> {
     }
 
     async fn complete(&self, _: &RunCx, request: &CompletionRequest, sink: &DeltaSink) -> Result<Completion, Fault> {
-        let names = Names::of(&W::NAMES, request.tools.iter().map(AsRef::as_ref));
-        let names = if request.tool_choice == ToolChoice::Never { names.not_offered() } else { names };
+        let names = names::<W>(request);
         let deadline = Instant::now() + self.adapter.total();
         let retries = self.adapter.retries();
         let (mut pauses, mut lost) = (Retries::times(retries).pauses(), 0);
@@ -133,6 +132,12 @@ impl DeltaTarget for Watcher {
         self.seen.store(true, Ordering::Relaxed);
         self.sink.emit(delta).await;
     }
+}
+
+/// The tools of a request as the vendor names them.
+pub(super) fn names<W: Wire>(request: &CompletionRequest) -> Names {
+    let names = Names::of(&W::NAMES, request.tools.iter().map(AsRef::as_ref));
+    if request.tool_choice == ToolChoice::Never { names.not_offered() } else { names }
 }
 
 #[cfg(test)]

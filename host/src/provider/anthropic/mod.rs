@@ -1,5 +1,6 @@
 //! The Messages API of Anthropic, and of everyone who speaks it.
 
+mod batch;
 pub(crate) mod reply;
 mod request;
 #[cfg(test)]

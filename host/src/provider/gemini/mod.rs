@@ -1,5 +1,6 @@
 //! The Gemini API of Google: `generateContent`, streamed.
 
+mod batch;
 mod reply;
 mod request;
 #[cfg(test)]
@@ -48,13 +49,8 @@ impl Wire for Gemini {
     const NAMES: NameRule = NAMES;
     const FIELDS: &[&str] = &["contents", "systemInstruction", "toolConfig"];
 
-    /// A model's name may come with the collection that it is in, such as `models/` or `tunedModels/`.
     fn url(&self, adapter: &ModelAdapter) -> Result<Url, Fault> {
-        let model = adapter.model().trim_matches('/');
-        let (collection, model) = model.rsplit_once('/').unwrap_or(("models", model));
-        let method = format!("{model}:streamGenerateContent");
-        let path: Vec<_> = collection.split('/').chain([method.as_str()]).collect();
-        let mut url = adapter.url(&path)?;
+        let mut url = url(adapter, "streamGenerateContent")?;
         url.query_pairs_mut().append_pair("alt", "sse");
         Ok(url)
     }
@@ -73,4 +69,13 @@ impl Wire for Gemini {
     ) -> Result<Completion, Fault> {
         reply::read(reply, source, names, sink).await
     }
+}
+
+/// Where the model does something. Its name may come with the collection that it is in, such as `models/` or `tunedModels/`.
+fn url(adapter: &ModelAdapter, method: &str) -> Result<Url, Fault> {
+    let model = adapter.model().trim_matches('/');
+    let (collection, model) = model.rsplit_once('/').unwrap_or(("models", model));
+    let method = format!("{model}:{method}");
+    let path: Vec<_> = collection.split('/').chain([method.as_str()]).collect();
+    adapter.url(&path)
 }

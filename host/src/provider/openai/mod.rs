@@ -1,5 +1,6 @@
 //! The Chat Completions API of OpenAI, and of everyone who speaks it: Grok, Ollama, llama.cpp, vLLM, LM Studio, ….
 
+pub(super) mod batch;
 pub(crate) mod reply;
 mod request;
 #[cfg(test)]
@@ -73,11 +74,7 @@ impl Wire for ChatCompletions {
     }
 
     fn body(&self, adapter: &ModelAdapter, request: &CompletionRequest) -> Result<Vec<u8>, Fault> {
-        let field = match self.max_tokens_field {
-            Some(field) => field,
-            None => MaxTokensField::of(&self.url(adapter)?),
-        };
-        adapter.completion_json(request, &request::body(adapter, field, request)?, &[])
+        adapter.completion_json(request, &self.request(adapter, request)?, &[])
     }
 
     async fn read(
@@ -88,6 +85,20 @@ impl Wire for ChatCompletions {
         sink: &DeltaSink,
     ) -> Result<Completion, Fault> {
         reply::read(reply, self, source, names, sink).await
+    }
+}
+
+impl ChatCompletions {
+    fn request<'a>(
+        &self,
+        adapter: &'a ModelAdapter,
+        request: &'a CompletionRequest,
+    ) -> Result<request::Body<'a>, Fault> {
+        let field = match self.max_tokens_field {
+            Some(field) => field,
+            None => MaxTokensField::of(&self.url(adapter)?),
+        };
+        request::body(adapter, field, request)
     }
 }
 

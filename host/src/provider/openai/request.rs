@@ -48,7 +48,7 @@ pub fn body<'a>(
         max_tokens: as_field(MaxTokensField::MaxTokens),
         max_completion_tokens: as_field(MaxTokensField::MaxCompletionTokens),
         stream: true,
-        stream_options: StreamOptions { include_usage: true },
+        stream_options: Some(StreamOptions { include_usage: true }),
     })
 }
 
@@ -69,8 +69,17 @@ pub struct Body<'a> {
     max_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_completion_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     stream: bool,
-    stream_options: StreamOptions,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream_options: Option<StreamOptions>,
+}
+
+impl Body<'_> {
+    /// The same request for a reply in one piece.
+    pub fn whole(self) -> Self {
+        Self { stream: false, stream_options: None, ..self }
+    }
 }
 
 #[derive(Serialize)]

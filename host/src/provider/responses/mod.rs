@@ -1,6 +1,7 @@
 //! The Responses API of OpenAI, and of those who speak it: Grok, Ollama, llama.cpp, vLLM, LM Studio, …. Nothing is kept on
 //! the server: the whole conversation goes out with each request, thoughts included.
 
+mod batch;
 mod items;
 mod kept;
 mod reply;
@@ -54,8 +55,7 @@ impl Wire for Responses {
     }
 
     fn body(&self, adapter: &ModelAdapter, request: &CompletionRequest) -> Result<Vec<u8>, Fault> {
-        let asks = self.encrypted_reasoning.unwrap_or_else(|| thinks(adapter.model()));
-        adapter.completion_json(request, &request::body(adapter, asks, request)?, &[request::TEXT])
+        adapter.completion_json(request, &self.request(adapter, request)?, &[request::TEXT])
     }
 
     async fn read(
@@ -66,6 +66,17 @@ impl Wire for Responses {
         sink: &DeltaSink,
     ) -> Result<Completion, Fault> {
         reply::read(reply, source, names, sink).await
+    }
+}
+
+impl Responses {
+    fn request<'a>(
+        &self,
+        adapter: &'a ModelAdapter,
+        request: &'a CompletionRequest,
+    ) -> Result<request::Body<'a>, Fault> {
+        let asks = self.encrypted_reasoning.unwrap_or_else(|| thinks(adapter.model()));
+        request::body(adapter, asks, request)
     }
 }
 

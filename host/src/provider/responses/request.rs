@@ -79,7 +79,15 @@ pub struct Body<'a> {
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     include: &'static [&'static str],
     store: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     stream: bool,
+}
+
+impl Body<'_> {
+    /// The same request for a reply in one piece.
+    pub fn whole(self) -> Self {
+        Self { stream: false, ..self }
+    }
 }
 
 #[derive(Serialize)]

@@ -1,0 +1,124 @@
+//! Lines out of a stream of bytes, bounded while they come.
+
+use futures_util::{StreamExt, stream::Fuse};
+
+use crate::{error::Fault, net::ByteStream};
+
+/// A line, without its end.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Line {
+    /// One that has an end.
+    Whole(Vec<u8>),
+    /// What stands after the last end: a line without one, or the beginning of one that was cut off.
+    Last(Vec<u8>),
+    /// One beyond the limit, of which nothing is kept.
+    TooLong,
+}
+
+/// The lines of a stream, in order. Empty ones are none.
+pub struct Lines {
+    /// Asked again at its end, after the last line.
+    stream: Fuse<ByteStream>,
+    limit: usize,
+    chunk: Vec<u8>,
+    /// How much of `chunk` is done.
+    at: usize,
+    line: Vec<u8>,
+    is_too_long: bool,
+    /// Bytes that have come.
+    read: usize,
+}
+
+impl Lines {
+    /// Reads lines of at most `limit` bytes.
+    pub fn new(stream: ByteStream, limit: usize) -> Self {
+        Self { stream: stream.fuse(), limit, chunk: Vec::new(), at: 0, line: Vec::new(), is_too_long: false, read: 0 }
+    }
+
+    /// Bytes of the stream that were looked at so far.
+    pub fn read(&self) -> usize {
+        self.read
+    }
+
+    /// The next line; none at the end of the stream, or once more than `most` bytes of it were read.
+    ///
+    /// # Errors
+    ///
+    /// What the stream fails with.
+    pub async fn next(&mut self, most: usize) -> Result<Option<Line>, Fault> {
+        loop {
+            while let Some(line) = self.next_in_chunk() {
+                if !matches!(&line, Line::Whole(bytes) if bytes.trim_ascii().is_empty()) {
+                    return Ok(Some(line));
+                }
+            }
+            if self.read > most {
+                return Ok(None);
+            }
+            match self.stream.next().await {
+                Some(chunk) => (self.chunk, self.at) = (chunk?, 0),
+                None if self.line.is_empty() && !self.is_too_long => return Ok(None),
+                None => return Ok(Some(self.end_line(Line::Last))),
+            }
+            self.read += self.chunk.len();
+        }
+    }
+
+    fn next_in_chunk(&mut self) -> Option<Line> {
+        let rest = self.chunk.get(self.at..).filter(|rest| !rest.is_empty())?;
+        let end = memchr::memchr(b'\n', rest);
+        let line = &rest[..end.unwrap_or(rest.len())];
+        self.at += line.len() + 1;
+        self.is_too_long |= self.line.len() + line.len() > self.limit;
+        if self.is_too_long {
+            self.line = Vec::new();
+        } else {
+            self.line.extend_from_slice(line);
+        }
+        end.map(|_| self.end_line(Line::Whole))
+    }
+
+    fn end_line(&mut self, kind: fn(Vec<u8>) -> Line) -> Line {
+        let line = std::mem::take(&mut self.line);
+        if std::mem::take(&mut self.is_too_long) { Line::TooLong } else { kind(line) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::{StreamExt, stream};
+
+    use super::*;
+
+    async fn lines(pieces: &[&[u8]], limit: usize, most: usize) -> Vec<Line> {
+        let pieces: Vec<_> = pieces.iter().map(|piece| Ok(piece.to_vec())).collect();
+        let mut lines = Lines::new(stream::iter(pieces).boxed(), limit);
+        let mut seen = Vec::new();
+        while let Some(line) = lines.next(most).await.unwrap() {
+            seen.push(line);
+        }
+        seen
+    }
+
+    #[tokio::test]
+    async fn lines_are_the_same_however_they_come() {
+        let text = "one\r\n\n \ntwö\nmuch too long\n12345\nlast".as_bytes();
+        let whole = |text: &str| Line::Whole(text.into());
+        let expected = [whole("one\r"), whole("twö"), Line::TooLong, whole("12345"), Line::Last("last".into())];
+        for at in 0..text.len() {
+            assert_eq!(lines(&[&text[..at], &text[at..]], 5, usize::MAX).await, expected, "split at {at}");
+        }
+        let bytes: Vec<_> = text.chunks(1).collect();
+        assert_eq!(lines(&bytes, 5, usize::MAX).await, expected);
+        assert_eq!(lines(&[b"12345\n123456"], 5, usize::MAX).await, [whole("12345"), Line::TooLong]);
+        assert_eq!(lines(&[b"", b"\n", b""], 5, usize::MAX).await, []);
+    }
+
+    #[tokio::test]
+    async fn a_stream_is_read_no_further_than_that() {
+        let endless = [b"1\n".as_slice(); 100];
+        assert_eq!(lines(&endless, 5, 10).await.len(), 6);
+        let one_line = [b"11".as_slice(); 100];
+        assert_eq!(lines(&one_line, 5, 10).await, []);
+    }
+}

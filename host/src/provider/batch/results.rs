@@ -1,0 +1,141 @@
+//! The results of a batch, as they are found.
+
+use std::collections::HashMap;
+
+use serde_json::value::RawValue;
+
+use super::{
+    super::{
+        adapter::ModelAdapter,
+        incoming::{Incoming, Source},
+        wire::{Wire, names},
+    },
+    lines::{Line, Lines},
+};
+use crate::{
+    error::Fault,
+    limits,
+    model::{BatchResults, CompletionRequest, DeltaSink},
+    net::ByteStream,
+};
+
+/// What a server says became of a request.
+pub struct Outcome<'a> {
+    /// The id that the request was given.
+    pub id: String,
+    /// The reply as the wire has it in one piece, or why there is none.
+    pub reply: Result<&'a RawValue, Fault>,
+}
+
+/// Reads an [`Outcome`] out of a line.
+pub type ReadOutcome = for<'a> fn(&Source<'_>, &'a [u8]) -> Result<Outcome<'a>, serde_json::Error>;
+
+/// Results that were found, and requests that still have none.
+pub struct Results<'a, W> {
+    wire: &'a W,
+    adapter: &'a ModelAdapter,
+    requests: &'a [(String, CompletionRequest)],
+    wanted: HashMap<&'a str, &'a CompletionRequest>,
+    found: BatchResults,
+    /// Bytes that were read.
+    read: usize,
+}
+
+impl<'a, W: Wire> Results<'a, W> {
+    /// Nothing was found yet.
+    pub fn new(wire: &'a W, adapter: &'a ModelAdapter, requests: &'a [(String, CompletionRequest)]) -> Self {
+        let wanted = requests.iter().map(|(id, request)| (id.as_str(), request)).collect();
+        Self { wire, adapter, requests, wanted, found: Vec::new(), read: 0 }
+    }
+
+    /// The ids of all requests, in their order.
+    pub fn ids(&self) -> impl ExactSizeIterator<Item = &'a str> {
+        self.requests.iter().map(|(id, _)| id.as_str())
+    }
+
+    /// Whether every request has its result.
+    pub fn are_complete(&self) -> bool {
+        self.wanted.is_empty()
+    }
+
+    /// What was found.
+    pub fn found(self) -> BatchResults {
+        self.found
+    }
+
+    /// Takes a result in. One that nobody wants, or that was there before, is left out.
+    pub async fn take(&mut self, Outcome { id, reply }: Outcome<'_>) {
+        let Some(request) = self.wanted.remove(id.as_str()) else {
+            tracing::debug!(id = %self.adapter.source().word(&id), "a batch has a result that nobody waits for");
+            return;
+        };
+        let result = match reply {
+            Ok(json) => {
+                let reply = Incoming::Json(json.get().as_bytes().to_vec());
+                self.wire.read(reply, &self.adapter.source(), &names::<W>(request), &DeltaSink::none()).await
+            }
+            Err(fault) => Err(fault),
+        };
+        self.found.push((id, result));
+    }
+
+    /// Takes in all results of a stream that has one on each line.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault::Unavailable`] if it is cut off, and what it fails with.
+    pub async fn take_lines(&mut self, stream: ByteStream, read: ReadOutcome) -> Result<(), Fault> {
+        let source = self.adapter.source();
+        let mut lines = Lines::new(stream, limits::REPLY_BYTES);
+        let most = limits::BATCH_RESULTS_BYTES.saturating_sub(self.read);
+        while !self.are_complete() {
+            let Some(line) = lines.next(most).await? else { break };
+            match line {
+                Line::Whole(line) => match read(&source, &line) {
+                    Ok(outcome) => self.take(outcome).await,
+                    Err(error) => tracing::warn!(fault = %source.garbled(&error), "a result of a batch is left out"),
+                },
+                Line::Last(line) => match read(&source, &line) {
+                    Ok(outcome) => self.take(outcome).await,
+                    Err(_) => return Err(source.unavailable("cut its reply off")),
+                },
+                Line::TooLong => {
+                    tracing::warn!("a result of a batch has more than {} bytes: it is left out", limits::REPLY_BYTES);
+                }
+            }
+        }
+        self.read = self.read.saturating_add(lines.read());
+        if self.read > limits::BATCH_RESULTS_BYTES {
+            tracing::warn!("the results of a batch have more than {} bytes", limits::BATCH_RESULTS_BYTES);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::{StreamExt, stream};
+
+    use super::*;
+    use crate::{
+        net::HttpClient,
+        provider::{AdapterConfig, ChatCompletions, batch::testing::requests},
+    };
+
+    #[tokio::test]
+    async fn results_are_read_up_to_a_bound() {
+        const CHUNK: usize = 8 << 20;
+        let adapter = AdapterConfig::new("https://host/v1", "m-1");
+        let adapter = ModelAdapter::new(HttpClient::new().unwrap(), adapter).unwrap();
+        let (wire, wanted) = (ChatCompletions::default(), requests(&["a"]));
+        let mut results = Results::new(&wire, &adapter, &wanted);
+        let endless = || stream::repeat_with(|| Ok(vec![b' '; CHUNK])).boxed();
+        let nothing: ReadOutcome = |_, line| panic!("a line of {} bytes", line.len());
+        results.take_lines(endless(), nothing).await.unwrap();
+        assert_eq!(results.read, limits::BATCH_RESULTS_BYTES + CHUNK);
+        // What came before counts.
+        results.take_lines(endless(), nothing).await.unwrap();
+        assert_eq!(results.read, limits::BATCH_RESULTS_BYTES + 2 * CHUNK);
+        assert!(!results.are_complete());
+    }
+}

@@ -1,0 +1,93 @@
+//! What tests of vendors' batches share.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::{Value, value::RawValue};
+use tokio::time::Instant;
+
+use super::{BatchWire, HttpBatches};
+use crate::{
+    chat::{Message, Snapshot, ToolHints, ToolSpec},
+    error::Fault,
+    model::{BatchId, BatchResults, Completion, CompletionRequest},
+    net::{
+        Auth, HttpClient,
+        test_server::{Answer, TestServer},
+    },
+    provider::AdapterConfig,
+};
+
+/// Batches of the model `m-1` at a server that answers with these, whose API begins at `path`.
+pub async fn served<W: BatchWire>(
+    answers: Vec<Answer>,
+    path: &str,
+    auth: Auth,
+    wire: W,
+) -> (TestServer, HttpBatches<W>) {
+    let server = TestServer::start(answers).await;
+    let base_url = format!("{}{path}", server.url);
+    let config = AdapterConfig { auth: Some(auth), retries: 0, ..AdapterConfig::new(base_url, "m-1") };
+    (server, HttpBatches::new(HttpClient::new().unwrap(), config, wire).unwrap())
+}
+
+/// Requests with these ids, which are what is asked, too. Each has a tool whose schema is written on several lines.
+pub fn requests(ids: &[&str]) -> Vec<(String, CompletionRequest)> {
+    let schema = RawValue::from_string("{\n\"type\":\r\n\"object\",\"properties\":{}}".into()).unwrap();
+    let (name, description, hints) = ("look".into(), String::new(), ToolHints::default());
+    let tool = Arc::new(ToolSpec { name, description, input_schema: schema.into(), hints });
+    let request = |id: &&str| {
+        let messages = Snapshot::from_messages(vec![Message::user(*id)]).unwrap();
+        ((*id).into(), CompletionRequest::new(messages, Arc::new([Arc::clone(&tool)])))
+    };
+    ids.iter().map(request).collect()
+}
+
+/// The id of a batch.
+pub fn id(id: &str) -> BatchId {
+    id.parse().unwrap()
+}
+
+/// An answer after which the connection ends.
+pub fn cut(bytes: Vec<u8>) -> Answer {
+    Answer { bytes, stays: false }
+}
+
+/// Head and body of a request that the server was sent.
+pub fn sent(server: &TestServer, at: usize) -> (String, String) {
+    let request = &server.requests()[at];
+    let (head, body) = request.split_once("\r\n\r\n").unwrap();
+    (format!("{head}\r\n"), body.into())
+}
+
+/// The lines of the file in a form.
+pub fn entries(form: &str) -> Vec<Value> {
+    let (_, file) = form.rsplit_once("\r\n\r\n").unwrap();
+    let (file, _) = file.split_once("\r\n--").unwrap();
+    file.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// The texts of replies by id, in the order in which they came.
+pub fn texts(results: &BatchResults) -> Vec<(&str, String)> {
+    let text = |reply: &Completion| reply.clone().into_message("").text_content();
+    results.iter().filter_map(|(id, result)| Some((id.as_str(), text(result.as_ref().ok()?)))).collect()
+}
+
+/// The kinds of faults by id, in the order in which they came.
+pub fn kinds(results: &BatchResults) -> Vec<(&str, String)> {
+    let kind = |fault: &Fault| serde_json::to_value(fault).unwrap()["kind"].as_str().unwrap().to_owned();
+    results.iter().filter_map(|(id, result)| Some((id.as_str(), kind(result.as_ref().err()?)))).collect()
+}
+
+/// What comes of a question to a server that is silent, and how long it took. The clock stands still once the server was sent
+/// `asked` requests, but for what is waited for.
+pub async fn in_silence<T>(server: &TestServer, asked: usize, question: impl Future<Output = T>) -> (T, Duration) {
+    let is_asked = async {
+        while server.requests().len() < asked {
+            tokio::task::yield_now().await;
+        }
+        tokio::time::pause();
+        Instant::now()
+    };
+    let (since, (outcome, until)) = futures_util::join!(is_asked, async { (question.await, Instant::now()) });
+    (outcome, until - since)
+}

@@ -1,0 +1,359 @@
+//! Batches whose requests and replies stand in the messages themselves.
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, value::RawValue};
+use url::Url;
+
+use super::{Gemini, url};
+use crate::{
+    error::Fault,
+    limits,
+    model::{BatchId, BatchState, CompletionRequest},
+    provider::{
+        adapter::ModelAdapter,
+        batch::{self, BatchWire, Entry, Outcome, Results},
+        wire::Wire,
+    },
+};
+
+/// What the vendor wants a batch to be called, for people.
+const DISPLAY_NAME: &str = "shelly-host";
+
+#[async_trait]
+impl BatchWire for Gemini {
+    const BYTES: usize = limits::GEMINI_BATCH_BYTES;
+
+    fn whole_body(&self, adapter: &ModelAdapter, request: &CompletionRequest) -> Result<Vec<u8>, Fault> {
+        // Whether it is streamed, the address tells.
+        self.body(adapter, request)
+    }
+
+    async fn submit(&self, adapter: &ModelAdapter, entries: &[Entry<'_>]) -> Result<BatchId, Fault> {
+        let requests =
+            entries.iter().map(|entry| WireEntry { request: &entry.body, metadata: Key { key: entry.id } }).collect();
+        let requests = Requests { requests };
+        let new = NewBatch { display_name: DISPLAY_NAME, input_config: InputConfig { requests } };
+        let unwritable = |error| Fault::invalid(format!("the batch cannot be written as JSON: {error}"));
+        let json = serde_json::to_vec(&New { batch: new }).map_err(unwritable)?;
+        let made: Made = batch::make(adapter, url(adapter, "batchGenerateContent")?, "application/json", json).await?;
+        made.name.parse()
+    }
+
+    async fn poll(&self, adapter: &ModelAdapter, batch: &BatchId) -> Result<BatchState, Fault> {
+        // Once it has ended all of its replies stand in the answer.
+        let reply = adapter.client().get(&batch::asking_once(adapter, address(adapter, batch, "")?)).await?;
+        let bytes = reply.read(limits::BATCH_RESULTS_BYTES).await?;
+        let wire: Standing = serde_json::from_slice(&bytes).map_err(|error| adapter.source().garbled(&error))?;
+        let metadata = wire.metadata.unwrap_or_default();
+        let state = metadata.state.unwrap_or_default();
+        let has_ended = ["_SUCCEEDED", "_FAILED", "_CANCELLED", "_EXPIRED"].iter().any(|end| state.ends_with(end));
+        if wire.done || has_ended {
+            return Ok(BatchState::Ended);
+        }
+        let stats = metadata.batch_stats.unwrap_or_default();
+        let done = [stats.successful_request_count, stats.failed_request_count];
+        Ok(BatchState::Working { done: done.iter().map(count).fold(0, u64::saturating_add) })
+    }
+
+    async fn results(
+        &self,
+        adapter: &ModelAdapter,
+        batch: &BatchId,
+        results: &mut Results<'_, Self>,
+    ) -> Result<(), Fault> {
+        let request = batch::downloading(adapter, address(adapter, batch, "")?);
+        let bytes = adapter.client().get(&request).await?.read(limits::BATCH_RESULTS_BYTES).await?;
+        let source = adapter.source();
+        let wire: Ended = serde_json::from_slice(&bytes).map_err(|error| source.garbled(&error))?;
+        let output = wire.response.or_else(|| wire.metadata?.output);
+        let Some(replies) = output.and_then(|output| output.inlined_responses) else {
+            return wire.error.map_or(Ok(()), |error| Err(source.fault(error.get())));
+        };
+        let replies = replies.inlined_responses.unwrap_or_default();
+        // They come in the order of the requests. A reply without its key can be told by its place if none is missing.
+        let are_all = replies.len() == results.ids().len() && replies.iter().all(|reply| reply.key().is_none());
+        let places: Vec<_> = if are_all { results.ids().collect() } else { Vec::new() };
+        for (at, reply) in replies.iter().enumerate() {
+            let Some(id) = reply.key().or_else(|| places.get(at).copied()) else { continue };
+            let outcome = match (reply.response, reply.error) {
+                (Some(response), _) => Ok(response),
+                (None, Some(error)) => Err(source.fault(error.get())),
+                (None, None) => Err(source.unavailable("has neither a reply nor an error for a request in a batch")),
+            };
+            results.take(Outcome { id: id.into(), reply: outcome }).await;
+        }
+        Ok(())
+    }
+
+    async fn cancel(&self, adapter: &ModelAdapter, batch: &BatchId) -> Result<(), Fault> {
+        adapter.post(address(adapter, batch, ":cancel")?, vec![]).await.map(drop)
+    }
+}
+
+/// Where a batch is, which has its collection in its name, or what is done to it.
+fn address(adapter: &ModelAdapter, batch: &BatchId, method: &str) -> Result<Url, Fault> {
+    let path = format!("{batch}{method}");
+    adapter.url(&path.split('/').collect::<Vec<_>>())
+}
+
+#[derive(Serialize)]
+struct New<'a> {
+    batch: NewBatch<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct NewBatch<'a> {
+    display_name: &'static str,
+    input_config: InputConfig<'a>,
+}
+
+#[derive(Serialize)]
+struct InputConfig<'a> {
+    requests: Requests<'a>,
+}
+
+#[derive(Serialize)]
+struct Requests<'a> {
+    requests: Vec<WireEntry<'a>>,
+}
+
+#[derive(Serialize)]
+struct WireEntry<'a> {
+    request: &'a RawValue,
+    metadata: Key<'a>,
+}
+
+#[derive(Serialize)]
+struct Key<'a> {
+    key: &'a str,
+}
+
+#[derive(Deserialize)]
+struct Made {
+    name: String,
+}
+
+/// A batch, of which only is wanted how it stands.
+#[derive(Deserialize)]
+struct Standing {
+    #[serde(default)]
+    done: bool,
+    metadata: Option<Progress>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Progress {
+    state: Option<String>,
+    batch_stats: Option<Stats>,
+}
+
+/// Numbers that the vendor writes as strings.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Stats {
+    successful_request_count: Value,
+    failed_request_count: Value,
+}
+
+fn count(value: &Value) -> u64 {
+    value.as_u64().or_else(|| value.as_str()?.parse().ok()).unwrap_or(0)
+}
+
+/// A batch whose replies are wanted: they stand in two places, of which one may be empty.
+#[derive(Deserialize)]
+struct Ended<'a> {
+    #[serde(borrow)]
+    metadata: Option<Metadata<'a>>,
+    #[serde(borrow)]
+    response: Option<Output<'a>>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Metadata<'a> {
+    #[serde(borrow)]
+    output: Option<Output<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Output<'a> {
+    #[serde(borrow)]
+    inlined_responses: Option<Replies<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Replies<'a> {
+    #[serde(borrow)]
+    inlined_responses: Option<Vec<WireReply<'a>>>,
+}
+
+#[derive(Deserialize)]
+struct WireReply<'a> {
+    metadata: Option<Value>,
+    #[serde(borrow)]
+    response: Option<&'a RawValue>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+}
+
+impl WireReply<'_> {
+    fn key(&self) -> Option<&str> {
+        self.metadata.as_ref()?.get("key")?.as_str()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        model::BatchSubmitter,
+        net::{
+            Auth, Secret,
+            test_server::{Answer, TestServer, answer},
+        },
+        provider::batch::{
+            HttpBatches,
+            testing::{cut, id, kinds, requests, sent, served, texts},
+        },
+    };
+
+    async fn served_by(body: &Value) -> (TestServer, HttpBatches<Gemini>) {
+        served_as(answer("200 OK", "", &body.to_string())).await
+    }
+
+    async fn served_as(answer: Answer) -> (TestServer, HttpBatches<Gemini>) {
+        let auth = Auth::header("x-goog-api-key", Secret::new("sk-secret"));
+        served(vec![answer], "/v1beta", auth, Gemini).await
+    }
+
+    fn said(text: &str) -> Value {
+        json!({"candidates": [{"content": {"role": "model", "parts": [{"text": text}]}, "finishReason": "STOP"}],
+            "usageMetadata": {"promptTokenCount": 3, "candidatesTokenCount": 2}, "modelVersion": "m-2"})
+    }
+
+    fn keyed(key: &str, text: &str) -> Value {
+        json!({"metadata": {"key": key}, "response": said(text)})
+    }
+
+    #[tokio::test]
+    async fn a_batch_is_made_of_one_message() {
+        let (server, batches) = served_by(&json!({"name": "batches/b1", "metadata": {}})).await;
+        assert_eq!(batches.submit(&requests(&["a", "b"])).await.unwrap(), id("batches/b1"));
+        let (head, body) = sent(&server, 0);
+        assert!(head.starts_with("POST /v1beta/models/m-1:batchGenerateContent HTTP/1.1\r\n"), "{head}");
+        assert!(head.contains("x-goog-api-key: sk-secret\r\n"), "{head}");
+        let body: Value = serde_json::from_str(&body).unwrap();
+        assert_eq!(body["batch"]["displayName"], DISPLAY_NAME);
+        let entries = body["batch"]["inputConfig"]["requests"]["requests"].as_array().unwrap();
+        assert_eq!(entries.len(), 2);
+        assert_eq!(entries[1]["metadata"], json!({"key": "b"}));
+        assert_eq!(entries[1]["request"]["contents"], json!([{"role": "user", "parts": [{"text": "b"}]}]));
+    }
+
+    #[tokio::test]
+    async fn a_batch_that_is_too_large_is_not_sent() {
+        let (server, batches) = served_by(&json!({"name": "batches/b1"})).await;
+        let large = "x".repeat(limits::GEMINI_BATCH_BYTES / 2);
+        let fault = batches.submit(&requests(&[&large, &large])).await.unwrap_err();
+        assert!(matches!(fault, Fault::TooLarge { .. }), "{fault:?}");
+        assert!(server.requests().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_batch_says_how_far_it_is() {
+        let working = |done| BatchState::Working { done };
+        let metadata = |state: &str, stats: Value| json!({"metadata": {"state": state, "batchStats": stats}});
+        for (body, expected) in [
+            (json!({"name": "batches/b1"}), working(0)),
+            (metadata("BATCH_STATE_PENDING", Value::Null), working(0)),
+            (metadata("BATCH_STATE_RUNNING", json!({"requestCount": "9", "successfulRequestCount": "3"})), working(3)),
+            (metadata("X", json!({"successfulRequestCount": u64::MAX, "failedRequestCount": 1})), working(u64::MAX)),
+            (metadata("X", json!({"successfulRequestCount": "many", "failedRequestCount": [-1]})), working(0)),
+            (metadata("BATCH_STATE_SUCCEEDED", Value::Null), BatchState::Ended),
+            (metadata("BATCH_STATE_FAILED", Value::Null), BatchState::Ended),
+            (metadata("BATCH_STATE_CANCELLED", Value::Null), BatchState::Ended),
+            (metadata("JOB_STATE_EXPIRED", Value::Null), BatchState::Ended),
+            (json!({"done": true}), BatchState::Ended),
+        ] {
+            let (server, batches) = served_by(&body).await;
+            assert_eq!(batches.poll(&id("batches/b1")).await.unwrap(), expected, "{body}");
+            assert!(sent(&server, 0).0.starts_with("GET /v1beta/batches/b1 HTTP/1.1\r\n"));
+        }
+    }
+
+    #[tokio::test]
+    async fn results_find_their_requests() {
+        let error = json!({"code": 400, "message": "no luck with sk-secret", "status": "INVALID_ARGUMENT"});
+        let replies = json!({"inlinedResponses": {"inlinedResponses": [
+            keyed("b", "second"),
+            {"metadata": {"key": "bad"}, "error": error},
+            keyed("b", "again"),
+            keyed("nobody's", "stray"),
+            {"response": said("whose?")},
+            {"metadata": {"key": "none"}},
+            keyed("a", "first"),
+        ]}});
+        for body in [
+            json!({"done": true, "response": replies}),
+            json!({"done": true, "metadata": {"state": "BATCH_STATE_SUCCEEDED", "output": replies}}),
+        ] {
+            let (server, batches) = served_by(&body).await;
+            let wanted = requests(&["a", "b", "bad", "none", "missing", "x", "y"]);
+            let results = batches.results(&id("batches/b1"), &wanted).await.unwrap();
+            assert!(sent(&server, 0).0.starts_with("GET /v1beta/batches/b1 HTTP/1.1\r\n"));
+            assert_eq!(texts(&results), [("b", "second".into()), ("a", "first".into())]);
+            assert_eq!(kinds(&results), [("bad", "invalid".into()), ("none", "unavailable".into())]);
+            assert!(!format!("{results:?}").contains("sk-secret"), "{results:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn replies_without_keys_are_told_by_their_place_if_none_is_missing() {
+        let replies = json!([{"response": said("first")}, {"response": said("second")}]);
+        let body = json!({"response": {"inlinedResponses": {"inlinedResponses": replies}}});
+        for (wanted, expected) in
+            [(&["a", "b"][..], &[("a", "first"), ("b", "second")][..]), (&["a", "b", "c"], &[]), (&["a"], &[])]
+        {
+            let (_server, batches) = served_by(&body).await;
+            let results = batches.results(&id("batches/b1"), &requests(wanted)).await.unwrap();
+            let expected: Vec<_> = expected.iter().map(|(id, text)| (*id, (*text).to_owned())).collect();
+            assert_eq!(texts(&results), expected, "{wanted:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_batch_without_replies_says_why_if_it_can() {
+        let results = async |body: &Value| {
+            let (_server, batches) = served_by(body).await;
+            batches.results(&id("batches/b1"), &requests(&["a"])).await
+        };
+        let error = json!({"code": 429, "message": "no more", "status": "RESOURCE_EXHAUSTED"});
+        let fault = results(&json!({"done": true, "error": error})).await.unwrap_err();
+        assert!(matches!(fault, Fault::RateLimited { .. }), "{fault:?}");
+        assert_eq!(results(&json!({"done": true})).await.unwrap(), []);
+        assert_eq!(results(&json!({"response": {"inlinedResponses": {}}})).await.unwrap(), []);
+        assert!(matches!(results(&json!([])).await, Err(Fault::Unavailable { .. })));
+
+        let replies = json!({"inlinedResponses": {"inlinedResponses": [keyed("a", "first")]}});
+        let whole = answer("200 OK", "", &json!({"response": replies}).to_string()).bytes;
+        let (_server, batches) = served_as(cut(whole[..whole.len() - 9].to_vec())).await;
+        let fault = batches.results(&id("batches/b1"), &requests(&["a"])).await.unwrap_err();
+        assert!(matches!(fault, Fault::Unavailable { .. }), "{fault:?}");
+    }
+
+    #[tokio::test]
+    async fn a_batch_is_cancelled_by_its_name() {
+        let (server, batches) = served_by(&json!({})).await;
+        batches.cancel(&id("batches/b1")).await.unwrap();
+        let (head, body) = sent(&server, 0);
+        assert!(head.starts_with("POST /v1beta/batches/b1:cancel HTTP/1.1\r\n") && body.is_empty(), "{head}");
+    }
+}
