@@ -26,7 +26,7 @@ use shelly_host::{
         LimitsConfig, PluginUse, ProviderConfig, SessionsConfig, ToolboxUse,
     },
     event::{EventSink, RunCx},
-    model::RateLimitConfig,
+    model::{BatchConfig, RateLimitConfig},
 };
 
 use crate::{
@@ -51,6 +51,7 @@ fn all_keys() -> BTreeSet<String> {
         keys::<ProviderConfig>("provider"),
         keys::<AuthConfig>("auth"),
         keys::<RateLimitConfig>("rate_limit"),
+        keys::<BatchConfig>("batch"),
         keys::<Price>("price"),
         keys::<AgentConfig>("agent"),
         keys::<AgentOptions>("options"),

@@ -16,7 +16,7 @@ mod trust;
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::PathBuf,
-    sync::Arc,
+    sync::{Arc, Mutex},
 };
 
 use indexmap::IndexMap;
@@ -40,7 +40,7 @@ use crate::{
     error::{ErrorKind, Report},
     kv::Stores,
     limits,
-    model::{Completer, PriceTable},
+    model::{Batched, Completer, PriceTable},
     net::Keyring,
     plugin::{Kind, Limits, Plugin, PluginCatalog, PluginDirs, PluginEngine, PluginError, PluginPackage, Settings},
     tool::{ToolBox, looks_like},
@@ -70,6 +70,8 @@ pub struct App {
     environment: Environment,
     /// Keys of models from files and programs.
     keys: Keyring,
+    /// Models whose requests become batches.
+    batched: Mutex<Vec<Arc<Batched>>>,
     /// By which sessions are known to be the person's.
     own: OwnKey,
 }
@@ -146,6 +148,7 @@ impl App {
             engine,
             environment,
             keys: Keyring::default(),
+            batched: Mutex::default(),
             own,
         })
     }

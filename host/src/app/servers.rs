@@ -1,13 +1,15 @@
 //! Models behind HTTP APIs: where they are, who asks, through what, and how often.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
+
+use futures_util::future::join_all;
 
 use super::{App, Notices, models::model_name};
 use crate::{
     config::{AuthConfig, ProviderConfig},
     error::{ErrorKind, Fault, Report},
     limits,
-    model::{Completer, RateLimit, RateLimitConfig, RateLimited},
+    model::{Batched, Completer, RateLimit, RateLimitConfig, RateLimited},
     net::{self, Auth, ClientConfig, HttpClient, ProxyUrl, Secret, SecretSource},
     provider::{AdapterConfig, Api, Vendor, WireOptions},
 };
@@ -60,12 +62,27 @@ impl App {
             encrypted_reasoning: provider.encrypted_reasoning,
         };
         let place = format!("providers.{}.base_url", provider.name);
-        let model = vendor.completer(client, config, options);
-        let model = model.map_err(|fault| unusable(&provider.name, &place, &fault))?;
-        Ok(match limit {
+        let unusable = |fault: Fault| unusable(&provider.name, &place, &fault);
+        let submitter = match provider.batch {
+            Some(_) => vendor.batches(client.clone(), config.clone(), options).map_err(unusable)?,
+            None => None,
+        };
+        let model = vendor.completer(client, config, options).map_err(unusable)?;
+        let model = match limit {
             Some(limit) => Arc::new(RateLimited::new(model, limit)),
             None => model,
-        })
+        };
+        let (Some(submitter), Some(batch)) = (submitter, provider.batch) else { return Ok(model) };
+        let batched = Arc::new(Batched::new(model, submitter, batch));
+        self.batched.lock().unwrap_or_else(PoisonError::into_inner).push(batched.clone());
+        Ok(batched)
+    }
+
+    /// Waits until batches that nobody waits for any more are cancelled at their vendors: for when the program is about to
+    /// end. At most twice [`limits::BATCH_CANCEL_TIME`].
+    pub async fn settled(&self) {
+        let all = self.batched.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        join_all(all.iter().map(|batched| batched.settled())).await;
     }
 
     /// The key of a model, from wherever the config or the vendor's habit has it.

@@ -277,11 +277,13 @@ impl Job {
             Ok(outcome) => outcome,
             Err(code) => {
                 exit_soon(code);
+                app.settled().await;
                 let _ = shown.await;
                 return Ok(End { outcome: Outcome::Cancelled(code), agents, session: name });
             }
         };
         close(session.as_ref()).await;
+        app.settled().await;
         // All that was told is shown before the last word is said, unless nobody reads it.
         tokio::select! {
             biased;

@@ -16,7 +16,7 @@ use crate::{
     agent::{DEFAULT_PREFIX, OnFailure},
     capability::{Budget, KvScope, Price},
     limits,
-    model::RateLimitConfig,
+    model::{BatchConfig, RateLimitConfig},
     provider::Api,
 };
 
@@ -159,6 +159,7 @@ fn provider(provider: &ProviderConfig, config: &Config, price: Option<Price>) ->
         prompt_cache,
         encrypted_reasoning,
         rate_limit,
+        batch,
         temperature,
         price: own_price,
     } = provider;
@@ -216,6 +217,12 @@ fn provider(provider: &ProviderConfig, config: &Config, price: Option<Price>) ->
                 ("model", is(model)),
                 ("api", or(*api, preset.api, "as the vendor speaks")),
             ]);
+            if vendor.has_batches() {
+                keys.push((
+                    "batch",
+                    batch.as_ref().map_or_else(|| is(&()).noted("none: each request by itself"), batch_setting),
+                ));
+            }
             keys.extend(match provider.api() {
                 Some(Api::Chat) => vec![
                     (
@@ -251,6 +258,16 @@ fn provider(provider: &ProviderConfig, config: &Config, price: Option<Price>) ->
         ("price", price),
     ]);
     map(keys)
+}
+
+fn batch_setting(batch: &BatchConfig) -> Setting {
+    let BatchConfig { window, poll_interval, timeout, max_size } = batch;
+    map([
+        ("window", is(&shown(*window))),
+        ("poll_interval", is(&shown(*poll_interval))),
+        ("timeout", is(&shown(*timeout))),
+        ("max_size", is(max_size)),
+    ])
 }
 
 fn rate_limit_setting(limit: &RateLimitConfig) -> Setting {

@@ -6,7 +6,7 @@ use crate::{
 };
 
 /// Keys of the predecessor's config whose features come later: told apart from mistakes.
-const NOT_YET: [&str; 7] = ["batch", "mcp_servers", "filesystem", "git", "net", "process", "teams"];
+const NOT_YET: [&str; 6] = ["mcp_servers", "filesystem", "git", "net", "process", "teams"];
 
 /// Values that come later: kinds of providers, and toolboxes.
 const NOT_YET_VALUES: [&str; 5] = ["filesystem", "exec", "search", "git", "http"];

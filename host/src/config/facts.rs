@@ -79,6 +79,7 @@ fn provider_facts(provider: &ProviderConfig, root: &Path, facts: &mut Facts) {
         prompt_cache: _,
         encrypted_reasoning: _,
         rate_limit: _,
+        batch: _,
         temperature: _,
         price: _,
     } = provider;

@@ -11,7 +11,7 @@ use crate::{
     capability::{KvScope, Price},
     error::{ErrorKind, Fault, Report},
     limits,
-    model::RateLimitConfig,
+    model::{BatchConfig, RateLimitConfig},
     net::header_name,
     provider::{Api, MaxTokensField, Vendor},
 };
@@ -86,6 +86,8 @@ pub struct ProviderConfig {
     /// How much it may be asked in a minute, by all agents together.
     #[serde(default)]
     pub rate_limit: RateLimitConfig,
+    /// How requests become batches, which vendors sell for less; none: each goes by itself.
+    pub batch: Option<BatchConfig>,
     /// 0 to 2.
     pub temperature: Option<f32>,
     /// What it costs, in US dollars per million tokens; none: what is known of it.
@@ -207,10 +209,15 @@ impl ProviderConfig {
             ("printed_calls", self.printed_calls.is_some()),
             ("prompt_cache", self.prompt_cache.is_some()),
             ("encrypted_reasoning", self.encrypted_reasoning.is_some()),
+            ("batch", self.batch.is_some()),
         ];
         if let Some((key, _)) = of_servers.iter().find(|(_, is_set)| is_plugin && *is_set) {
             let message = format!("{at}.{key}: this is for providers that are reached over HTTP");
             return Err(Report::new(ErrorKind::Usage, message).hint("remove it, or name a vendor in `kind`"));
+        }
+        if let Some(vendor) = self.kind.vendor().filter(|vendor| self.batch.is_some() && !vendor.has_batches()) {
+            let message = format!("{at}.batch: no batches of {} are known", vendor.preset().name);
+            return Err(Report::new(ErrorKind::Usage, message).hint("remove it"));
         }
         let of_apis = [
             ("max_tokens_field", self.max_tokens_field.is_some(), Api::Chat),

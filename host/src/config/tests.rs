@@ -102,6 +102,7 @@ fn mistakes_name_place_and_mend() {
         (model("retries: 11"), "providers.a.retries: it is at most 10", ""),
         (model("max_tokens: 0"), "providers.a.max_tokens: it is at least 1", ""),
         (model("rate_limit: {rpm: 0}"), "rpm", ""),
+        (model("batch: {}").replace("kind: openai", "kind: grok"), "no batches of xAI are known", "remove it"),
         (model("rate_limit: {tpm: 1}"), "there is no key `tpm`", ""),
         (
             plugin("api_key: k"),

@@ -130,3 +130,37 @@ fn agents_share_the_minute_of_a_model() {
     assert_eq!((ran.code, asked(&server)), (1, 1), "{}", ran.shown());
     assert!(since.elapsed() < Duration::from_secs(30), "it ends with the time of the run");
 }
+
+/// The vendor's batches are asked, and the model itself where the config names none.
+#[test]
+fn requests_go_in_batches_if_it_is_said() {
+    let reply = json!({
+        "type": "message", "role": "assistant", "model": "m", "stop_reason": "end_turn",
+        "content": [{ "type": "text", "text": "from a batch" }], "usage": { "input_tokens": 9, "output_tokens": 3 },
+    });
+    for (keys, expected) in [
+        ("batch: {window: 10ms, poll_interval: 50ms, timeout: 1m, max_size: 10}", "from a batch\n"),
+        ("retries: 0", "by itself\n"),
+    ] {
+        let (reply, id) = (reply.clone(), Mutex::new(String::new()));
+        let server = Server::start(move |request| {
+            let (head, body) = request.split_once("\r\n\r\n").unwrap_or((request, ""));
+            let body: Value = serde_json::from_str(body).unwrap_or_default();
+            let text = if head.starts_with("POST /v1/messages/batches") {
+                *id.lock().unwrap() = body["requests"][0]["custom_id"].as_str().unwrap_or_default().to_owned();
+                json!({ "id": "msgbatch_1", "processing_status": "in_progress" })
+            } else if head.starts_with("GET /v1/messages/batches/msgbatch_1/results") {
+                json!({ "custom_id": *id.lock().unwrap(), "result": { "type": "succeeded", "message": reply } })
+            } else if head.starts_with("GET /v1/messages/batches/msgbatch_1") {
+                json!({ "id": "msgbatch_1", "processing_status": "ended", "request_counts": { "succeeded": 1 } })
+            } else {
+                let mut alone = reply.clone();
+                alone["content"][0]["text"] = "by itself".into();
+                alone
+            };
+            answer("200 OK", &text.to_string())
+        });
+        let ran = place(&url(&server), &format!("kind: anthropic, {keys}"), "").run(&["run", "hi"]);
+        assert_eq!((ran.code, ran.stdout.as_str()), (0, expected), "{keys}\n{}", ran.shown());
+    }
+}
