@@ -98,7 +98,7 @@ fn mistakes_name_place_and_mend() {
         (model("timeout: 0s"), "providers.a.timeout: it is longer than nothing, and at most", ""),
         (model("idle_timeout: 0s"), "providers.a.idle_timeout: it is longer than nothing", ""),
         (model("timeout: 25h"), "providers.a.timeout: it is longer than nothing, and at most", ""),
-        (model("timeout: 10"), "the value of `timeout` cannot be used", "such as 90s"),
+        (model("timeout: 10"), "the value of `timeout` cannot be used", "write it as 90s"),
         (model("retries: 11"), "providers.a.retries: it is at most 10", ""),
         (model("max_tokens: 0"), "providers.a.max_tokens: it is at least 1", ""),
         (model("rate_limit: {rpm: 0}"), "rpm", ""),

@@ -18,81 +18,46 @@ use shelly_host::{
 
 use super::{agent, run, told};
 
-const PAGE: usize = 64 << 10;
-
 #[derive(Deserialize, JsonSchema)]
 struct Nothing {}
 
-/// The pages of memory that its component begins with.
-fn initial_pages(package: &PluginPackage) -> usize {
-    let component = std::fs::read(package.folder.join(&package.manifest.component)).unwrap();
-    let text = wasmprinter::print_bytes(component).unwrap();
-    let (_, memory) = text.split_once("(memory (;0;) ").expect("it has a memory");
-    memory.split([' ', ')']).next().unwrap().parse().unwrap()
-}
-
-/// What it has too little of.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Short {
-    /// It has as much memory as before its first call, and dies where it needs more of it.
-    Memory,
-    /// It may be handed one byte, and dies where it is handed something.
-    Input,
-}
-
-/// The plugin, with too little.
-async fn starved(package: &Arc<PluginPackage>, then: OnFailure, short: Short) -> Arc<Plugin> {
+/// The plugin, which may be handed one byte and dies where it is handed something. What it needs of memory fits into what it
+/// begins with.
+async fn starved(package: &Arc<PluginPackage>, then: OnFailure) -> Arc<Plugin> {
     let engine = Arc::new(PluginEngine::new(None).unwrap());
     let wants = &package.manifest.wants;
     let kv = wants.kv.then_some(KvScope::Run);
-    let mut why = String::new();
-    for pages in initial_pages(package)..64 {
-        let limits = match short {
-            Short::Memory => Limits { memory_bytes: pages * PAGE, ..Limits::default() },
-            Short::Input => Limits { input_bytes: 1, ..Limits::default() },
-        };
-        let settings = Settings {
-            grant: Grant { kv: kv.into_iter().collect(), ..wants.grant() },
-            limits,
-            on_failure: Some(then),
-            ..Settings::new("helper", "agents.helper.effects.it")
-        };
-        match Plugin::load(&engine, package, &settings).await {
-            Ok(plugin) => return Arc::new(plugin),
-            Err(error) => why = told(&error),
-        }
-    }
-    panic!("{} cannot be loaded: {why}", package.manifest.id)
+    let settings = Settings {
+        grant: Grant { kv: kv.into_iter().collect(), ..wants.grant() },
+        limits: Limits { input_bytes: 1, ..Limits::default() },
+        on_failure: Some(then),
+        ..Settings::new("helper", "agents.helper.effects.it")
+    };
+    let loaded = Plugin::load(&engine, package, &settings).await;
+    Arc::new(loaded.unwrap_or_else(|error| panic!("{} cannot be loaded: {}", package.manifest.id, told(&error))))
 }
 
 #[tokio::test]
 async fn every_plugin_of_the_house_can_be_killed_in_mid_call() {
-    let (mut by_memory, mut by_input) = (0, 0);
+    let mut killed = 0;
     for entry in std::fs::read_dir(crate::PLUGIN_ROOT).unwrap() {
         let package = Arc::new(PluginPackage::read(&entry.unwrap().path()).unwrap());
         if !package.manifest.kinds.iter().any(|kind| kind.is_step()) {
             continue;
         }
         for then in [OnFailure::Stop, OnFailure::Skip] {
-            // To tell of its tools takes more memory than to look at a short conversation.
-            let has_tools = package.manifest.kinds.contains(&Kind::Tool);
-            if !has_tools && is_killed(&package, then, Short::Memory).await {
-                by_memory += 1;
-            } else {
-                // What it needs may fit into the memory that it begins with.
-                assert!(is_killed(&package, then, Short::Input).await, "{} was not killed", package.manifest.id);
-                by_input += 1;
-            }
+            assert!(is_killed(&package, then).await, "{} was not killed", package.manifest.id);
+            killed += 1;
         }
     }
     // Each of them twice.
-    assert!(by_memory > 0 && by_memory + by_input >= 16, "{by_memory} {by_input}");
+    assert!(killed >= 16, "{killed}");
 }
 
-/// Whether it dies with too little of this; if so, all else is as it should be.
-async fn is_killed(package: &Arc<PluginPackage>, then: OnFailure, short: Short) -> bool {
+/// Whether it dies; if so, all else is as it should be.
+async fn is_killed(package: &Arc<PluginPackage>, then: OnFailure) -> bool {
     let (id, kinds) = (&package.manifest.id, &package.manifest.kinds);
-    let plugin = starved(package, then, short).await;
+    let plugin = starved(package, then).await;
     let replies = [ScriptedCompleter::calls(&[("c", "look", "{}")]), ScriptedCompleter::text("done")];
     let (model, mut helper) = agent(replies);
     helper = helper.with_tool(tool::function("look", "Looks.", |_, _: Nothing| async { Ok("looked".to_owned()) }));
