@@ -27,6 +27,13 @@ impl App {
             Some(AuthConfig { header, scheme }) => Auth { header: header.clone(), scheme: scheme.clone(), key },
             None => vendor.auth(key),
         });
+        let base_url = base_url.unwrap_or_else(|| vendor.preset().base_url.into());
+        if let (Some(_), Ok(url)) = (&auth, net::endpoint(&base_url, &[]))
+            && net::is_readable_on_the_way(&url)
+        {
+            let (name, origin) = (&provider.name, net::origin(&url));
+            notices.warnings.push(format!("providers.{name}: its key goes to {origin} unencrypted: write https://"));
+        }
         let header = |(name, value): (&String, &String)| {
             let value = expand(&format!("headers.{name}"), Some(value))?.unwrap_or_default();
             Ok::<_, Report>((name.clone(), Secret::new(value)))
@@ -52,7 +59,7 @@ impl App {
             total: provider.timeout.unwrap_or(limits::COMPLETION_TIME),
             idle: provider.idle_timeout.unwrap_or(limits::STREAM_IDLE_TIME),
             limit: limit.clone(),
-            ..AdapterConfig::new(base_url.unwrap_or_else(|| vendor.preset().base_url.into()), model_name(provider))
+            ..AdapterConfig::new(base_url, model_name(provider))
         };
         let options = WireOptions {
             api: provider.api,

@@ -98,7 +98,10 @@ fn provider_facts(provider: &ProviderConfig, root: &Path, facts: &mut Facts) {
         facts.add(format!("{model} sends the environment's {} to {shown}", quoted(variable)));
     }
     if let Some(file) = api_key_file {
-        facts.add(format!("{model} sends what the file {} holds to {shown}", quoted_path(&root.join(file))));
+        facts.add(format!(
+            "{model} sends what the file {} holds to {shown}",
+            quoted_path(&files::resolved(&root.join(file)))
+        ));
     }
     if !api_key_command.is_empty() {
         let command = quoted(&api_key_command.iter().map(|word| shown_word(word)).collect::<Vec<_>>().join(" "));

@@ -20,6 +20,11 @@ impl From<Fault> for Failed {
     }
 }
 
+/// Whether others on the way can read what is sent to this address: it is not encrypted, and not on this machine.
+pub fn is_readable_on_the_way(url: &Url) -> bool {
+    url.scheme() == "http" && !is_loopback(url)
+}
+
 pub(super) fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(url::Host::Ipv4(address)) => address.is_loopback(),

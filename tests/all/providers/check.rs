@@ -145,3 +145,18 @@ fn nothing_is_sent_to_where_a_project_says_unasked() {
     assert_eq!((ran.code, asked(&server)), (0, 1), "{}", ran.shown());
     assert!(ran.stdout.contains("it says Four."), "{}", ran.shown());
 }
+
+#[test]
+fn a_key_that_others_can_read_on_the_way_is_warned_of() {
+    let place = Place::new();
+    let config = |url: &str| {
+        format!(
+            "providers: [{{name: m, kind: openai, base_url: '{url}', api_key: k-12345678, model: m, retries: 0}}]\n"
+        )
+    };
+    for (url, is_warned) in [("http://nowhere.invalid/v1", true), ("https://nowhere.invalid/v1", false)] {
+        place.file("shelly.yaml", config(url));
+        let ran = place.run(&["provider", "check"]);
+        assert_eq!((ran.code, ran.stderr.contains("unencrypted: write https://")), (4, is_warned), "{}", ran.shown());
+    }
+}
