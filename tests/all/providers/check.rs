@@ -137,10 +137,15 @@ fn a_plugin_is_asked_too() {
 fn nothing_is_sent_to_where_a_project_says_unasked() {
     let server = served("200 OK", FOUR);
     let place = Place::untrusted();
-    place.file("shelly.yaml", format!("providers:\n{}", model("m", &server, "")));
+    let left = place.path().join("it-ran");
+    let command = format!("api_key_command: [touch, '{}']", left.display());
+    let both = format!("providers:\n{}{}", model("m", &server, ""), model("n", &server, &command));
+    place.file("shelly.yaml", both);
     let ran = place.run(&["provider", "check"]);
     assert_eq!((ran.code, ran.stdout.as_str(), asked(&server)), (2, "", 0), "{}", ran.shown());
     assert!(ran.stderr.contains("the model `m` is at `http://127.0.0.1:"), "{}", ran.shown());
+    assert!(ran.stderr.contains("the model `n` runs `touch ") && !left.exists(), "{}", ran.shown());
+    place.file("shelly.yaml", format!("providers:\n{}", model("m", &server, "")));
     let ran = place.run(&["provider", "check", "--trust"]);
     assert_eq!((ran.code, asked(&server)), (0, 1), "{}", ran.shown());
     assert!(ran.stdout.contains("it says Four."), "{}", ran.shown());
@@ -156,7 +161,7 @@ fn a_key_that_others_can_read_on_the_way_is_warned_of() {
     };
     for (url, is_warned) in [("http://nowhere.invalid/v1", true), ("https://nowhere.invalid/v1", false)] {
         place.file("shelly.yaml", config(url));
-        let ran = place.run(&["provider", "check"]);
+        let ran = place.run(&["provider", "check", "--trust"]);
         assert_eq!((ran.code, ran.stderr.contains("unencrypted: write https://")), (4, is_warned), "{}", ran.shown());
     }
 }
