@@ -10,7 +10,7 @@ use crate::{
     error::Fault,
     limits,
     model::{CompletionRequest, ModelInfo, Price, RateLimit, shorter},
-    net::{Auth, HttpClient, Reply, Request, Retries, Secret, endpoint, header_name, origin},
+    net::{Auth, HttpClient, Reply, Request, Retries, Secret, WebSocket, endpoint, header_name, origin},
 };
 
 /// How a model is reached, whatever its server speaks.
@@ -194,6 +194,15 @@ impl ModelAdapter {
         serde_json::from_slice(&bytes).map_err(|error| self.source().garbled(&error))
     }
 
+    /// Opens a WebSocket with the credential, the headers and the bounds that requests have.
+    ///
+    /// # Errors
+    ///
+    /// What the server's answer means, or why there is none.
+    pub async fn dial(&self, url: Url) -> Result<WebSocket, Fault> {
+        self.client.dial(&self.request(url)).await
+    }
+
     /// From the first attempt to the end of a reply.
     pub(super) fn total(&self) -> Duration {
         self.config.total
@@ -267,4 +276,28 @@ fn about_bytes(request: &CompletionRequest) -> usize {
     let tools: usize = request.tools.iter().map(|tool| tool.description.len() + tool.input_schema.get().len()).sum();
     let texts = request.messages.bytes() + tools;
     texts + texts / 8 + OF_EACH * (request.messages.len() + request.tools.len() + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::net::test_server::{TestServer, answer};
+
+    #[tokio::test]
+    async fn a_socket_is_asked_for_with_the_credential_and_the_headers() {
+        let server = TestServer::start(vec![answer("401 Unauthorized", "", "who are you?")]).await;
+        let config = AdapterConfig {
+            auth: Some(Auth::header("x-own-key", Secret::new("sk-secret"))),
+            headers: vec![("x-team".into(), Secret::new("birds"))],
+            ..AdapterConfig::new(&server.url, "m")
+        };
+        let adapter = ModelAdapter::new(HttpClient::new().unwrap(), config).unwrap();
+        let fault = adapter.dial(adapter.url(&["realtime"]).unwrap()).await.err().unwrap();
+        assert!(matches!(fault, Fault::Denied { .. }), "{fault:?}");
+        let sent = server.requests()[0].to_lowercase();
+        assert!(sent.starts_with("get /realtime http/1.1\r\n"), "{sent}");
+        for line in ["upgrade: websocket\r\n", "x-own-key: sk-secret\r\n", "x-team: birds\r\n"] {
+            assert!(sent.contains(line), "{line}{sent}");
+        }
+    }
 }
