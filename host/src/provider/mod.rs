@@ -7,6 +7,8 @@ mod assembly;
 mod batch;
 mod discovery;
 mod gemini;
+#[cfg(test)]
+mod heard;
 mod incoming;
 mod lent;
 mod media;

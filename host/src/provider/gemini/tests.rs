@@ -1,6 +1,5 @@
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use futures_util::{StreamExt, stream};
 use serde_json::{Value, json, value::RawValue};
 
 use super::*;
@@ -8,38 +7,19 @@ use crate::{
     chat::{self, Chat, Content, Media, Message, Part, Role, Thinking, ToolCall, ToolHints, ToolResult, ToolSpec},
     event::RunCx,
     limits,
-    model::{Completer, Delta, DeltaTarget, StopReason, ToolChoice, Usage},
+    model::{Completer, Delta, StopReason, ToolChoice, Usage},
     net::{
         Auth, HttpClient, Secret,
         test_server::{TestServer, answer},
     },
-    provider::{AdapterConfig, HttpModel},
+    provider::{AdapterConfig, HttpModel, heard::heard},
 };
-
-#[derive(Default)]
-struct Seen(Mutex<Vec<Delta>>);
-
-#[async_trait]
-impl DeltaTarget for Seen {
-    async fn take(&self, delta: Delta) {
-        self.0.lock().unwrap().push(delta);
-    }
-}
 
 type Piece = Result<Vec<u8>, Fault>;
 
 /// What a reply becomes that comes in these pieces.
 async fn read(pieces: Vec<Piece>) -> (Result<Completion, Fault>, Vec<Delta>) {
-    let seen = Arc::new(Seen::default());
-    let key = Secret::new("sk-secret");
-    let source = Source { origin: "host", model: "asked", secrets: std::slice::from_ref(&key) };
-    let (names, sink) = (Names::default(), DeltaSink::new(seen.clone()));
-    let completion = match Incoming::of(stream::iter(pieces).boxed(), &source).await {
-        Ok(reply) => Gemini.read(reply, &source, &names, &sink).await,
-        Err(fault) => Err(fault),
-    };
-    let deltas = std::mem::take(&mut *seen.0.lock().unwrap());
-    (completion, deltas)
+    heard(&Gemini, &Names::default(), pieces).await
 }
 
 async fn read_text(text: &str) -> Result<Completion, Fault> {

@@ -1,6 +1,3 @@
-use std::sync::Mutex;
-
-use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
 
 use super::*;
@@ -8,31 +5,12 @@ use crate::{
     chat::Thinking,
     limits,
     model::{StopReason, Usage},
+    provider::heard::heard,
 };
-
-#[derive(Default)]
-struct Seen(Mutex<Vec<Delta>>);
-
-#[async_trait]
-impl DeltaTarget for Seen {
-    async fn take(&self, delta: Delta) {
-        self.0.lock().unwrap().push(delta);
-    }
-}
 
 /// What a reply becomes that comes in these pieces.
 async fn read(pieces: Vec<Vec<u8>>) -> (Result<Completion, Fault>, Vec<Delta>) {
-    let seen = Arc::new(Seen::default());
-    let key = Secret::new("sk-secret");
-    let source = Source { origin: "host", model: "asked", secrets: std::slice::from_ref(&key) };
-    let stream = stream::iter(pieces.into_iter().map(Ok)).boxed();
-    let (names, sink) = (Names::default(), DeltaSink::new(seen.clone()));
-    let completion = match Incoming::of(stream, &source).await {
-        Ok(reply) => reply::read(reply, &source, &names, &sink).await,
-        Err(fault) => Err(fault),
-    };
-    let deltas = std::mem::take(&mut *seen.0.lock().unwrap());
-    (completion, deltas)
+    heard(&Anthropic::default(), &Names::default(), pieces.into_iter().map(Ok).collect()).await
 }
 
 async fn read_text(text: &str) -> Result<Completion, Fault> {

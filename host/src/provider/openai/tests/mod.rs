@@ -1,28 +1,17 @@
 mod habits;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use futures_util::{StreamExt, stream};
 use serde_json::{json, value::RawValue};
 
 use super::*;
 use crate::{
     chat::{self, Chat, Media, Message, Part, Role, Thinking, ToolCall, ToolHints, ToolResult, ToolSpec},
     event::RunCx,
-    model::{Completer, Delta, DeltaTarget, StopReason, ToolChoice, Usage},
+    model::{Completer, Delta, StopReason, ToolChoice, Usage},
     net::test_server::{TestServer, answer},
-    provider::{AdapterConfig, HttpModel},
+    provider::{AdapterConfig, HttpModel, heard::heard},
 };
-
-#[derive(Default)]
-struct Seen(Mutex<Vec<Delta>>);
-
-#[async_trait]
-impl DeltaTarget for Seen {
-    async fn take(&self, delta: Delta) {
-        self.0.lock().unwrap().push(delta);
-    }
-}
 
 /// What a reply becomes that comes in these pieces.
 async fn read(pieces: Vec<Vec<u8>>) -> (Result<Completion, Fault>, Vec<Delta>) {
@@ -34,17 +23,7 @@ async fn read_with(
     names: Names,
     pieces: Vec<Vec<u8>>,
 ) -> (Result<Completion, Fault>, Vec<Delta>) {
-    let seen = Arc::new(Seen::default());
-    let key = Secret::new("sk-secret");
-    let source = Source { origin: "host", model: "asked", secrets: std::slice::from_ref(&key) };
-    let stream = stream::iter(pieces.into_iter().map(Ok)).boxed();
-    let sink = DeltaSink::new(seen.clone());
-    let completion = match Incoming::of(stream, &source).await {
-        Ok(reply) => options.read(reply, &source, &names, &sink).await,
-        Err(fault) => Err(fault),
-    };
-    let deltas = std::mem::take(&mut *seen.0.lock().unwrap());
-    (completion, deltas)
+    heard(options, &names, pieces.into_iter().map(Ok).collect()).await
 }
 
 async fn read_text(text: &str) -> Result<Completion, Fault> {
