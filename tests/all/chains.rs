@@ -20,7 +20,7 @@ use shelly_host::{
         Action, Agent, Ask, Crew, Effect, Moment, Phase, Registry, Step,
         journal::{Past, Record, Recorder},
     },
-    capability::{Budget, Models, Power, Powers, Price, Purse, Usd},
+    capability::{Budget, Names, Power, Powers, Price, Purse, Usd},
     chat::{Chat, Content, Message, Snapshot, ToolCall, ToolSpec},
     error::{Fault, OnFailure},
     event::RunCx,
@@ -106,7 +106,7 @@ struct Requests {
     name: String,
     deeds: Deeds,
     skips: bool,
-    models: Models,
+    models: Names,
 }
 
 #[async_trait]
@@ -115,7 +115,7 @@ impl ModelMiddleware for Requests {
         &self.name
     }
 
-    fn models(&self) -> &Models {
+    fn models(&self) -> &Names {
         &self.models
     }
 
@@ -306,7 +306,7 @@ fn agent(case: &Case, crew: &Arc<Crew>, counted: &Counted) -> Agent {
     agent.models = Arc::new([("other".to_owned(), vendor("other", "5", &reversed) as _)].into());
     for (at, (deeds, skips)) in case.requests.iter().enumerate() {
         let (name, deeds) = (format!("requests-{at}"), Deeds::of(deeds));
-        agent = agent.with_model_middleware(Requests { name, deeds, skips: *skips, models: Models::all() });
+        agent = agent.with_model_middleware(Requests { name, deeds, skips: *skips, models: Names::all() });
     }
     for (at, (deeds, skips)) in case.calls.iter().enumerate() {
         let (name, deeds) = (format!("calls-{at}"), Deeds::of(deeds));

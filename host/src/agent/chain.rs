@@ -200,14 +200,14 @@ mod tests {
 
     use super::*;
     use crate::{
-        capability::Models,
+        capability::Names,
         chat::{Chat, Message},
         event::RunCx,
         model::ScriptedCompleter,
     };
 
     /// Always wants another attempt.
-    struct Again(Models);
+    struct Again(Names);
 
     #[async_trait]
     impl ModelMiddleware for Again {
@@ -215,7 +215,7 @@ mod tests {
             "again"
         }
 
-        fn models(&self) -> &Models {
+        fn models(&self) -> &Names {
             &self.0
         }
 
@@ -240,7 +240,7 @@ mod tests {
             let model = Arc::new(ScriptedCompleter::new((0..1_000).map(|_| ScriptedCompleter::text("done"))));
             let mut agent = Agent::new("a", "", Arc::clone(&model) as _);
             for _ in 0..middlewares {
-                agent = agent.with_model_middleware(Again(Models::default()));
+                agent = agent.with_model_middleware(Again(Names::default()));
             }
             let answer = agent.run(&RunCx::new("a"), &Chat::new(), vec![Message::user("go")]).await.unwrap();
             assert_eq!(answer.message.text_content(), "done");

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::{Agent, RunError, chain, delegate::Instance, journal::Record, runner::Run};
 use crate::{
-    capability::{Models, Price, Purse, Usd},
+    capability::{Names, Price, Purse, Usd},
     chat::Part,
     error::Fault,
     event::{Event, RunCx},
@@ -176,7 +176,7 @@ impl Agent {
     }
 
     /// Whether one who may send requests to these may send one to this.
-    pub(super) fn check_model(&self, name: &str, granted: &Models) -> Result<(), Fault> {
+    pub(super) fn check_model(&self, name: &str, granted: &Names) -> Result<(), Fault> {
         let own = &self.completer.info().name;
         if name == own || granted.contains(name) && self.models.contains_key(name) {
             return Ok(());

@@ -14,7 +14,7 @@ use super::{
     journal::Record,
 };
 use crate::{
-    capability::{Models, Power, Powers, Usd},
+    capability::{Names, Power, Powers, Usd},
     chat::{Chat, Content, EditError, Message, Replacement, Role, Snapshot, ToolSpec},
     error::{Fault, OnFailure},
     event::{Event, RunCx},
@@ -36,7 +36,7 @@ pub trait Effect: Send + Sync {
     fn powers(&self) -> &Powers;
 
     /// The models of the config that it may ask, beside the agent's own.
-    fn models(&self) -> &Models {
+    fn models(&self) -> &Names {
         &NO_MODELS
     }
 
@@ -66,7 +66,7 @@ pub trait Effect: Send + Sync {
     ) -> Result<Step, Fault>;
 }
 
-static NO_MODELS: LazyLock<Models> = LazyLock::new(Models::default);
+static NO_MODELS: LazyLock<Names> = LazyLock::new(Names::default);
 
 /// An effect that is a closure: it sees the conversation and answers with edits, which need the powers that it is given.
 ///

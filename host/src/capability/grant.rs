@@ -2,7 +2,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::{Access, Files, KvScope, KvScopes, Models, Power, Powers};
+use super::{Access, Files, KvScope, KvScopes, Names, Power, Powers};
 
 /// What a plugin's manifest asks for.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize)]
@@ -17,7 +17,7 @@ pub struct Wants {
     pub chat: bool,
     /// A key-value store.
     pub kv: bool,
-    /// Models beside the agent's own.
+    /// Names beside the agent's own.
     pub models: bool,
     /// What it sees of the conversation, and what its effect does to it.
     pub powers: Powers,
@@ -29,7 +29,7 @@ impl Wants {
         let Self { files, clock, random, chat, kv, models, ref powers } = *self;
         let files = files.map(Files::everywhere).unwrap_or_default();
         let kv = if kv { KvScope::ALL.into() } else { KvScopes::new() };
-        let models = if models { Models::all() } else { Models::default() };
+        let models = if models { Names::all() } else { Names::default() };
         Grant { files, clock, random, chat, kv, models, powers: powers.clone() }
     }
 }
@@ -48,8 +48,8 @@ pub struct Grant {
     pub chat: bool,
     /// Key-value stores: of those that it may have, a plugin has the first.
     pub kv: KvScopes,
-    /// Models that it may send requests to, beside the agent's own.
-    pub models: Models,
+    /// Names that it may send requests to, beside the agent's own.
+    pub models: Names,
     /// What it may see of the conversation, and what its effect may do to it.
     pub powers: Powers,
 }
@@ -102,7 +102,7 @@ impl Grant {
         // Nor which store: any is one.
         let kv = if self.kv.is_empty() && wants.kv { [KvScope::Run].into() } else { KvScopes::new() };
         // Nor which models: any is one.
-        let models = if self.models.is_empty() && wants.models { Models::all() } else { Models::default() };
+        let models = if self.models.is_empty() && wants.models { Names::all() } else { Names::default() };
         let others = Self { files: Files::default(), kv, models, ..wants.grant() };
         files.into_iter().chain(self.lacking(&others)).collect()
     }
@@ -125,7 +125,7 @@ impl Grant {
             let kv = if kv.len() == 1 { kv.concat() } else { format!("[{}]", kv.join(", ")) };
             missing.push(Missing { capability: "kv".into(), line: format!("kv: {kv}") });
         }
-        let models = self.models.lacking(models);
+        let models = self.models.lacking(models, "MODEL");
         if !models.is_empty() {
             missing.push(Missing { capability: "models".into(), line: format!("models: [{}]", models.join(", ")) });
         }
@@ -277,7 +277,7 @@ pub(super) mod tests {
         let kv = prop::collection::btree_set(prop::sample::select(KvScope::ALL.to_vec()), 0..3);
         let models = prop::collection::btree_set(prop_oneof![Just("a".to_owned()), Just("b".to_owned())], 0..3)
             .prop_map(|names| names.into_iter().collect());
-        let models = prop_oneof![8 => models, 1 => Just(Models::all())];
+        let models = prop_oneof![8 => models, 1 => Just(Names::all())];
         (files, any::<bool>(), any::<bool>(), any::<bool>(), kv, models, powers).prop_map(
             |(files, clock, random, chat, kv, models, powers)| Grant { files, clock, random, chat, kv, models, powers },
         )

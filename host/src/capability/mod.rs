@@ -6,24 +6,28 @@
 //!
 //! What a run may spend is a [`Budget`]; what it has left of it, a [`Purse`].
 
+mod address;
 mod budget;
 mod ceiling;
 mod exhausted;
 mod files;
 mod grant;
+mod http;
 mod kv;
-mod models;
 mod money;
+mod names;
 mod power;
 mod purse;
 
+pub use address::is_public;
 pub use budget::{Bounds, Budget};
 pub use ceiling::{Bound, Ceiling, Decision};
 pub use exhausted::Exhausted;
 pub use files::{Access, Files};
 pub use grant::{Grant, Missing, Wants};
+pub use http::{Http, HttpRule, is_localhost, is_method};
 pub use kv::{KvScope, KvScopes};
-pub use models::Models;
 pub use money::{NotUsd, Price, Usd};
+pub use names::Names;
 pub use power::{Power, Powers};
 pub use purse::{Account, Carved, Overshoot, Purse, Share, Spent};

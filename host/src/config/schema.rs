@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 use super::{LimitsConfig, StepUse};
 use crate::{
     agent::{Cost, Interaction, OnFailure},
-    capability::{Access, Budget, Grant, KvScope, KvScopes, Models, Powers},
+    capability::{Access, Budget, Grant, KvScope, KvScopes, Names, Powers},
     limits,
 };
 
@@ -91,7 +91,7 @@ pub struct GrantConfig {
     /// Key-value stores: one, or a list.
     #[serde(default, deserialize_with = "scopes")]
     pub kv: KvScopes,
-    /// Models by their names, to which they may send requests beside the agent's own.
+    /// Names by their names, to which they may send requests beside the agent's own.
     #[serde(default)]
     pub models: Vec<String>,
     /// What they may see of the conversation, and what effects may do to it.
@@ -301,7 +301,7 @@ pub struct PluginUse {
     pub chat: bool,
     /// Its key-value store; none: it has none.
     pub kv: Option<KvScope>,
-    /// Models by their names, to which it may send requests beside the agent's own.
+    /// Names by their names, to which it may send requests beside the agent's own.
     #[serde(default)]
     pub models: Vec<String>,
     /// What it may see of the conversation, and what its effect may do to it.
@@ -375,7 +375,7 @@ impl GrantConfig {
     }
 }
 
-fn models(names: &[String]) -> Models {
+fn models(names: &[String]) -> Names {
     names.iter().cloned().collect()
 }
 

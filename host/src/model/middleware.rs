@@ -6,7 +6,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::{Completion, CompletionRequest, ToolChoice};
 use crate::{
-    capability::Models,
+    capability::Names,
     error::{Fault, OnFailure},
     event::RunCx,
 };
@@ -19,7 +19,7 @@ pub trait ModelMiddleware: Send + Sync {
     fn name(&self) -> &str;
 
     /// The models of the config to which it may send requests, beside the one that was chosen.
-    fn models(&self) -> &Models;
+    fn models(&self) -> &Names;
 
     /// Whether it may put other words in place of a reply. While one may, nobody is shown a reply before it is whole.
     fn may_replace(&self) -> bool {

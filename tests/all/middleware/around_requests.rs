@@ -8,7 +8,7 @@ use std::{
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use shelly_host::{
-    capability::Models,
+    capability::Names,
     chat::{Content, Message, Part, Role, Snapshot, StopReason, ToolCall, ToolResult},
     error::Fault,
     event::RunCx,
@@ -112,8 +112,8 @@ impl ModelMiddleware for Never {
         "never"
     }
 
-    fn models(&self) -> &Models {
-        static NONE: LazyLock<Models> = LazyLock::new(Models::default);
+    fn models(&self) -> &Names {
+        static NONE: LazyLock<Names> = LazyLock::new(Names::default);
         &NONE
     }
 

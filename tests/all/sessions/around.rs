@@ -9,7 +9,7 @@ use std::{
 use async_trait::async_trait;
 use shelly_host::{
     agent::{AfterDecision, Agent, BeforeDecision, Crew, Middleware, Outcome, Timeout, journal::Past},
-    capability::{Models, Price},
+    capability::{Names, Price},
     chat::{Chat, Message},
     error::Fault,
     event::RunCx,
@@ -34,8 +34,8 @@ impl ModelMiddleware for First {
         "first"
     }
 
-    fn models(&self) -> &Models {
-        static NONE: std::sync::LazyLock<Models> = std::sync::LazyLock::new(Models::default);
+    fn models(&self) -> &Names {
+        static NONE: std::sync::LazyLock<Names> = std::sync::LazyLock::new(Names::default);
         &NONE
     }
 

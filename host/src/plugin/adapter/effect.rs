@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use super::run_context;
 use crate::{
     agent::{Action, Ask, Edit, Effect, Moment, OnFailure, Phase, Step, Wake},
-    capability::{Models, Powers},
+    capability::{Names, Powers},
     chat::{Replacement, Snapshot, ToolSpec},
     error::Fault,
     event::RunCx,
@@ -45,7 +45,7 @@ impl Effect for PluginEffect {
         &self.plugin.grant.powers
     }
 
-    fn models(&self) -> &Models {
+    fn models(&self) -> &Names {
         &self.plugin.grant.models
     }
 

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 use super::run_context;
 use crate::{
-    capability::{Models, Power},
+    capability::{Names, Power},
     chat::ToolSpec,
     error::{Fault, OnFailure},
     event::RunCx,
@@ -80,7 +80,7 @@ impl ModelMiddleware for PluginModelMiddleware {
         &self.plugin.id
     }
 
-    fn models(&self) -> &Models {
+    fn models(&self) -> &Names {
         &self.plugin.grant.models
     }
 

@@ -2,19 +2,19 @@ use std::collections::BTreeSet;
 
 use serde::{Serialize, Serializer};
 
-/// Models by their names in the config: those that a plugin may send requests to, beside the agent's own. A lattice.
+/// Names by their names in the config: those that a plugin may send requests to, beside the agent's own. A lattice.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Models(Option<BTreeSet<String>>);
+pub struct Names(Option<BTreeSet<String>>);
 
-impl Default for Models {
+impl Default for Names {
     /// None.
     fn default() -> Self {
         Self(Some(BTreeSet::new()))
     }
 }
 
-impl Models {
-    /// Every model there is.
+impl Names {
+    /// All that there are.
     pub fn all() -> Self {
         Self(None)
     }
@@ -29,7 +29,7 @@ impl Models {
         self.0.as_ref().is_none_or(|names| names.contains(name))
     }
 
-    /// Their names, sorted; none of all models.
+    /// The names, sorted; none of all.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().flatten().map(String::as_str)
     }
@@ -47,25 +47,24 @@ impl Models {
         Self(self.0.as_ref().zip(other.0.as_ref()).map(|(one, two)| one | two))
     }
 
-    /// What `other` allows and this does not.
-    pub(super) fn lacking<'a>(&'a self, other: &'a Self) -> Vec<&'a str> {
+    /// What `other` allows and this does not; `any` stands for what has no name.
+    pub(super) fn lacking<'a>(&'a self, other: &'a Self, any: &'a str) -> Vec<&'a str> {
         match (&self.0, &other.0) {
             (None, _) => Vec::new(),
-            // It has no names.
-            (Some(_), None) => vec!["MODEL"],
+            (Some(_), None) => vec![any],
             (Some(here), Some(wanted)) => wanted.difference(here).map(String::as_str).collect(),
         }
     }
 }
 
-impl FromIterator<String> for Models {
+impl FromIterator<String> for Names {
     fn from_iter<I: IntoIterator<Item = String>>(names: I) -> Self {
         Self(Some(names.into_iter().collect()))
     }
 }
 
 /// A list of names, as in the config; `*` is all.
-impl Serialize for Models {
+impl Serialize for Names {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         match &self.0 {
             Some(names) => to.collect_seq(names),
