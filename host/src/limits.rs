@@ -730,3 +730,8 @@ pub const BATCH_RESULTS_BYTES: usize = 256 << 20;
 pub const BATCH_POLL_TIME: Duration = Duration::from_secs(120);
 /// Time in which a file of a batch must be deleted: results wait for it, and what is left there the vendor deletes some day.
 pub const BATCH_DELETE_TIME: Duration = Duration::from_secs(5);
+
+// ---- what plugins read of a conversation's media
+
+/// Bytes of one read of an attachment: as much as a message that is read may have.
+pub const ATTACHMENT_READ_BYTES: usize = 1 << 20;

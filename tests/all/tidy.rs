@@ -68,7 +68,7 @@ const MAY_NAME: [(&str, &[&str]); 27] = [
     ("state", &["files", "tool"]),
     ("builtin", &["tool", "approval"]),
     ("agent", &["model", "tool", "skill", "state", "capability"]),
-    ("plugin", &["agent", "files", "tool", "model", "capability", "kv"]),
+    ("plugin", &["agent", "files", "tool", "model", "capability", "kv", "net"]),
     ("conformance", &["agent", "approval", "builtin", "plugin", "tool", "model", "capability"]),
     ("session", &["agent", "files", "model", "trust"]),
     ("config", &["agent", "capability", "files", "model", "net", "provider", "trust"]),

@@ -19,7 +19,7 @@ pub use middleware::{AfterRequest, BeforeRequest, ModelMiddleware, Sending};
 pub use pricing::{Price, PriceListError, PriceTable};
 pub use rate_limit::{RateLimit, RateLimitConfig, RateLimited};
 pub use scripted::ScriptedCompleter;
-pub use sink::{DeltaSink, DeltaTarget};
+pub use sink::{DeltaSink, DeltaTarget, Seen};
 pub use tracked::Tracked;
 pub use usage::{Ledger, Tally, UsageTracker};
 

@@ -1,4 +1,10 @@
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use async_trait::async_trait;
 
@@ -26,11 +32,41 @@ impl DeltaSink {
         Self(Some(target))
     }
 
+    /// The same, and whether something was handed on through it.
+    pub fn observed(&self) -> (Self, Seen) {
+        let seen = Seen::default();
+        (Self::new(Arc::new(Observed { sink: self.clone(), seen: seen.clone() })), seen)
+    }
+
     /// Hands on one piece. Waits while the watcher is behind.
     pub async fn emit(&self, delta: Delta) {
         if let Some(target) = &self.0 {
             target.take(delta).await;
         }
+    }
+}
+
+/// Whether some of a reply was handed on.
+#[derive(Debug, Clone, Default)]
+pub struct Seen(Arc<AtomicBool>);
+
+impl Seen {
+    /// Whether it was.
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+struct Observed {
+    sink: DeltaSink,
+    seen: Seen,
+}
+
+#[async_trait]
+impl DeltaTarget for Observed {
+    async fn take(&self, delta: Delta) {
+        self.seen.0.store(true, Ordering::Relaxed);
+        self.sink.emit(delta).await;
     }
 }
 

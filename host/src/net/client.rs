@@ -8,7 +8,7 @@ use std::{
 use reqwest::{Method, StatusCode, header};
 use tokio::{
     sync::watch,
-    time::{Instant, sleep, timeout_at},
+    time::{Instant, timeout_at},
 };
 use url::Url;
 
@@ -262,17 +262,7 @@ impl HttpClient {
         if let Some(why) = self.no_roots.as_ref().filter(|_| matches!(request.url.scheme(), "https" | "wss")) {
             return Err(Fault::other(format!("the certificate of {origin} cannot be checked: {why}")));
         }
-        let mut pauses = request.retries.pauses();
-        loop {
-            let Failed { fault, again } = match attempt().await {
-                Ok(done) => return Ok(done),
-                Err(failed) => failed,
-            };
-            let pause = if again && fault.is_transient() { pauses.next(fault.retry_after()) } else { None };
-            let Some(pause) = pause.filter(|pause| Instant::now() + *pause < deadline) else { return Err(fault) };
-            tracing::debug!(%origin, %fault, ?pause, "trying again");
-            sleep(pause).await;
-        }
+        request.retries.repeat(&origin, deadline, attempt).await
     }
 
     /// The client for what begins as HTTP/1.1 and goes on as something else.

@@ -9,7 +9,7 @@ use crate::{error::Fault, limits};
 
 /// Why an attempt failed, and whether another one is worth it if the fault is one that may pass.
 #[derive(Debug)]
-pub(super) struct Failed {
+pub(crate) struct Failed {
     pub fault: Fault,
     pub again: bool,
 }

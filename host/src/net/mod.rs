@@ -19,6 +19,7 @@ pub(crate) mod test_server;
 mod websocket;
 
 pub use client::{Auth, HttpClient, Request, endpoint, header_name, origin};
+pub(crate) use failure::Failed;
 pub use failure::is_readable_on_the_way;
 pub use proxy::{ClientConfig, ProxyUrl};
 pub use rate::{RateLimit, RateLimits};

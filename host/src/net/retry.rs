@@ -8,8 +8,10 @@ use reqwest::{
     header::{self, HeaderMap},
 };
 
-use super::RateLimits;
-use crate::limits;
+use tokio::time::{Instant, sleep};
+
+use super::{RateLimits, failure::Failed};
+use crate::{error::Fault, limits};
 
 /// How often a request is sent again where a failure may pass, and how long all of that waits.
 ///
@@ -40,6 +42,27 @@ impl Retries {
     /// The house's pauses, and so many attempts after the first.
     pub const fn times(times: usize) -> Self {
         Self { times, ..Self::HOUSE }
+    }
+
+    /// Attempts until one succeeds, one fails in a way that will not pass, or so many were made. `of` is what is tried, for
+    /// the log.
+    pub(crate) async fn repeat<T, F: Future<Output = Result<T, Failed>>>(
+        &self,
+        of: &str,
+        deadline: Instant,
+        attempt: impl Fn() -> F,
+    ) -> Result<T, Fault> {
+        let mut pauses = self.pauses();
+        loop {
+            let Failed { fault, again } = match attempt().await {
+                Ok(done) => return Ok(done),
+                Err(failed) => failed,
+            };
+            let pause = if again && fault.is_transient() { pauses.next(fault.retry_after()) } else { None };
+            let Some(pause) = pause.filter(|pause| Instant::now() + *pause < deadline) else { return Err(fault) };
+            tracing::debug!(%of, %fault, ?pause, "trying again");
+            sleep(pause).await;
+        }
     }
 
     pub(crate) fn pauses(&self) -> Pauses {

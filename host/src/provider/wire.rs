@@ -1,10 +1,7 @@
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
-};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 use url::Url;
 
 use super::{
@@ -15,8 +12,8 @@ use super::{
 use crate::{
     error::Fault,
     event::RunCx,
-    model::{Completer, Completion, CompletionRequest, Delta, DeltaSink, DeltaTarget, ModelInfo, ToolChoice},
-    net::{HttpClient, Reply, Retries},
+    model::{Completer, Completion, CompletionRequest, DeltaSink, ModelInfo, ToolChoice},
+    net::{Failed, HttpClient, Reply, Retries},
 };
 
 /// What a vendor's API is like, as far as it differs from the others.
@@ -95,42 +92,20 @@ impl<W: Wire> Completer for HttpModel<W> {
     async fn complete(&self, _: &RunCx, request: &CompletionRequest, sink: &DeltaSink) -> Result<Completion, Fault> {
         let names = names::<W>(request);
         let deadline = Instant::now() + self.adapter.total();
-        let retries = self.adapter.retries();
-        let (mut pauses, mut lost) = (Retries::times(retries).pauses(), 0);
-        loop {
-            let body = self.wire.body(&self.adapter, request)?;
-            let reply = self
-                .adapter
-                .post_until(deadline, retries.saturating_sub(lost), self.wire.url(&self.adapter)?, body)
-                .await?;
-            let watcher = Arc::new(Watcher { sink: sink.clone(), seen: AtomicBool::new(false) });
-            let fault = match self.read(reply, &names, &DeltaSink::new(watcher.clone())).await {
-                Ok(completion) => return Ok(completion),
-                Err(fault) => fault,
-            };
+        let (retries, lost) = (self.adapter.retries(), AtomicUsize::new(0));
+        let attempt = || async {
+            // What fails before a reply begins was tried again already.
+            let at_once = |fault| Failed { fault, again: false };
+            let left = retries.saturating_sub(lost.fetch_add(1, Ordering::Relaxed));
+            let body = self.wire.body(&self.adapter, request).map_err(at_once)?;
+            let url = self.wire.url(&self.adapter).map_err(at_once)?;
+            let reply = self.adapter.post_until(deadline, left, url, body).await.map_err(at_once)?;
+            let (sink, seen) = sink.observed();
             // Servers that are overloaded say so in a stream, too. Where some of the reply was seen or counted, whoever
             // pays for it decides.
-            let is_lost = fault.is_transient() && !watcher.seen.load(Ordering::Relaxed);
-            let pause = if is_lost { pauses.next(fault.retry_after()) } else { None };
-            let Some(pause) = pause.filter(|pause| Instant::now() + *pause < deadline) else { return Err(fault) };
-            tracing::debug!(%fault, ?pause, "asking again for a reply that did not begin");
-            sleep(pause).await;
-            lost += 1;
-        }
-    }
-}
-
-/// Hands on what comes of a reply, and remembers that something did.
-struct Watcher {
-    sink: DeltaSink,
-    seen: AtomicBool,
-}
-
-#[async_trait]
-impl DeltaTarget for Watcher {
-    async fn take(&self, delta: Delta) {
-        self.seen.store(true, Ordering::Relaxed);
-        self.sink.emit(delta).await;
+            self.read(reply, &names, &sink).await.map_err(|fault| Failed { fault, again: !seen.is_set() })
+        };
+        Retries::times(retries).repeat("a reply", deadline, attempt).await
     }
 }
 

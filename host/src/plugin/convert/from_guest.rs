@@ -78,7 +78,7 @@ fn own_meta(own: Vec<(String, String)>) -> Result<Meta, Fault> {
 /// They are looked for when the first id is looked up: most calls hand back none, and a conversation is long.
 pub struct Attached<'a> {
     parts: Box<dyn Fn() -> Parts<'a> + 'a>,
-    by_id: OnceCell<HashMap<String, &'a Arc<[u8]>>>,
+    by_id: OnceCell<HashMap<String, Arc<[u8]>>>,
 }
 
 type Parts<'a> = Box<dyn Iterator<Item = &'a Part> + 'a>;
@@ -114,11 +114,13 @@ impl<'a> Attached<'a> {
     }
 
     fn find(&self, id: &str) -> Option<Arc<[u8]>> {
-        let by_id = || {
-            let media = (self.parts)().flat_map(media_in);
-            media.map(|bytes| (sha256(bytes), bytes)).collect()
-        };
-        self.by_id.get_or_init(by_id).get(id).map(|bytes| Arc::clone(bytes))
+        self.by_id.get_or_init(|| self.all()).get(id).map(Arc::clone)
+    }
+
+    /// All of them by their ids.
+    pub fn all(&self) -> HashMap<String, Arc<[u8]>> {
+        let media = (self.parts)().flat_map(media_in);
+        media.map(|bytes| (sha256(bytes), Arc::clone(bytes))).collect()
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a plugin may import: one file an interface, and the table of what each one takes.
 
+mod attachments;
 mod chat;
 mod clock;
 mod config;
@@ -11,6 +12,7 @@ mod progress;
 mod random;
 mod sink;
 
+pub use attachments::Attachments;
 pub use kv::KvBinding;
 use wasmtime::component::{HasSelf, Linker, ResourceTable};
 
@@ -57,7 +59,7 @@ pub fn need_of_import(import: &str) -> Option<Need> {
         return Some(match interface {
             "log" | "config" => Need::Nothing,
             "progress" => Need::Kind(Kind::Tool),
-            "sink" => Need::Kind(Kind::Provider),
+            "sink" | "attachments" => Need::Kind(Kind::Provider),
             "outgoing" => Need::Kind(Kind::ModelMiddleware),
             "chat" => Need::Chat,
             "clock" => Need::Clock,
@@ -150,6 +152,7 @@ pub fn link(linker: &mut Linker<PluginState>, grant: &Grant, kinds: &[Kind]) -> 
     }
     if kinds.contains(&Kind::Provider) {
         imports::sink::add_to_linker::<_, Own>(linker, PluginState::called)?;
+        imports::attachments::add_to_linker::<_, Own>(linker, PluginState::called)?;
     }
     if kinds.contains(&Kind::ModelMiddleware) {
         imports::outgoing::add_to_linker::<_, Own>(linker, PluginState::called)?;

@@ -12,7 +12,7 @@ use crate::{
     model::{CompletionRequest, DeltaSink},
     plugin::{
         folders::Folders,
-        imports::{Files, KvBinding, Listings},
+        imports::{Attachments, Files, KvBinding, Listings},
     },
 };
 
@@ -52,6 +52,8 @@ pub struct PluginState {
     pub progress: Option<Progress>,
     /// Where pieces of a completion go.
     pub sink: DeltaSink,
+    /// The media of the request that a completion answers.
+    pub attachments: Attachments,
     /// The conversation that the call belongs to; empty where it belongs to none.
     pub chat: ChatView,
     /// The request that a call of a model middleware is about, and what of it may be seen.
@@ -86,6 +88,7 @@ impl PluginState {
             log_dropped: 0,
             progress: None,
             sink: DeltaSink::none(),
+            attachments: Attachments::default(),
             chat: ChatView::default(),
             outgoing: None,
             started: Instant::now(),

@@ -1,0 +1,45 @@
+use std::{collections::HashMap, sync::Arc};
+
+use crate::{
+    chat::Snapshot,
+    error::Fault,
+    limits,
+    plugin::{
+        bindings::{imports::attachments, types},
+        convert::{self, Attached},
+        runtime::PluginState,
+    },
+};
+
+/// The media of the conversation that a call is about, by the ids under which it was handed them.
+#[derive(Default)]
+pub struct Attachments {
+    chat: Snapshot,
+    /// Made when the first one is read: most calls read none.
+    by_id: Option<HashMap<String, Arc<[u8]>>>,
+}
+
+impl Attachments {
+    /// Those of this conversation.
+    pub fn of(chat: &Snapshot) -> Self {
+        Self { chat: chat.clone(), by_id: None }
+    }
+
+    fn get(&mut self, id: &str) -> Option<Arc<[u8]>> {
+        self.by_id.get_or_insert_with(|| Attached::in_chat(&self.chat).all()).get(id).map(Arc::clone)
+    }
+}
+
+impl attachments::Host for PluginState {
+    async fn read(&mut self, id: String, offset: u64, max: u32) -> wasmtime::Result<Result<Vec<u8>, types::Error>> {
+        self.take(id.len())?;
+        let Some(bytes) = self.attachments.get(&id) else {
+            let message = format!("this call was handed no attachment `{}`", convert::bounded(id, 100));
+            return Ok(Err(convert::fault_to_wit(&Fault::NotFound { message })));
+        };
+        let rest = usize::try_from(offset).ok().and_then(|offset| bytes.get(offset..)).unwrap_or_default();
+        let read = &rest[..rest.len().min(max as usize).min(limits::ATTACHMENT_READ_BYTES)];
+        self.hand(read.len())?;
+        Ok(Ok(read.into()))
+    }
+}
