@@ -166,12 +166,34 @@ pub enum Event {
         memory: usize,
         /// Calls of functions that it imports; each entry of a folder that it lists counts as one.
         host_calls: u64,
-        /// Bytes of texts and lists that it was handed; what it read of files is not in it.
+        /// Bytes of texts and lists that it was handed; what it read of files and of the network is not in it.
         bytes_in: usize,
-        /// Bytes of texts and lists that it handed over; what it wrote to files is not in it.
+        /// Bytes of texts and lists that it handed over; what it wrote to files and to the network is not in it.
         bytes_out: usize,
         #[serde(skip_serializing_if = "Given::is_empty")]
         given: Given,
+    },
+    /// A plugin has sent a request over HTTP, or wanted to: told when the head of the answer is there, or why it is not.
+    PluginRequest {
+        agent: Arc<str>,
+        plugin: Arc<str>,
+        method: String,
+        /// Without query, user and password; after redirects the last one.
+        url: String,
+        /// `answered`; `refused` by the host; `failed`.
+        outcome: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        status: Option<u16>,
+        /// Why there is no answer.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        /// The name of the credential that went with it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        credential: Option<String>,
+        /// Redirects that were followed.
+        hops: usize,
+        #[serde(rename = "duration_ms", serialize_with = "millis")]
+        duration: Duration,
     },
     /// A plugin of an agent has a capability that it wants, or has not: told once for each agent, before its first turn.
     /// What a plugin says comes with its other events and never with this one.

@@ -735,3 +735,9 @@ pub const BATCH_DELETE_TIME: Duration = Duration::from_secs(5);
 
 /// Bytes of one read of an attachment: as much as a message that is read may have.
 pub const ATTACHMENT_READ_BYTES: usize = 1 << 20;
+
+// ---- what a config says of the way out
+
+/// Places in one list of HTTP requests, in a config or in a `plugin.toml`: every rule is compared with every other one, and a
+/// person reads them.
+pub const HTTP_ENTRIES: usize = 64;

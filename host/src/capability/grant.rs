@@ -2,7 +2,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::{Access, Files, KvScope, KvScopes, Names, Power, Powers};
+use super::{Access, Files, Http, KvScope, KvScopes, Names, Power, Powers};
 
 /// What a plugin's manifest asks for.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize)]
@@ -17,8 +17,12 @@ pub struct Wants {
     pub chat: bool,
     /// A key-value store.
     pub kv: bool,
-    /// Names beside the agent's own.
+    /// Models beside the agent's own.
     pub models: bool,
+    /// The HTTP requests that it sends.
+    pub http: Http,
+    /// Credentials that the host adds to its requests.
+    pub credentials: bool,
     /// What it sees of the conversation, and what its effect does to it.
     pub powers: Powers,
 }
@@ -26,11 +30,12 @@ pub struct Wants {
 impl Wants {
     /// The grant that would give all of it, wherever its files are.
     pub fn grant(&self) -> Grant {
-        let Self { files, clock, random, chat, kv, models, ref powers } = *self;
+        let Self { files, clock, random, chat, kv, models, ref http, credentials, ref powers } = *self;
         let files = files.map(Files::everywhere).unwrap_or_default();
         let kv = if kv { KvScope::ALL.into() } else { KvScopes::new() };
-        let models = if models { Names::all() } else { Names::default() };
-        Grant { files, clock, random, chat, kv, models, powers: powers.clone() }
+        let all_if = |wanted| if wanted { Names::all() } else { Names::default() };
+        let (models, credentials) = (all_if(models), all_if(credentials));
+        Grant { files, clock, random, chat, kv, models, http: http.clone(), credentials, powers: powers.clone() }
     }
 }
 
@@ -48,8 +53,12 @@ pub struct Grant {
     pub chat: bool,
     /// Key-value stores: of those that it may have, a plugin has the first.
     pub kv: KvScopes,
-    /// Names that it may send requests to, beside the agent's own.
+    /// Models that it may send requests to, beside the agent's own.
     pub models: Names,
+    /// HTTP requests that it may send.
+    pub http: Http,
+    /// Credentials that the host adds to its requests when it names them. It never sees one.
+    pub credentials: Names,
     /// What it may see of the conversation, and what its effect may do to it.
     pub powers: Powers,
 }
@@ -63,7 +72,7 @@ impl Grant {
 
     /// What both allow.
     pub fn meet(&self, other: &Self) -> Self {
-        let Self { files, clock, random, chat, kv, models, powers } = self;
+        let Self { files, clock, random, chat, kv, models, http, credentials, powers } = self;
         Self {
             files: files.meet(&other.files),
             clock: *clock && other.clock,
@@ -71,13 +80,15 @@ impl Grant {
             chat: *chat && other.chat,
             kv: kv & &other.kv,
             models: models.meet(&other.models),
+            http: http.meet(&other.http),
+            credentials: credentials.meet(&other.credentials),
             powers: powers & &other.powers,
         }
     }
 
     /// What one of them allows.
     pub fn join(&self, other: &Self) -> Self {
-        let Self { files, clock, random, chat, kv, models, powers } = self;
+        let Self { files, clock, random, chat, kv, models, http, credentials, powers } = self;
         Self {
             files: files.join(&other.files),
             clock: *clock || other.clock,
@@ -85,6 +96,8 @@ impl Grant {
             chat: *chat || other.chat,
             kv: kv | &other.kv,
             models: models.join(&other.models),
+            http: http.join(&other.http),
+            credentials: credentials.join(&other.credentials),
             powers: powers | &other.powers,
         }
     }
@@ -102,14 +115,17 @@ impl Grant {
         // Nor which store: any is one.
         let kv = if self.kv.is_empty() && wants.kv { [KvScope::Run].into() } else { KvScopes::new() };
         // Nor which models: any is one.
-        let models = if self.models.is_empty() && wants.models { Names::all() } else { Names::default() };
-        let others = Self { files: Files::default(), kv, models, ..wants.grant() };
+        let any = |given: &Names, wants| if given.is_empty() && wants { Names::all() } else { Names::default() };
+        let (models, credentials) = (any(&self.models, wants.models), any(&self.credentials, wants.credentials));
+        // Nor all of the places that it names: who gives some of it has chosen.
+        let http = if self.http.meet(&wants.http).is_empty() { wants.http.clone() } else { Http::default() };
+        let others = Self { files: Files::default(), kv, models, http, credentials, ..wants.grant() };
         files.into_iter().chain(self.lacking(&others)).collect()
     }
 
     /// What `other` allows and this does not: the capability and the line of config that would give it.
     pub fn lacking(&self, other: &Self) -> Vec<Missing> {
-        let Self { files, clock, random, chat, kv, models, powers } = other;
+        let Self { files, clock, random, chat, kv, models, http, credentials, powers } = other;
         let lacks = |(path, access): &(&Path, Access)| self.files.access(path) < Some(*access);
         let folder = |(path, access): (&Path, Access)| Missing::folder(&path.to_string_lossy(), access);
         let mut missing: Vec<_> = files.iter().filter(lacks).map(folder).collect();
@@ -125,9 +141,15 @@ impl Grant {
             let kv = if kv.len() == 1 { kv.concat() } else { format!("[{}]", kv.join(", ")) };
             missing.push(Missing { capability: "kv".into(), line: format!("kv: {kv}") });
         }
-        let models = self.models.lacking(models, "MODEL");
-        if !models.is_empty() {
-            missing.push(Missing { capability: "models".into(), line: format!("models: [{}]", models.join(", ")) });
+        let to_owned = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect::<Vec<_>>();
+        for (name, lacking) in [
+            ("models", to_owned(self.models.lacking(models, "MODEL"))),
+            ("http", self.http.lacking(http)),
+            ("credentials", to_owned(self.credentials.lacking(credentials, "NAME"))),
+        ] {
+            if !lacking.is_empty() {
+                missing.push(Missing { capability: name.into(), line: format!("{name}: [{}]", lacking.join(", ")) });
+            }
         }
         let powers: Vec<_> = (powers - &self.powers).iter().map(Power::to_string).collect();
         if !powers.is_empty() {
@@ -146,10 +168,16 @@ impl Grant {
             ("chat", self.chat, wants.chat),
             ("kv", !self.kv.is_empty(), wants.kv),
             ("models", !self.models.is_empty(), wants.models),
+            ("http", !self.http.is_empty(), !wants.http.is_empty()),
+            ("credentials", !self.credentials.is_empty(), wants.credentials),
         ] {
             if given && !wanted {
                 unwanted.push(name.into());
             }
+        }
+        let elsewhere = self.http.apart_from(&wants.http);
+        if !elsewhere.is_empty() && !wants.http.is_empty() {
+            unwanted.push(format!("http: [{}]", elsewhere.join(", ")));
         }
         let powers: Vec<_> = (&self.powers - &wants.powers).iter().map(Power::to_string).collect();
         if !powers.is_empty() {
@@ -179,7 +207,7 @@ impl Missing {
 pub(super) mod tests {
     use proptest::prelude::*;
 
-    use super::*;
+    use super::{super::http::tests::entry, *};
 
     fn data(access: Access) -> Files {
         [("/data".into(), access)].into_iter().collect()
@@ -229,10 +257,36 @@ pub(super) mod tests {
     fn what_is_given_and_not_wanted_is_named() {
         let powers = [Power::Note, Power::Stop].into();
         let (kv, models) = ([KvScope::Run].into(), ["other".into()].into_iter().collect());
-        let given = Grant { files: data(Access::Read), clock: true, random: true, chat: true, kv, models, powers };
+        let (http, credentials) = (entry("https://h", &["GET"], &[]), ["github".into()].into_iter().collect());
+        let given = Grant {
+            files: data(Access::Read),
+            clock: true,
+            random: true,
+            chat: true,
+            kv,
+            models,
+            http,
+            credentials,
+            powers,
+        };
         let wants = Wants { clock: true, powers: [Power::Note].into(), ..Wants::default() };
-        assert_eq!(given.unwanted(&wants), ["files", "random", "chat", "kv", "models", "powers: [stop]"]);
+        let unwanted = ["files", "random", "chat", "kv", "models", "http", "credentials", "powers: [stop]"];
+        assert_eq!(given.unwanted(&wants), unwanted);
         assert_eq!(given.meet(&wants.grant()).unwanted(&wants), [""; 0]);
+        let http = Http::wanted("https://other").unwrap();
+        let wants = Wants {
+            files: Some(Access::Read),
+            clock: true,
+            random: true,
+            chat: true,
+            kv: true,
+            models: true,
+            http: http.clone(),
+            credentials: true,
+            powers: given.powers.clone(),
+        };
+        assert_eq!(given.unwanted(&wants), ["http: [{url: https://h, methods: [GET]}]"]);
+        assert_eq!(given.unwanted(&Wants { http: http.join(&given.http), ..wants }), [""; 0]);
     }
 
     #[test]
@@ -263,6 +317,34 @@ pub(super) mod tests {
         assert_eq!(lines(Grant::default().lacking(&given)), ["models: [cheap]"]);
     }
 
+    #[test]
+    fn a_place_is_one_that_is_granted_where_a_plugin_asks_for_some() {
+        let wants = |urls: &[&str]| Wants {
+            http: urls.iter().fold(Http::default(), |all, url| all.join(&Http::wanted(url).unwrap())),
+            ..Wants::default()
+        };
+        let any = Wants { http: Http::all(), credentials: true, ..Wants::default() };
+        let given = |url| Grant { http: entry(url, &["GET"], &[]), ..Grant::default() };
+        let (api, nas) = (wants(&["https://api.example.com", "https://up.example.com"]), wants(&["http://nas.lan/x"]));
+        for (given, wants, got, lines) in [
+            (Grant::default(), &any, "[]", &["http: [URL]", "credentials: [NAME]"][..]),
+            (given("https://h"), &any, r#"["GET https://h"]"#, &["credentials: [NAME]"]),
+            (Grant::default(), &api, "[]", &["http: [https://api.example.com, https://up.example.com]"]),
+            (given("https://other"), &api, "[]", &["http: [https://api.example.com, https://up.example.com]"]),
+            (given("https://api.example.com/v1"), &api, r#"["GET https://api.example.com/v1"]"#, &[]),
+            (given("http://nas.lan"), &nas, r#"["GET http://nas.lan/x"]"#, &[]),
+            (given("https://h"), &Wants::default(), "[]", &[]),
+        ] {
+            let missing: Vec<_> = given.missing(wants).into_iter().map(|missing| missing.line).collect();
+            assert_eq!(missing, lines, "{given:?}");
+            assert_eq!(serde_json::to_string(&given.meet(&wants.grant()).http).unwrap(), got, "{given:?}");
+        }
+        let given = Grant { credentials: ["github".into()].into_iter().collect(), ..Grant::default() };
+        assert_eq!(given.meet(&any.grant()), given);
+        let lines: Vec<_> = Grant::default().lacking(&given).into_iter().map(|missing| missing.line).collect();
+        assert_eq!(lines, ["credentials: [github]"]);
+    }
+
     /// Grants that often share something.
     pub fn grants() -> impl Strategy<Value = Grant> {
         let access = prop_oneof![Just(Access::Read), Just(Access::Write)];
@@ -275,11 +357,23 @@ pub(super) mod tests {
             0..3,
         );
         let kv = prop::collection::btree_set(prop::sample::select(KvScope::ALL.to_vec()), 0..3);
-        let models = prop::collection::btree_set(prop_oneof![Just("a".to_owned()), Just("b".to_owned())], 0..3)
-            .prop_map(|names| names.into_iter().collect());
-        let models = prop_oneof![8 => models, 1 => Just(Names::all())];
-        (files, any::<bool>(), any::<bool>(), any::<bool>(), kv, models, powers).prop_map(
-            |(files, clock, random, chat, kv, models, powers)| Grant { files, clock, random, chat, kv, models, powers },
+        let names = || {
+            let some = prop::collection::btree_set(prop_oneof![Just("a".to_owned()), Just("b".to_owned())], 0..3);
+            prop_oneof![8 => some.prop_map(|names| names.into_iter().collect()), 1 => Just(Names::all())]
+        };
+        let switches = any::<[bool; 3]>();
+        (files, switches, kv, names(), super::super::http::tests::any(), names(), powers).prop_map(
+            |(files, [clock, random, chat], kv, models, http, credentials, powers)| Grant {
+                files,
+                clock,
+                random,
+                chat,
+                kv,
+                models,
+                http,
+                credentials,
+                powers,
+            },
         )
     }
 

@@ -1,6 +1,10 @@
 //! HTTP requests that somebody may send: where to, by which methods, and to what kind of address.
 
-use std::{collections::BTreeSet, fmt, net::IpAddr};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    net::IpAddr,
+};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use serde::{Serialize, Serializer};
@@ -52,6 +56,8 @@ enum Reach {
     Public,
     /// Those of this network, which may be somebody's own.
     Network(IpNet),
+    /// All: where a name leads is not for who asks to say, but for who grants.
+    Any,
 }
 
 impl Http {
@@ -93,6 +99,16 @@ impl Http {
             })
         });
         Ok(rules.collect())
+    }
+
+    /// What one URL of a manifest asks for: as an [entry](Self::entry), wherever its host is.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it, in words.
+    pub fn wanted(url: &str) -> Result<Self, String> {
+        let Place { host, is_encrypted, port, path } = Place::parse(url)?;
+        Ok([HttpRule { host, is_encrypted, port, path, method: None, reach: Reach::Any }].into_iter().collect())
     }
 
     /// Whether there is none.
@@ -144,18 +160,46 @@ impl Http {
         }
     }
 
-    /// What `other` allows and this does not, as rules of a config.
+    /// What `other` allows and this does not, as entries of a config.
     pub(super) fn lacking(&self, other: &Self) -> Vec<String> {
         match (&self.0, &other.0) {
             (None, _) => Vec::new(),
             // It has no rules.
             (Some(_), None) => vec!["URL".into()],
             (Some(here), Some(wanted)) => {
-                let is_lacking = |rule: &&HttpRule| !here.iter().any(|here| here.covers(rule));
-                wanted.iter().filter(is_lacking).map(HttpRule::to_string).collect()
+                entries(wanted.iter().filter(|rule| !here.iter().any(|here| here.covers(rule))))
             }
         }
     }
+
+    /// Those of its rules of which `other` allows nothing at all, as entries of a config.
+    pub(super) fn apart_from(&self, other: &Self) -> Vec<String> {
+        let is_apart =
+            |rule: &&HttpRule| other.0.as_ref().is_some_and(|others| others.iter().all(|b| rule.meet(b).is_none()));
+        entries(self.rules().filter(is_apart))
+    }
+}
+
+/// Rules as entries of a config: those of one URL together, as far as they say the same.
+fn entries<'a>(rules: impl Iterator<Item = &'a HttpRule>) -> Vec<String> {
+    let mut methods: BTreeMap<(String, Option<IpNet>), BTreeSet<&str>> = BTreeMap::new();
+    for rule in rules {
+        methods.entry((rule.url(), rule.network())).or_default().extend(rule.method.as_deref());
+    }
+    let mut networks: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for ((url, network), methods) in methods {
+        networks.entry((url, methods)).or_default().extend(network.map(|network| network.to_string()));
+    }
+    let entry = |((url, methods), networks): ((String, BTreeSet<&str>), Vec<String>)| {
+        // In brackets and braces these mean something to YAML.
+        let url = if url.contains(['[', ']', '{', '}', ',']) { format!("{url:?}") } else { url };
+        let lists =
+            [("methods", methods.into_iter().collect::<Vec<_>>().join(", ")), ("networks", networks.join(", "))];
+        let lists: String =
+            lists.iter().filter(|(_, list)| !list.is_empty()).map(|(key, list)| format!(", {key}: [{list}]")).collect();
+        if lists.is_empty() { url } else { format!("{{url: {url}{lists}}}") }
+    };
+    networks.into_iter().map(entry).collect()
 }
 
 impl FromIterator<HttpRule> for Http {
@@ -242,12 +286,14 @@ impl Reach {
         match self {
             Self::Public => is_public(address),
             Self::Network(network) => network.contains(&address),
+            Self::Any => true,
         }
     }
 
     /// Of a network and the public addresses only what is written as a network can be told: all of it or nothing.
     fn meet(&self, other: &Self) -> Option<Self> {
         match (self, other) {
+            (one, Self::Any) | (Self::Any, one) => Some(*one),
             (Self::Public, Self::Public) => Some(Self::Public),
             (Self::Network(one), Self::Network(two)) if one.contains(two) => Some(Self::Network(*two)),
             (Self::Network(one), Self::Network(two)) if two.contains(one) => Some(Self::Network(*one)),
@@ -373,15 +419,7 @@ impl fmt::Display for HttpRule {
             write!(f, "{method} ")?;
         }
         write!(f, "{}", self.url())?;
-        match (&self.reach, &self.host) {
-            (Reach::Public, _) | (_, HostPattern::Address(_)) => Ok(()),
-            (Reach::Network(network), HostPattern::Name(name))
-                if is_localhost(name) && loopback().contains(network) =>
-            {
-                Ok(())
-            }
-            (Reach::Network(network), _) => write!(f, " in {network}"),
-        }
+        self.network().map_or(Ok(()), |network| write!(f, " in {network}"))
     }
 }
 
@@ -400,6 +438,19 @@ impl HttpRule {
         let path = if self.path == "/" { "" } else { &self.path };
         format!("{}://{host}{port}{path}", self.scheme())
     }
+
+    /// The network that its name may lead to, if a config has to say so.
+    fn network(&self) -> Option<IpNet> {
+        match (&self.reach, &self.host) {
+            (Reach::Public | Reach::Any, _) | (_, HostPattern::Address(_)) => None,
+            (Reach::Network(network), HostPattern::Name(name))
+                if is_localhost(name) && loopback().contains(network) =>
+            {
+                None
+            }
+            (Reach::Network(network), _) => Some(*network),
+        }
+    }
 }
 
 /// A list of rules, as in the config; `*` is all.
@@ -413,222 +464,4 @@ impl Serialize for Http {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    pub(in super::super) fn entry(url: &str, methods: &[&str], networks: &[&str]) -> Http {
-        let methods: Vec<_> = methods.iter().map(|method| (*method).to_owned()).collect();
-        let networks: Vec<_> = networks.iter().map(|network| network.parse().unwrap()).collect();
-        Http::entry(url, &methods, &networks).unwrap_or_else(|error| panic!("{url}: {error}"))
-    }
-
-    fn all(entries: &[&str]) -> Http {
-        entries.iter().fold(Http::default(), |all, url| all.join(&entry(url, &[], &[])))
-    }
-
-    const PUBLIC: &str = "93.184.216.34";
-
-    #[test]
-    fn an_entry_allows_what_it_says_and_nothing_else() {
-        for (rule, url, expected) in [
-            ("https://api.example.com", "https://api.example.com/x?y#z", true),
-            ("https://api.example.com", "https://API.example.com.:443", true),
-            ("https://api.example.com", "http://api.example.com", false),
-            ("https://api.example.com", "https://api.example.com:8443", false),
-            ("https://api.example.com", "https://a.api.example.com", false),
-            ("https://api.example.com", "https://api.example.com@evil.example", false),
-            ("https://api.example.com", "https://evil.example/https://api.example.com", false),
-            ("https://api.example.com", "https://evil.example\\@api.example.com", false),
-            ("https://api.example.com", "https://api.example.com.evil.example", false),
-            ("https://api.example.com", "wss://api.example.com", false),
-            ("https://api.example.com", "ftp://api.example.com:443", false),
-            ("https://b\u{fc}cher.example", "https://xn--bcher-kva.example", true),
-            ("https://b\u{fc}cher.example", "https://bucher.example", false),
-            // A letter of another script looks the same.
-            ("https://api.example.com", "https://\u{430}pi.example.com", false),
-            // Full-width letters are the same, for everybody.
-            ("https://api.example.com", "https://\u{ff41}pi.example.com", true),
-            ("https://*.example.com", "https://a.example.com", true),
-            ("https://*.example.com", "https://a.b.example.com", true),
-            ("https://*.example.com", "https://example.com", false),
-            ("https://*.example.com", "https://notexample.com", false),
-            ("https://*.example.com", "https://.example.com", false),
-            ("https://*", "https://anything.example", true),
-            ("https://*", "https://93.184.216.34", false),
-            ("https://*:8443", "https://anything.example:8443", true),
-            ("https://*:8443", "https://anything.example", false),
-            ("https://h/v1", "https://h/v1", true),
-            ("https://h/v1", "https://h/v1/x", true),
-            ("https://h/v1", "https://h/v1?x", true),
-            ("https://h/v1", "https://h/v12", false),
-            ("https://h/v1", "https://h/", false),
-            ("https://h/v1", "https://h/v1/../admin", false),
-            ("https://h/v1", "https://h/v1/%2e%2e/admin", false),
-            ("https://h/v1", "https://h/v1/..%2fadmin", false),
-            ("https://h/v1", "https://h/v1/%2e%2e%2fadmin", false),
-            ("https://h/v1", "https://h/v1/%252e%252e/admin", false),
-            ("https://h/v1", "https://h/v1/..;/admin", false),
-            ("https://h/v1", "https://h/v1/..%3b/admin", false),
-            ("https://h/v1", "https://h/v1\\..\\admin", false),
-            ("https://h/v1", "https://h//v1/x", false),
-            ("https://h/v1", "https://h/V1/x", false),
-            ("https://h/v1/", "https://h/v1/x", true),
-            ("https://h/v1/", "https://h/v1", false),
-        ] {
-            let url = Url::parse(url).unwrap_or_else(|error| panic!("{url}: {error}"));
-            assert_eq!(all(&[rule]).names("GET", &url), expected, "{rule}: {url}");
-            assert_eq!(all(&[rule]).admits("GET", &url, PUBLIC.parse().unwrap()), expected, "{rule}: {url}");
-        }
-    }
-
-    #[test]
-    fn what_is_behind_a_name_is_public_unless_a_network_is_granted() {
-        let table = [
-            ("https://nas.lan", &[][..], "https://nas.lan", "10.0.0.1", false),
-            ("https://nas.lan", &["10.0.0.0/8"], "https://nas.lan", "10.0.0.1", true),
-            ("https://nas.lan", &["10.0.0.0/8"], "https://nas.lan", "::ffff:10.0.0.1", true),
-            ("https://nas.lan", &["10.0.0.0/8"], "https://nas.lan", "192.168.0.1", false),
-            ("https://nas.lan", &["10.0.0.0/8"], "https://nas.lan", PUBLIC, true),
-            ("https://nas.lan", &["10.0.0.0/8"], "https://nas.lan", "169.254.169.254", false),
-            ("http://localhost", &[], "http://localhost", "127.0.0.1", true),
-            ("http://localhost", &[], "http://localhost.", "::1", true),
-            ("http://localhost", &[], "http://localhost", "10.0.0.1", false),
-            ("http://localhost", &[], "http://localhost", PUBLIC, false),
-            ("http://*", &[], "http://localhost", "127.0.0.1", false),
-            ("http://*.lan", &["fd00::/8"], "http://a.lan", "fd12::1", true),
-        ];
-        for (rule, networks, url, address, expected) in table {
-            let (http, url) = (entry(rule, &[], networks), Url::parse(url).unwrap());
-            let address = address.parse().unwrap();
-            assert_eq!(http.admits("GET", &url, address), expected, "{rule}: {url} at {address}");
-            assert_eq!(http.may_reach(url.host_str().unwrap(), address), expected, "{rule}: {url} at {address}");
-        }
-    }
-
-    #[test]
-    fn an_address_is_the_same_however_it_is_written() {
-        let granted = all(&["http://127.0.0.1"]);
-        for (url, expected) in [
-            ("http://127.0.0.1", true),
-            ("http://2130706433", true),
-            ("http://0x7f.1", true),
-            ("http://0177.0.0.1", true),
-            ("http://127.1", true),
-            ("http://%31%32%37.0.0.1", true),
-            ("http://\u{ff11}27.0.0.1", true),
-            ("http://[::ffff:127.0.0.1]", true),
-            ("http://[::ffff:7f00:1]", true),
-            ("http://127.0.0.2", false),
-            ("http://localhost", false),
-            ("http://[::1]", false),
-            ("http://0.0.0.0", false),
-            ("http://[::]", false),
-        ] {
-            let parsed = Url::parse(url).unwrap();
-            assert_eq!(granted.names("GET", &parsed), expected, "{url}");
-            assert!(
-                !all(&["http://*", "http://api.example.com", "http://*.example.com"]).names("GET", &parsed)
-                    || expected
-                    || url.contains("localhost"),
-                "{url}"
-            );
-        }
-    }
-
-    #[test]
-    fn methods_bound_a_rule() {
-        let (http, url) = (entry("https://h", &["GET", "HEAD"], &[]), Url::parse("https://h/x").unwrap());
-        for (method, expected) in [("GET", true), ("HEAD", true), ("POST", false), ("get", false)] {
-            assert_eq!(http.names(method, &url), expected, "{method}");
-        }
-    }
-
-    #[test]
-    fn what_is_no_entry_is_said() {
-        for (url, methods, says) in [
-            ("api.example.com", &[][..], "write it with its scheme"),
-            ("ftp://h", &[], "begins neither with https:// nor"),
-            ("https://me:secret@h", &[], "no user and no password"),
-            ("https://h?x", &[], "a query or a fragment"),
-            ("https://a.*.example.com", &[], "`*` stands alone"),
-            ("https://*example.com", &[], "`*` stands alone"),
-            ("https://*.1.2.3.4", &[], "nothing below an address"),
-            ("https://h/%2e%2e%2fx", &[], "read in two ways"),
-            ("https://", &[], "is no URL"),
-            ("https://h:99999", &[], "is no URL"),
-            ("https://h", &["get"], "`get` is no method"),
-            ("https://h", &["CONNECT"], "`CONNECT` is no method"),
-        ] {
-            let methods: Vec<_> = methods.iter().map(|method| (*method).to_owned()).collect();
-            let error = Http::entry(url, &methods, &[]).unwrap_err();
-            assert!(error.contains(says) && !error.contains("secret"), "{url}: {error}");
-        }
-    }
-
-    #[test]
-    fn it_is_shown_as_a_config_has_it() {
-        let http = entry("https://*.example.com:8443/v1", &["POST", "GET"], &["10.1.2.3/8"]).join(&all(&[
-            "http://localhost",
-            "http://[::1]:1",
-            "https://h",
-        ]));
-        let shown: Vec<_> = http.rules().map(HttpRule::to_string).collect();
-        assert_eq!(
-            shown,
-            [
-                "GET https://*.example.com:8443/v1",
-                "GET https://*.example.com:8443/v1 in 10.0.0.0/8",
-                "POST https://*.example.com:8443/v1",
-                "POST https://*.example.com:8443/v1 in 10.0.0.0/8",
-                "https://h",
-                "http://localhost",
-                "http://localhost",
-                "http://[::1]:1",
-            ]
-        );
-        assert_eq!(serde_json::to_value(Http::all()).unwrap(), serde_json::json!(["*"]));
-    }
-
-    /// Any grant over a few places that lie in each other.
-    pub(in super::super) fn any() -> impl Strategy<Value = Http> {
-        let url = prop::sample::select(vec![
-            "https://*",
-            "https://*.a",
-            "https://*.b.a",
-            "https://b.a",
-            "https://b.a/x",
-            "https://b.a/x/y",
-            "http://b.a",
-            "https://b.a:1",
-            "https://1.2.3.4",
-            "http://localhost",
-        ]);
-        let methods = prop::sample::select(vec![&[][..], &["GET"], &["GET", "POST"]]);
-        let networks = prop::sample::select(vec![&[][..], &["10.0.0.0/8"], &["10.1.0.0/16"]]);
-        let entry = (url, methods, networks).prop_map(|(url, methods, networks)| {
-            let networks = if url.contains('1') { &[][..] } else { networks };
-            entry(url, methods, networks)
-        });
-        let some =
-            prop::collection::vec(entry, 0..3).prop_map(|all| all.iter().fold(Http::default(), |a, b| a.join(b)));
-        prop_oneof![8 => some, 1 => Just(Http::all())]
-    }
-
-    proptest! {
-        #[test]
-        fn the_meet_allows_what_both_allow_and_the_join_what_one_does(
-            a in any(), b in any(),
-            url in prop::sample::select(vec!["https://b.a/x/z", "https://c.b.a", "http://b.a", "http://localhost", "https://1.2.3.4/"]),
-            method in prop::sample::select(vec!["GET", "POST", "PUT"]),
-            address in prop::sample::select(vec!["10.1.1.1", "10.2.2.2", "8.8.8.8", "127.0.0.1", "1.2.3.4"]),
-        ) {
-            let (url, address) = (Url::parse(url).unwrap(), address.parse().unwrap());
-            let admits = |http: &Http| http.admits(method, &url, address);
-            prop_assert_eq!(admits(&a.meet(&b)), admits(&a) && admits(&b));
-            prop_assert_eq!(admits(&a.join(&b)), admits(&a) || admits(&b));
-            prop_assert_eq!(a.lacking(&b).is_empty(), b.meet(&a) == b);
-        }
-    }
-}
+pub(super) mod tests;

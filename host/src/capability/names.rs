@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use serde::{Serialize, Serializer};
 
-/// Names by their names in the config: those that a plugin may send requests to, beside the agent's own. A lattice.
+/// Things of a config by their names there, such as models or credentials. A lattice.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Names(Option<BTreeSet<String>>);
 

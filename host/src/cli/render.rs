@@ -310,6 +310,28 @@ impl Progress {
                 let crossed = format!("{bytes_in} B in, {bytes_out} B out");
                 format!("{DIM}{agent}     {plugin} {function}: {outcome} ({taken}, {crossed}){PLAIN}")
             }
+            Event::PluginRequest { outcome: "answered", .. } if !self.verbose => return None,
+            Event::PluginRequest {
+                agent,
+                plugin,
+                method,
+                url,
+                outcome,
+                status,
+                reason,
+                credential,
+                hops,
+                duration,
+            } => {
+                let (agent, plugin, url) = (name(agent), name(plugin), one_line(url, 200));
+                let status = status.map_or(String::new(), |status| format!(" {status}"));
+                let why = reason.as_deref().map_or(String::new(), |reason| format!(": {}", one_line(reason, 200)));
+                let with = credential.as_deref().map_or(String::new(), |with| format!(", credential {}", name(with)));
+                let hops = if *hops == 0 { String::new() } else { format!(", {hops} redirects") };
+                let took = time(*duration);
+                let method = name(method);
+                format!("{DIM}{agent}     {plugin} {method} {url}: {outcome}{status} ({took}{with}{hops}){PLAIN}{why}")
+            }
             Event::CapabilityDecided { .. } if !self.verbose => return None,
             Event::CapabilityDecided { agent, plugin, capability, allowed, rule } => {
                 let has = if *allowed { "has" } else { "has not" };

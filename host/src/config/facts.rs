@@ -235,7 +235,8 @@ fn plugin_facts(who: &str, uses: &PluginUse, ceiling: Option<&Grant>, root: &Pat
             facts.add(format!("{who} may {may} {}", quoted_path(path)));
         }
     }
-    let Grant { files: _, clock, random, chat, kv, models, powers } = narrowed(uses.grant(|path| path.to_owned()));
+    let Grant { files: _, clock, random, chat, kv, models, http: _, credentials: _, powers } =
+        narrowed(uses.grant(|path| path.to_owned()));
     powerful(who, clock, random, kv.into_iter().next(), facts);
     if chat {
         facts.add(format!("{who} may read the conversation"));

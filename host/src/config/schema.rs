@@ -349,6 +349,7 @@ impl PluginUse {
             kv: self.kv.into_iter().collect(),
             models: models(&self.models),
             powers: self.powers.clone(),
+            ..Grant::default()
         }
     }
 }
@@ -371,6 +372,7 @@ impl GrantConfig {
             kv: self.kv.clone(),
             models: models(&self.models),
             powers: self.powers.clone(),
+            ..Grant::default()
         }
     }
 }

@@ -140,7 +140,7 @@ fn arguments() -> String {
 
 impl From<Asked> for Wants {
     fn from(Asked { files, clock, random, chat, kv, models, powers }: Asked) -> Self {
-        Self { files, clock, random, chat, kv, models, powers }
+        Self { files, clock, random, chat, kv, models, powers, ..Self::default() }
     }
 }
 
@@ -204,7 +204,7 @@ impl Attack {
     /// What it has in the end.
     pub(super) fn given(&self) -> Wants {
         let (granted, ceiling) = (self.granted(), self.ceiling.as_ref().unwrap_or(self.granted()));
-        let Wants { files, clock, random, chat, kv, models, powers } = granted;
+        let Wants { files, clock, random, chat, kv, models, http: _, credentials: _, powers } = granted;
         Wants {
             files: (*files).min(ceiling.files),
             clock: *clock && ceiling.clock,
@@ -213,12 +213,13 @@ impl Attack {
             kv: *kv && ceiling.kv,
             models: *models && ceiling.models,
             powers: powers & &ceiling.powers,
+            ..Wants::default()
         }
     }
 
     /// The manifest of the plugin that it is.
     pub(super) fn manifest(&self) -> String {
-        let Wants { files, clock, random, chat, kv, models, powers } = &self.wants;
+        let Wants { files, clock, random, chat, kv, models, http: _, credentials: _, powers } = &self.wants;
         let files = match files {
             Some(Access::Read) => "files = \"read\"\n",
             Some(Access::Write) => "files = \"write\"\n",

@@ -102,7 +102,9 @@ impl Settings {
     pub fn lacking(&self, manifest: &Manifest) -> Vec<String> {
         let (id, place) = (&manifest.id, &self.place);
         let missing = self.grant.missing(&manifest.wants).into_iter();
-        let missing = missing.filter(|missing| missing.capability != "models" || !manifest.models_are_optional);
+        let optional = [("models", manifest.models_are_optional), ("credentials", manifest.credentials_are_optional)];
+        let is_optional = |missing: &Missing| optional.contains(&(missing.capability.as_str(), true));
+        let missing = missing.filter(|missing| !is_optional(missing));
         let lacking = missing.map(|Missing { capability, line }| {
             let without = match capability == "powers" && !offers_tools(manifest, &self.granted(manifest)) {
                 true => " (without `provide-tools` its tools are not offered)",

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     agent::{OnFailure, Phase},
-    capability::{Access, KvScope, Power, Powers, Wants},
+    capability::{Access, Http, KvScope, Power, Powers, Wants},
     limits,
 };
 
@@ -44,6 +44,8 @@ pub struct Manifest {
     pub kv: KvScope,
     /// Whether it can do without the models that it wants: then nobody is told that it has none.
     pub models_are_optional: bool,
+    /// The same of credentials.
+    pub credentials_are_optional: bool,
     /// The names of its params, if it says them: a config that names another is refused before anything runs.
     pub params: Option<Vec<String>>,
 }
@@ -78,26 +80,69 @@ struct FileWants {
     #[serde(default)]
     kv: FileKv,
     #[serde(default)]
-    models: FileModels,
+    models: FileNames,
+    #[serde(default)]
+    http: FileHttp,
+    #[serde(default)]
+    credentials: FileNames,
     #[serde(default)]
     powers: Powers,
 }
 
-/// Whether it wants models beside the agent's own, and whether it can do without.
-#[derive(Clone, Copy, Deserialize)]
+/// Whether it wants models beside the agent's own, or credentials, and whether it can do without.
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(untagged, expecting = "it is `true` or `\"optional\"`")]
-enum FileModels {
+enum FileNames {
     Any(bool),
     Some(Optional),
 }
 
-#[derive(Clone, Copy, Deserialize)]
+impl FileNames {
+    /// Whether it wants some, and can do without.
+    fn wanted(self) -> (bool, bool) {
+        match self {
+            Self::Any(wanted) => (wanted, false),
+            Self::Some(Optional::Optional) => (true, true),
+        }
+    }
+}
+
+/// Whether it sends HTTP requests, and where to.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "it is `true`, or a list of URLs such as `[\"https://api.example.com\"]`")]
+enum FileHttp {
+    Any(bool),
+    Some(Vec<String>),
+}
+
+impl Default for FileHttp {
+    fn default() -> Self {
+        Self::Any(false)
+    }
+}
+
+impl FileHttp {
+    fn wanted(&self) -> Result<Http, String> {
+        match self {
+            Self::Any(false) => Ok(Http::default()),
+            Self::Any(true) => Ok(Http::all()),
+            Self::Some(urls) if urls.is_empty() || urls.len() > limits::HTTP_ENTRIES => {
+                Err(format!("http: name 1 to {} places, or write `http = true`", limits::HTTP_ENTRIES))
+            }
+            Self::Some(urls) => urls.iter().try_fold(Http::default(), |all, url| {
+                Http::wanted(url).map(|one| all.join(&one)).map_err(|error| format!("http: {error}"))
+            }),
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Optional {
     Optional,
 }
 
-impl Default for FileModels {
+impl Default for FileNames {
     fn default() -> Self {
         Self::Any(false)
     }
@@ -154,6 +199,8 @@ impl Manifest {
             chat: needs(Need::Chat) && !anatomy.kinds.contains(&Kind::Effect),
             kv: needs(Need::Kv),
             models: false,
+            http: Http::default(),
+            credentials: false,
             powers: if offers_tools_as_effect(&anatomy.kinds) { [Power::ProvideTools].into() } else { Powers::new() },
         };
         let (version, description, kinds) = (String::new(), String::new(), anatomy.kinds.clone());
@@ -169,6 +216,7 @@ impl Manifest {
             on_failure: OnFailure::default(),
             kv: KvScope::Session,
             models_are_optional: false,
+            credentials_are_optional: false,
             params: None,
         }
     }
@@ -223,11 +271,10 @@ impl Manifest {
             return Err("on_failure: only the failure of an effect or middleware can be passed over".into());
         }
         check_chat(&file.wants, &kinds)?;
-        let FileWants { files, clock, random, chat, kv, models, powers } = file.wants;
-        let (models, models_are_optional) = match models {
-            FileModels::Any(wanted) => (wanted, false),
-            FileModels::Some(Optional::Optional) => (true, true),
-        };
+        check_network(&file.wants, &kinds)?;
+        let FileWants { files, clock, random, chat, kv, models, http, credentials, powers } = file.wants;
+        let (models, models_are_optional) = models.wanted();
+        let (credentials, credentials_are_optional) = credentials.wanted();
         let (kv, scope) = match kv {
             FileKv::Any(wanted) => (wanted, KvScope::Session),
             FileKv::One(scope) => (true, scope),
@@ -238,12 +285,13 @@ impl Manifest {
             description: file.description,
             component: file.component,
             kinds,
-            wants: Wants { files, clock, random, chat, kv, models, powers },
+            wants: Wants { files, clock, random, chat, kv, models, http: http.wanted()?, credentials, powers },
             phases,
             shortens,
             on_failure: file.on_failure.unwrap_or_default(),
             kv: scope,
             models_are_optional,
+            credentials_are_optional,
             params: file.params,
         })
     }
@@ -271,7 +319,7 @@ fn check_chat(wants: &FileWants, kinds: &[Kind]) -> Result<(), String> {
             "powers: `{change}` is for {who}; every plugin with powers can have see-messages, see-arguments and see-results"
         ));
     }
-    if !matches!(wants.models, FileModels::Any(false)) && !is_effect && !is_around_requests {
+    if wants.models.wanted().0 && !is_effect && !is_around_requests {
         return Err("models: only a plugin of kind `effect` or `model-middleware` sends requests to models".into());
     }
     if !wants.powers.is_empty() && !is_effect && !is_around_requests && !wants.chat {
@@ -282,6 +330,21 @@ fn check_chat(wants: &FileWants, kinds: &[Kind]) -> Result<(), String> {
     }
     Ok(())
 }
+
+/// A step that waits for somebody else's server holds up the run: what it needs from there a tool or a model gets.
+fn check_network(wants: &FileWants, kinds: &[Kind]) -> Result<(), String> {
+    let sends = !matches!(wants.http, FileHttp::Any(false));
+    if sends && !HTTP_KINDS.iter().any(|kind| kinds.contains(kind)) {
+        return Err("http: only a plugin of kind `tool` or `provider` sends requests".into());
+    }
+    if wants.credentials.wanted().0 && !sends {
+        return Err("credentials: they go into requests: ask for `http` too".into());
+    }
+    Ok(())
+}
+
+/// The kinds that may send HTTP requests.
+const HTTP_KINDS: [Kind; 2] = [Kind::Tool, Kind::Provider];
 
 /// Whether they are tools that an effect offers: that takes the power `provide-tools`.
 fn offers_tools_as_effect(kinds: &[Kind]) -> bool {
@@ -318,6 +381,28 @@ mod tests {
         assert_eq!(manifest.kinds, [Kind::Tool, Kind::Effect]);
         assert_eq!(manifest.wants.files, Some(Access::Read));
         assert_eq!(manifest.wants.powers, [Power::Note, Power::ProvideTools].into());
+    }
+
+    #[test]
+    fn what_it_asks_of_the_network_is_read() {
+        for (wants, expected, credentials) in [
+            ("http = true", Http::all(), (false, false)),
+            ("http = false", Http::default(), (false, false)),
+            (
+                "http = [\"https://*.example.com/v1\"]",
+                Http::wanted("https://*.example.com/v1").unwrap(),
+                (false, false),
+            ),
+            ("http = true, credentials = true", Http::all(), (true, false)),
+            ("http = true, credentials = \"optional\"", Http::all(), (true, true)),
+        ] {
+            for kind in ["tool", "provider"] {
+                let text = format!("id = \"a\"\ncomponent = \"a.wasm\"\nkinds = [\"{kind}\"]\nwants = {{ {wants} }}");
+                let Manifest { wants, credentials_are_optional, .. } = Manifest::parse(&text).unwrap();
+                assert_eq!((&wants.http, wants.credentials), (&expected, credentials.0), "{text}");
+                assert_eq!(credentials_are_optional, credentials.1, "{text}");
+            }
+        }
     }
 
     #[test]
@@ -358,6 +443,20 @@ mod tests {
             (with("wants = { models = true }"), "models: only a plugin of kind `effect` or `model-middleware`"),
             (with("wants = { models = \"some\" }"), "it is `true` or `\"optional\"`"),
             (with("wants = { models = \"optional\" }"), "models: only a plugin of kind `effect` or `model-middleware`"),
+            (with("wants = { http = \"all\" }"), "it is `true`, or a list of URLs"),
+            (with("wants = { http = [] }"), "http: name 1 to 64 places, or write `http = true`"),
+            (with(&format!("wants = {{ http = [{}] }}", "\"https://h\", ".repeat(65))), "http: name 1 to 64 places"),
+            (with("wants = { http = [\"api.example.com\"] }"), "http: `api.example.com` is no URL: write it with"),
+            (with("wants = { http = true, credentials = \"some\" }"), "it is `true` or `\"optional\"`"),
+            (with("wants = { credentials = true }"), "credentials: they go into requests: ask for `http` too"),
+            (
+                kinds(r#"["model-middleware"]"#, "wants = { http = true }"),
+                "http: only a plugin of kind `tool` or `provider`",
+            ),
+            (
+                kinds(r#"["effect"]"#, "effect = { phases = [\"before-model\"] }\nwants = { http = [\"https://h\"] }"),
+                "http: only a plugin of kind `tool` or `provider`",
+            ),
             (with("on_failure = \"skip\""), "on_failure: only the failure of an effect or middleware"),
             (with("wants = { chat = true, powers = [\"see-results\", \"stop\"] }"), "powers: `stop` is for effects"),
             (with("wants = { powers = [\"see-results\"] }"), "ask for `chat = true` too"),

@@ -23,9 +23,10 @@ use super::{
 use crate::script::{Mind, act, run, text, tool};
 
 /// Cases that agents cannot cause by themselves, and a file that tests them.
-const ELSEWHERE: [(&str, &str); 8] = [
+const ELSEWHERE: [(&str, &str); 9] = [
     ("ToolProgress", "tests/all/hostile/call.rs"),
     ("PluginCall", "tests/all/hostile/call.rs"),
+    ("PluginRequest", "tests/all/egress/mod.rs"),
     ("CapabilityDecided", "tests/all/ceilings.rs"),
     ("PluginLog", "tests/all/hostile/call.rs"),
     ("QuestionAsked", "host/src/approval/tests.rs"),

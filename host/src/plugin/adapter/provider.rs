@@ -72,7 +72,9 @@ impl PluginModel {
                 state.sink = sink;
                 state.attachments = Attachments::of(&request.messages);
             },
-            async |store, instance| kind.load(&mut *store, instance)?.call_complete(store, &self.info.model, asked).await,
+            async |store, instance| {
+                kind.load(&mut *store, instance)?.call_complete(store, &self.info.model, asked).await
+            },
         );
         let completion = completion.await?;
         convert::completion(completion, &Attached::in_chat(&request.messages))

@@ -1,0 +1,269 @@
+use proptest::prelude::*;
+
+use super::*;
+
+pub(in super::super) fn entry(url: &str, methods: &[&str], networks: &[&str]) -> Http {
+    let methods: Vec<_> = methods.iter().map(|method| (*method).to_owned()).collect();
+    let networks: Vec<_> = networks.iter().map(|network| network.parse().unwrap()).collect();
+    Http::entry(url, &methods, &networks).unwrap_or_else(|error| panic!("{url}: {error}"))
+}
+
+fn all(entries: &[&str]) -> Http {
+    entries.iter().fold(Http::default(), |all, url| all.join(&entry(url, &[], &[])))
+}
+
+const PUBLIC: &str = "93.184.216.34";
+
+#[test]
+fn an_entry_allows_what_it_says_and_nothing_else() {
+    for (rule, url, expected) in [
+        ("https://api.example.com", "https://api.example.com/x?y#z", true),
+        ("https://api.example.com", "https://API.example.com.:443", true),
+        ("https://api.example.com", "http://api.example.com", false),
+        ("https://api.example.com", "https://api.example.com:8443", false),
+        ("https://api.example.com", "https://a.api.example.com", false),
+        ("https://api.example.com", "https://api.example.com@evil.example", false),
+        ("https://api.example.com", "https://evil.example/https://api.example.com", false),
+        ("https://api.example.com", "https://evil.example\\@api.example.com", false),
+        ("https://api.example.com", "https://api.example.com.evil.example", false),
+        ("https://api.example.com", "wss://api.example.com", false),
+        ("https://api.example.com", "ftp://api.example.com:443", false),
+        ("https://b\u{fc}cher.example", "https://xn--bcher-kva.example", true),
+        ("https://b\u{fc}cher.example", "https://bucher.example", false),
+        // A letter of another script looks the same.
+        ("https://api.example.com", "https://\u{430}pi.example.com", false),
+        // Full-width letters are the same, for everybody.
+        ("https://api.example.com", "https://\u{ff41}pi.example.com", true),
+        ("https://*.example.com", "https://a.example.com", true),
+        ("https://*.example.com", "https://a.b.example.com", true),
+        ("https://*.example.com", "https://example.com", false),
+        ("https://*.example.com", "https://notexample.com", false),
+        ("https://*.example.com", "https://.example.com", false),
+        ("https://*", "https://anything.example", true),
+        ("https://*", "https://93.184.216.34", false),
+        ("https://*:8443", "https://anything.example:8443", true),
+        ("https://*:8443", "https://anything.example", false),
+        ("https://h/v1", "https://h/v1", true),
+        ("https://h/v1", "https://h/v1/x", true),
+        ("https://h/v1", "https://h/v1?x", true),
+        ("https://h/v1", "https://h/v12", false),
+        ("https://h/v1", "https://h/", false),
+        ("https://h/v1", "https://h/v1/../admin", false),
+        ("https://h/v1", "https://h/v1/%2e%2e/admin", false),
+        ("https://h/v1", "https://h/v1/..%2fadmin", false),
+        ("https://h/v1", "https://h/v1/%2e%2e%2fadmin", false),
+        ("https://h/v1", "https://h/v1/%252e%252e/admin", false),
+        ("https://h/v1", "https://h/v1/..;/admin", false),
+        ("https://h/v1", "https://h/v1/..%3b/admin", false),
+        ("https://h/v1", "https://h/v1\\..\\admin", false),
+        ("https://h/v1", "https://h//v1/x", false),
+        ("https://h/v1", "https://h/V1/x", false),
+        ("https://h/v1/", "https://h/v1/x", true),
+        ("https://h/v1/", "https://h/v1", false),
+    ] {
+        let url = Url::parse(url).unwrap_or_else(|error| panic!("{url}: {error}"));
+        assert_eq!(all(&[rule]).names("GET", &url), expected, "{rule}: {url}");
+        assert_eq!(all(&[rule]).admits("GET", &url, PUBLIC.parse().unwrap()), expected, "{rule}: {url}");
+    }
+}
+
+#[test]
+fn what_is_behind_a_name_is_public_unless_a_network_is_granted() {
+    let table = [
+        ("https://nas.lan", &[][..], "https://nas.lan", "10.0.0.1", false),
+        ("https://nas.lan", &["10.0.0.0/8"], "https://nas.lan", "10.0.0.1", true),
+        ("https://nas.lan", &["10.0.0.0/8"], "https://nas.lan", "::ffff:10.0.0.1", true),
+        ("https://nas.lan", &["10.0.0.0/8"], "https://nas.lan", "192.168.0.1", false),
+        ("https://nas.lan", &["10.0.0.0/8"], "https://nas.lan", PUBLIC, true),
+        ("https://nas.lan", &["10.0.0.0/8"], "https://nas.lan", "169.254.169.254", false),
+        ("http://localhost", &[], "http://localhost", "127.0.0.1", true),
+        ("http://localhost", &[], "http://localhost.", "::1", true),
+        ("http://localhost", &[], "http://localhost", "10.0.0.1", false),
+        ("http://localhost", &[], "http://localhost", PUBLIC, false),
+        ("http://*", &[], "http://localhost", "127.0.0.1", false),
+        ("http://*.lan", &["fd00::/8"], "http://a.lan", "fd12::1", true),
+    ];
+    for (rule, networks, url, address, expected) in table {
+        let (http, url) = (entry(rule, &[], networks), Url::parse(url).unwrap());
+        let address = address.parse().unwrap();
+        assert_eq!(http.admits("GET", &url, address), expected, "{rule}: {url} at {address}");
+        assert_eq!(http.may_reach(url.host_str().unwrap(), address), expected, "{rule}: {url} at {address}");
+    }
+}
+
+#[test]
+fn an_address_is_the_same_however_it_is_written() {
+    let granted = all(&["http://127.0.0.1"]);
+    for (url, expected) in [
+        ("http://127.0.0.1", true),
+        ("http://2130706433", true),
+        ("http://0x7f.1", true),
+        ("http://0177.0.0.1", true),
+        ("http://127.1", true),
+        ("http://%31%32%37.0.0.1", true),
+        ("http://\u{ff11}27.0.0.1", true),
+        ("http://[::ffff:127.0.0.1]", true),
+        ("http://[::ffff:7f00:1]", true),
+        ("http://127.0.0.2", false),
+        ("http://localhost", false),
+        ("http://[::1]", false),
+        ("http://0.0.0.0", false),
+        ("http://[::]", false),
+    ] {
+        let parsed = Url::parse(url).unwrap();
+        assert_eq!(granted.names("GET", &parsed), expected, "{url}");
+        assert!(
+            !all(&["http://*", "http://api.example.com", "http://*.example.com"]).names("GET", &parsed)
+                || expected
+                || url.contains("localhost"),
+            "{url}"
+        );
+    }
+}
+
+#[test]
+fn methods_bound_a_rule() {
+    let (http, url) = (entry("https://h", &["GET", "HEAD"], &[]), Url::parse("https://h/x").unwrap());
+    for (method, expected) in [("GET", true), ("HEAD", true), ("POST", false), ("get", false)] {
+        assert_eq!(http.names(method, &url), expected, "{method}");
+    }
+}
+
+#[test]
+fn what_is_no_entry_is_said() {
+    for (url, methods, says) in [
+        ("api.example.com", &[][..], "write it with its scheme"),
+        ("ftp://h", &[], "begins neither with https:// nor"),
+        ("https://me:secret@h", &[], "no user and no password"),
+        ("https://h?x", &[], "a query or a fragment"),
+        ("https://a.*.example.com", &[], "`*` stands alone"),
+        ("https://*example.com", &[], "`*` stands alone"),
+        ("https://*.1.2.3.4", &[], "nothing below an address"),
+        ("https://h/%2e%2e%2fx", &[], "read in two ways"),
+        ("https://", &[], "is no URL"),
+        ("https://h:99999", &[], "is no URL"),
+        ("https://h", &["get"], "`get` is no method"),
+        ("https://h", &["CONNECT"], "`CONNECT` is no method"),
+    ] {
+        let methods: Vec<_> = methods.iter().map(|method| (*method).to_owned()).collect();
+        let error = Http::entry(url, &methods, &[]).unwrap_err();
+        assert!(error.contains(says) && !error.contains("secret"), "{url}: {error}");
+    }
+}
+
+#[test]
+fn it_is_shown_as_a_config_has_it() {
+    let http = entry("https://*.example.com:8443/v1", &["POST", "GET"], &["10.1.2.3/8"]).join(&all(&[
+        "http://localhost",
+        "http://[::1]:1",
+        "https://h",
+    ]));
+    let shown: Vec<_> = http.rules().map(HttpRule::to_string).collect();
+    assert_eq!(
+        shown,
+        [
+            "GET https://*.example.com:8443/v1",
+            "GET https://*.example.com:8443/v1 in 10.0.0.0/8",
+            "POST https://*.example.com:8443/v1",
+            "POST https://*.example.com:8443/v1 in 10.0.0.0/8",
+            "https://h",
+            "http://localhost",
+            "http://localhost",
+            "http://[::1]:1",
+        ]
+    );
+    assert_eq!(serde_json::to_value(Http::all()).unwrap(), serde_json::json!(["*"]));
+}
+
+#[test]
+fn what_is_lacking_is_told_as_entries_of_a_config() {
+    let methods = |methods: &[&str]| entry("https://h/v1", methods, &[]);
+    let lan = |methods: &[&str], networks: &[&str]| entry("http://nas.lan", methods, networks);
+    for (given, wanted, expected) in [
+        (Http::default(), all(&["https://h"]), &["https://h"][..]),
+        (all(&["https://h"]), methods(&["GET"]), &[]),
+        (all(&["https://h/v1/x"]), methods(&[]), &["https://h/v1"]),
+        (Http::default(), methods(&["POST", "GET"]), &["{url: https://h/v1, methods: [GET, POST]}"]),
+        (methods(&["GET"]), methods(&["POST", "GET"]), &["{url: https://h/v1, methods: [POST]}"]),
+        (
+            Http::default(),
+            lan(&["GET", "HEAD"], &["10.0.0.0/8", "fd00::/8"]),
+            &["{url: http://nas.lan, methods: [GET, HEAD], networks: [10.0.0.0/8, fd00::/8]}"],
+        ),
+        (lan(&[], &[]), lan(&[], &["10.0.0.0/8"]), &["{url: http://nas.lan, networks: [10.0.0.0/8]}"]),
+        (
+            Http::default(),
+            all(&["http://[::1]:1", "http://localhost", "http://10.0.0.1"]),
+            &["http://10.0.0.1", "\"http://[::1]:1\"", "http://localhost"],
+        ),
+        (Http::default(), Http::wanted("https://*.example.com").unwrap(), &["https://*.example.com"]),
+        (all(&["https://h"]), Http::all(), &["URL"]),
+        (Http::all(), Http::all(), &[]),
+    ] {
+        assert_eq!(given.lacking(&wanted), expected, "{wanted:?}");
+    }
+}
+
+#[test]
+fn who_asks_for_a_place_is_given_it_wherever_that_is() {
+    let wanted = Http::wanted("http://*.lan:8080/v1").unwrap();
+    for (given, is_apart) in [
+        (entry("http://nas.lan:8080", &["GET"], &["10.0.0.0/8"]), false),
+        (all(&["http://*:8080/v1/x"]), false),
+        (all(&["http://nas.lan"]), true),
+        (all(&["http://10.0.0.1:8080"]), true),
+        (all(&["http://nas.lan:8080/v2"]), true),
+    ] {
+        let (got, apart) = (given.meet(&wanted), given.apart_from(&wanted));
+        assert_eq!((got.is_empty(), !apart.is_empty()), (is_apart, is_apart), "{given:?}");
+        assert!(given.meet(&Http::all()) == given && given.apart_from(&Http::all()).is_empty(), "{given:?}");
+    }
+    let given = entry("http://nas.lan:8080", &[], &["10.0.0.0/8"]).meet(&wanted);
+    let url = Url::parse("http://nas.lan:8080/v1").unwrap();
+    for (address, expected) in [("10.0.0.1", true), (PUBLIC, true), ("192.168.0.1", false), ("127.0.0.1", false)] {
+        assert_eq!(given.admits("GET", &url, address.parse().unwrap()), expected, "{address}");
+    }
+}
+
+/// Any grant over a few places that lie in each other.
+pub(in super::super) fn any() -> impl Strategy<Value = Http> {
+    let url = prop::sample::select(vec![
+        "https://*",
+        "https://*.a",
+        "https://*.b.a",
+        "https://b.a",
+        "https://b.a/x",
+        "https://b.a/x/y",
+        "http://b.a",
+        "https://b.a:1",
+        "https://1.2.3.4",
+        "http://localhost",
+    ]);
+    let methods = prop::sample::select(vec![&[][..], &["GET"], &["GET", "POST"]]);
+    let networks = prop::sample::select(vec![&[][..], &["10.0.0.0/8"], &["10.1.0.0/16"]]);
+    let entry = (url, methods, networks).prop_map(|(url, methods, networks)| {
+        let networks = if url.contains('1') { &[][..] } else { networks };
+        entry(url, methods, networks)
+    });
+    let wanted = prop::sample::select(vec!["https://*", "https://*.b.a", "https://b.a/x", "http://localhost"])
+        .prop_map(|url| Http::wanted(url).unwrap());
+    let some = prop::collection::vec(prop_oneof![3 => entry, 1 => wanted], 0..3)
+        .prop_map(|all| all.iter().fold(Http::default(), |a, b| a.join(b)));
+    prop_oneof![8 => some, 1 => Just(Http::all())]
+}
+
+proptest! {
+    #[test]
+    fn the_meet_allows_what_both_allow_and_the_join_what_one_does(
+        a in any(), b in any(),
+        url in prop::sample::select(vec!["https://b.a/x/z", "https://c.b.a", "http://b.a", "http://localhost", "https://1.2.3.4/"]),
+        method in prop::sample::select(vec!["GET", "POST", "PUT"]),
+        address in prop::sample::select(vec!["10.1.1.1", "10.2.2.2", "8.8.8.8", "127.0.0.1", "1.2.3.4"]),
+    ) {
+        let (url, address) = (Url::parse(url).unwrap(), address.parse().unwrap());
+        let admits = |http: &Http| http.admits(method, &url, address);
+        prop_assert_eq!(admits(&a.meet(&b)), admits(&a) && admits(&b));
+        prop_assert_eq!(admits(&a.join(&b)), admits(&a) || admits(&b));
+        prop_assert_eq!(a.lacking(&b).is_empty(), b.meet(&a) == b);
+    }
+}
