@@ -741,3 +741,55 @@ pub const ATTACHMENT_READ_BYTES: usize = 1 << 20;
 /// Places in one list of HTTP requests, in a config or in a `plugin.toml`: every rule is compared with every other one, and a
 /// person reads them.
 pub const HTTP_ENTRIES: usize = 64;
+
+// ---- the way out of plugins
+
+/// Bytes of one URL: what servers commonly take.
+pub const EGRESS_URL_BYTES: usize = 8 << 10;
+/// Bytes that are shown of a URL, in messages and events.
+pub const EGRESS_SHOWN_URL_BYTES: usize = 500;
+/// Redirects that one request follows: browsers follow twenty, and who needs ten is being led in circles.
+pub const EGRESS_HOPS: u32 = 10;
+/// Headers of one request.
+pub const EGRESS_REQUEST_HEADERS: usize = 64;
+/// Bytes of all headers of one request, names and values: more than servers commonly take.
+pub const EGRESS_REQUEST_HEADER_BYTES: usize = 64 << 10;
+/// Bytes of one credential: beyond it servers refuse the header.
+pub const EGRESS_CREDENTIAL_BYTES: usize = 8 << 10;
+/// Headers of one response. Real ones have some thirty.
+pub const EGRESS_RESPONSE_HEADERS: usize = 256;
+/// Bytes of all headers of one response, names and values.
+pub const EGRESS_RESPONSE_HEADER_BYTES: usize = 256 << 10;
+/// Time in which the requests of a plugin are counted.
+pub const EGRESS_RATE_WINDOW: Duration = Duration::from_secs(60);
+/// Requests of one plugin of an agent in a minute, redirects counted, when the config names none.
+pub const EGRESS_REQUESTS_PER_MINUTE: u32 = 600;
+/// The most that a config can allow: a thousand a second.
+pub const EGRESS_REQUESTS_PER_MINUTE_CEILING: u32 = 60_000;
+/// Requests and open bodies of one plugin of an agent at once, when the config names none.
+pub const EGRESS_CONCURRENCY: u32 = 16;
+/// The most that a config can allow.
+pub const EGRESS_CONCURRENCY_CEILING: u32 = 256;
+/// Requests and open bodies of all plugins together: each holds a socket, and a process commonly has 1,024 of them.
+pub const EGRESS_CONCURRENCY_OF_ALL: usize = 512;
+/// Bytes of the body of one request, when the config names none.
+pub const EGRESS_REQUEST_BYTES: u64 = 16 << 20;
+/// The most that a config can allow.
+pub const EGRESS_REQUEST_BYTES_CEILING: u64 = 1 << 30;
+/// Bytes of the body of one response, decoded, when the config names none.
+pub const EGRESS_RESPONSE_BYTES: u64 = 64 << 20;
+/// The most that a config can allow.
+pub const EGRESS_RESPONSE_BYTES_CEILING: u64 = 4 << 30;
+/// Bytes of a body that are handed on at once, in both directions: as much as is in memory of what waits for its reader.
+pub const EGRESS_CHUNK_BYTES: usize = 64 << 10;
+/// Bytes of a body that a server may send over HTTP/2 before they are read.
+pub const EGRESS_WINDOW_BYTES: u32 = 256 << 10;
+/// From the sending of a request to the end of its response, whatever the plugin asks for: no call lives so long.
+pub const EGRESS_TIME: Duration = Duration::from_secs(3_600);
+/// Connections to one server that are kept for the next request, for each plugin of an agent.
+pub const EGRESS_IDLE_CONNECTIONS: usize = 4;
+/// Time that such a connection is kept.
+pub const EGRESS_IDLE_TIME: Duration = Duration::from_secs(30);
+/// Clients of one plugin of an agent, one for each set of addresses that its requests may reach; beyond it all are made anew.
+/// One or two are usual.
+pub const EGRESS_CLIENTS: usize = 16;

@@ -58,7 +58,7 @@ const MAY_NAME: [(&str, &[&str]); 27] = [
     ("capability", &[]),
     ("files", &[]),
     ("kv", &["files"]),
-    ("net", &["files"]),
+    ("net", &["capability", "files"]),
     ("tool", &[]),
     ("trust", &["files"]),
     ("model", &["capability"]),

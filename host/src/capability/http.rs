@@ -134,6 +134,15 @@ impl Http {
         }
     }
 
+    /// Which addresses the host of such a request may be at. Requests with equal ones may share their connections.
+    pub fn reaches(&self, method: &str, url: &Url) -> Reaches {
+        Reaches(
+            self.0
+                .as_ref()
+                .map(|rules| rules.iter().filter(|rule| rule.fits(method, url)).map(|rule| rule.reach).collect()),
+        )
+    }
+
     /// Whether some request may be sent to a host of this name at this address.
     pub fn may_reach(&self, name: &str, address: IpAddr) -> bool {
         let name = plain_name(name);
@@ -299,6 +308,17 @@ impl Reach {
             (Self::Network(one), Self::Network(two)) if two.contains(one) => Some(Self::Network(*one)),
             _ => None,
         }
+    }
+}
+
+/// Addresses that the host of a request may be at, whatever it is called.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Reaches(Option<BTreeSet<Reach>>);
+
+impl Reaches {
+    /// Whether this address is among them.
+    pub fn holds(&self, address: IpAddr) -> bool {
+        self.0.as_ref().is_none_or(|reaches| reaches.iter().any(|reach| reach.holds(address)))
     }
 }
 

@@ -80,7 +80,7 @@ impl Auth {
         Self { header: name.into(), scheme: String::new(), key }
     }
 
-    fn value(&self) -> Result<header::HeaderValue, Fault> {
+    pub(super) fn value(&self) -> Result<header::HeaderValue, Fault> {
         let value = match self.scheme.as_str() {
             "" => self.key.expose().into(),
             scheme => format!("{scheme} {}", self.key.expose()),
@@ -361,6 +361,10 @@ fn builder(config: &ClientConfig) -> Result<reqwest::ClientBuilder, Fault> {
         .connect_timeout(limits::CONNECT_TIME)
         // A redirect would carry key and conversation to wherever the server says.
         .redirect(reqwest::redirect::Policy::none())
+        // Replies of models come piece by piece, which compression would hold back.
+        .no_gzip()
+        .no_deflate()
+        .no_brotli()
         // The library does not read the environment, which is where proxies are named.
         .no_proxy();
     Ok(match config.proxy()? {

@@ -87,6 +87,11 @@ fn sources(error: &reqwest::Error) -> impl Iterator<Item = &(dyn Error + 'static
     std::iter::successors(error.source(), |&error| error.source())
 }
 
+/// The first of its causes that is of this kind.
+pub(super) fn cause<T: Error + 'static>(error: &reqwest::Error) -> Option<&T> {
+    sources(error).find_map(|cause| cause.downcast_ref())
+}
+
 pub(super) fn cannot_start(error: &reqwest::Error) -> Fault {
     Fault::other(format!("the HTTP client cannot be set up: {}", root(error)))
 }

@@ -14,7 +14,7 @@ pub struct Secret(Arc<str>);
 
 impl Secret {
     /// Texts this short are not blotted out: that would garble messages and hide nothing.
-    const SHORTEST: usize = 4;
+    pub(super) const SHORTEST: usize = 4;
 
     /// Takes a credential. White space around it is dropped: files and shells add line ends.
     pub fn new(value: impl AsRef<str>) -> Self {
@@ -43,7 +43,7 @@ impl Secret {
     }
 
     /// The ways in which it may be written, the longest first: one may begin with another.
-    fn forms(&self) -> Vec<String> {
+    pub(super) fn forms(&self) -> Vec<String> {
         let json = in_json(&self.0);
         let form: String = byte_serialize(self.0.as_bytes()).collect();
         let percent = form.replace('+', "%20").replace('*', "%2A").replace("%7E", "~");

@@ -7,14 +7,11 @@ mod generated {
         imports: { default: async | trappable },
         exports: { default: async },
         with: {
-            "shelly:plugin/http.body": super::NotYet,
-            "shelly:plugin/http.upload": super::NotYet,
+            "shelly:plugin/http.body": crate::plugin::imports::ResponseBody,
+            "shelly:plugin/http.upload": crate::plugin::imports::Upload,
         },
     });
 }
-
-/// Stands for resources of interfaces that this version of the host does not provide.
-pub struct NotYet;
 
 pub use generated::{
     exports::shelly::plugin as exports,

@@ -15,7 +15,7 @@ use super::{
     convert,
     error::PluginError,
     folders::{self, Folders, Mount},
-    imports::{self, KvBinding},
+    imports::{self, Asker, KvBinding},
     manifest::Manifest,
     runtime::{CallSetup, Lane, Limits, PROBE, PluginEngine, PluginState, Share},
 };
@@ -26,6 +26,7 @@ use crate::{
     event::{Event, EventSink, EventStream, RunCx},
     kv::Stores,
     limits,
+    net::{Credential, Egress, EgressLimits},
 };
 
 /// What an agent's config says of a plugin.
@@ -166,6 +167,7 @@ pub struct Plugin {
     pub(super) places: u32,
     pub(super) files: Folders,
     pub(super) kv: Option<Arc<KvBinding>>,
+    egress: Option<Egress>,
     specs: Arc<[Arc<ToolSpec>]>,
 }
 
@@ -258,6 +260,7 @@ impl Plugin {
             places: PluginEngine::places_of(component),
             files: folders::open(package, &settings)?,
             kv: KvBinding::of(&grant, &settings, &package.manifest.id).map(Arc::new),
+            egress: egress(&grant, &settings, &limits),
             settings,
             grant,
             specs: [].into(),
@@ -280,6 +283,17 @@ impl Plugin {
         narrowed.files.opening = self.files.opening.clone();
         // It is still one plugin, with one share of what there is.
         Ok(Arc::new(Self { specs: Arc::clone(&self.specs), share: Arc::clone(&self.share), ..narrowed }))
+    }
+
+    /// Who sends the requests of one of its calls; nobody if it may send none.
+    pub(super) fn asker(&self, cx: &RunCx) -> Option<Asker> {
+        let (cx, plugin) = (cx.clone(), Arc::clone(&self.id));
+        self.egress.as_ref().map(|egress| Asker { egress: egress.clone(), cx, plugin })
+    }
+
+    /// Which places the calls of its tools take: who sends requests waits for servers.
+    pub(super) fn lane(&self) -> Lane {
+        if self.egress.is_some() { Lane::Stream } else { Lane::Step }
     }
 
     /// Its id.
@@ -370,6 +384,19 @@ async fn last_logged(mut stream: EventStream) -> Vec<String> {
         }
     }
     last.into()
+}
+
+/// The way out of a plugin that may send requests.
+fn egress(granted: &Grant, settings: &Settings, limits: &Limits) -> Option<Egress> {
+    let is_granted = |credential: &&Arc<Credential>| granted.credentials.contains(credential.name());
+    let credentials = || settings.credentials.iter().filter(is_granted).cloned().collect();
+    let limits = EgressLimits {
+        requests_per_minute: limits.http_requests_per_minute,
+        concurrency: limits.http_concurrency,
+        request_bytes: limits.http_request_bytes,
+        response_bytes: limits.http_response_bytes,
+    };
+    (!granted.http.is_empty()).then(|| Egress::new(granted.http.clone(), credentials(), limits))
 }
 
 /// Everything that the component imports was granted: told here, because the engine's own message misleads.

@@ -70,6 +70,7 @@ impl PluginModel {
             setup,
             |state| {
                 state.sink = sink;
+                state.asker = self.plugin.asker(cx);
                 state.attachments = Attachments::of(&request.messages);
             },
             async |store, instance| {

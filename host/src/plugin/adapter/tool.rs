@@ -49,13 +49,14 @@ impl Tool for PluginTool {
         let setup = CallSetup {
             function: "tool.call",
             time: self.plugin.limits.tool_time,
-            lane: Lane::Step,
+            lane: self.plugin.lane(),
             input: wit.bytes(),
         };
         let content = self.plugin.call(
             &cx.run,
             setup,
             |state| {
+                state.asker = self.plugin.asker(&cx.run);
                 state.progress = Some(Progress { call: call.id.clone(), told: None, waiting: None });
                 if self.plugin.grant.chat {
                     let (chat, tools, powers) = (cx.chat.clone(), cx.tools.clone(), self.plugin.grant.powers.clone());

@@ -5,12 +5,14 @@ mod chat;
 mod clock;
 mod config;
 mod files;
+mod http;
 mod kv;
 mod log;
 mod outgoing;
 mod progress;
 mod random;
 mod sink;
+mod wasi_http;
 
 pub use attachments::Attachments;
 pub use kv::KvBinding;
@@ -25,6 +27,8 @@ use super::{
 use crate::capability::{Grant, Wants};
 
 pub use files::{Files, Listings, Opening};
+pub use http::{Asker, ResponseBody, Upload};
+pub use wasi_http::WasiDoor;
 
 /// The kinds that belong to a conversation which they can read.
 pub const CHAT_KINDS: &[Kind] = &[Kind::Effect, Kind::Tool];
@@ -51,6 +55,8 @@ pub enum Need {
     Files,
     /// To be granted `kv`.
     Kv,
+    /// To be granted `http`.
+    Http,
 }
 
 /// What it takes to import this, as the component names it; none if this host does not have it.
@@ -65,28 +71,32 @@ pub fn need_of_import(import: &str) -> Option<Need> {
             "clock" => Need::Clock,
             "random" => Need::Random,
             "kv" => Need::Kv,
+            "http" => Need::Http,
             _ => return None,
         });
     }
     Some(match import.split_once('@').map_or(import, |(interface, _)| interface) {
-        "wasi:filesystem/types" | "wasi:filesystem/preopens" | "wasi:io/error" | "wasi:io/poll" | "wasi:io/streams" => {
-            Need::Files
-        }
-        // `wasi:filesystem/types` takes a type from it; its functions are not linked.
+        "wasi:filesystem/types" | "wasi:filesystem/preopens" => Need::Files,
+        "wasi:http/types" | "wasi:http/outgoing-handler" => Need::Http,
+        // Streams of what was granted; of nothing else there is one.
+        "wasi:io/error" | "wasi:io/poll" | "wasi:io/streams" => Need::Nothing,
+        // `wasi:filesystem/types` takes a type from the one and `wasi:http/types` from the other; their functions are not
+        // linked.
         "wasi:clocks/wall-clock" => Need::Files,
+        "wasi:clocks/monotonic-clock" => Need::Http,
         _ => return None,
     })
 }
 
 /// Whether a plugin only takes types from this import: no function of it is ever linked.
 pub fn holds_types_alone(import: &str) -> bool {
-    import.starts_with("wasi:clocks/wall-clock@")
+    ["wasi:clocks/wall-clock@", "wasi:clocks/monotonic-clock@"].iter().any(|clock| import.starts_with(clock))
 }
 
 impl Need {
     /// Whether the manifest asks for it.
     pub fn is_asked_for_by(self, manifest: &Manifest) -> bool {
-        let Wants { files, clock, random, chat, kv, .. } = &manifest.wants;
+        let Wants { files, clock, random, chat, kv, http, .. } = &manifest.wants;
         match self {
             Self::Nothing => true,
             Self::Kind(kind) => manifest.kinds.contains(&kind),
@@ -95,6 +105,7 @@ impl Need {
             Self::Random => *random,
             Self::Files => files.is_some(),
             Self::Kv => *kv,
+            Self::Http => !http.is_empty(),
         }
     }
 
@@ -107,6 +118,7 @@ impl Need {
             Self::Random => "random = true",
             Self::Files => "files = \"read\"",
             Self::Kv => "kv = true",
+            Self::Http => "http = true",
         }
     }
 
@@ -119,6 +131,7 @@ impl Need {
             Self::Random => Some("random"),
             Self::Files => Some("files"),
             Self::Kv => Some("kv"),
+            Self::Http => Some("http"),
         }
     }
 
@@ -136,6 +149,7 @@ impl Need {
             Self::Random => granted.random,
             Self::Files => !granted.files.is_empty(),
             Self::Kv => !granted.kv.is_empty(),
+            Self::Http => !granted.http.is_empty(),
         }
     }
 }
@@ -169,25 +183,35 @@ pub fn link(linker: &mut Linker<PluginState>, grant: &Grant, kinds: &[Kind]) -> 
     if !grant.kv.is_empty() {
         imports::kv::add_to_linker::<_, Own>(linker, PluginState::called)?;
     }
+    link_streams(linker)?;
     if !grant.files.is_empty() {
         link_files(linker)?;
+    }
+    if !grant.http.is_empty() {
+        imports::http::add_to_linker::<_, Own>(linker, PluginState::called)?;
+        wasi_http::link(linker)?;
     }
     Ok(())
 }
 
-/// WASI's file system, on the granted folders alone, and the streams that it reads through.
+/// WASI's file system, on the granted folders alone.
 fn link_files(linker: &mut Linker<PluginState>) -> wasmtime::Result<()> {
     use wasmtime_wasi::{
         filesystem::{WasiFilesystem, WasiFilesystemView},
         p2::bindings::filesystem,
     };
+    filesystem::types::add_to_linker::<_, files::HasFiles>(linker, |state| state.called().opened_files())?;
+    filesystem::preopens::add_to_linker::<_, WasiFilesystem>(linker, |state| state.called().filesystem())
+}
+
+/// WASI's streams, through which it reads and writes what it was granted, and what waits for them. By themselves they reach
+/// nothing.
+fn link_streams(linker: &mut Linker<PluginState>) -> wasmtime::Result<()> {
     use wasmtime_wasi_io::bindings::wasi::io;
     struct Table;
     impl wasmtime::component::HasData for Table {
         type Data<'a> = &'a mut ResourceTable;
     }
-    filesystem::types::add_to_linker::<_, files::HasFiles>(linker, |state| state.called().opened_files())?;
-    filesystem::preopens::add_to_linker::<_, WasiFilesystem>(linker, |state| state.called().filesystem())?;
     io::error::add_to_linker::<_, Table>(linker, |state| &mut state.called().table)?;
     io::poll::add_to_linker::<_, Table>(linker, |state| &mut state.called().table)?;
     io::streams::add_to_linker::<_, Table>(linker, |state| &mut state.called().table)

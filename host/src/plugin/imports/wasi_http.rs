@@ -1,30 +1,142 @@
 //! `wasi:http`, for components that were not written for this host: another door to the way out that the import `http`
 //! leads to.
 
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{pin::Pin, time::Duration};
 
 use bytes::Bytes;
 use futures_util::stream;
-use http::{HeaderName, Request, Response, header};
+use http::{HeaderName, HeaderValue, Request, Response, header};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use tokio::time::timeout;
 use wasmtime::component::Linker;
 use wasmtime_wasi_http::{
-    DEFAULT_FORBIDDEN_HEADERS, Error, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttp, WasiHttpCtx,
-    WasiHttpCtxView, WasiHttpHooks, WasiHttpView,
+    Error, RequestOptions, WasiBody, WasiHttp, WasiHttpCtx, WasiHttpCtxView, WasiHttpHooks, WasiHttpView,
     p2::bindings::{LinkOptions, http as wasi},
 };
 
 use super::http::Asker;
 use crate::{
     error::Fault,
-    net::{CredentialUse, EgressBody, EgressReply, EgressRequest},
+    net::{CredentialUse, EgressBody, EgressReply, EgressRequest, EgressResponse},
     plugin::runtime::PluginState,
 };
 
+/// Links `wasi:http` for requests that go out; nothing comes in.
+pub fn link(linker: &mut Linker<PluginState>) -> wasmtime::Result<()> {
+    wasi::outgoing_handler::add_to_linker::<_, WasiHttp>(linker, |state| state.called().http())?;
+    wasi::types::add_to_linker::<_, WasiHttp>(linker, &LinkOptions::default().into(), |state| state.called().http())
+}
+
 /// What stands behind `wasi:http` in one store.
+#[derive(Default)]
 pub struct WasiDoor {
     context: WasiHttpCtx,
-    asker: Option<Asker>,
+    hooks: Hooks,
+}
+
+/// Sends what the guest wants sent; nothing in calls that may send nothing.
+#[derive(Default)]
+struct Hooks(Option<Asker>);
+
+impl WasiHttpView for PluginState {
+    fn http(&mut self) -> WasiHttpCtxView<'_> {
+        let Self { wasi_http: WasiDoor { context, hooks }, asker, table, .. } = self;
+        if hooks.0.is_none() {
+            hooks.0.clone_from(asker);
+        }
+        WasiHttpCtxView { hooks, table, ctx: context }
+    }
+}
+
+type Sent = Result<(Response<WasiBody>, Box<dyn Future<Output = Result<(), Error>> + Send>), Error>;
+
+impl WasiHttpHooks for Hooks {
+    /// That is the host's.
+    fn set_host_header(&mut self) -> bool {
+        false
+    }
+
+    fn send_request(
+        &mut self,
+        request: Request<WasiBody>,
+        options: Option<RequestOptions>,
+        _: Box<dyn Future<Output = Result<(), Error>> + Send>,
+    ) -> Box<dyn Future<Output = Sent> + Send> {
+        let asker = self.0.clone();
+        Box::new(async move {
+            let Some(asker) = asker else { return Err(Error::HttpRequestDenied) };
+            let RequestOptions { connect_timeout, first_byte_timeout, between_bytes_timeout } =
+                options.unwrap_or_default();
+            let begins_within = [connect_timeout, first_byte_timeout].into_iter().flatten().reduce(|one, two| one + two);
+            let sending = asker.send(asked(request));
+            let (sent, event) = match begins_within {
+                Some(time) => timeout(time, sending).await.map_err(|_| Error::ConnectionReadTimeout)?,
+                None => sending.await,
+            };
+            asker.cx.events.emit(event).await;
+            let response = response(sent.map_err(|fault| code(&fault))?, between_bytes_timeout)?;
+            Ok((response, Box::new(async { Ok(()) }) as Box<dyn Future<Output = _> + Send>))
+        })
+    }
+}
+
+/// What the guest asks for. Of its headers those that say how the body comes are left out: that is the host's.
+fn asked(request: Request<WasiBody>) -> EgressRequest {
+    let (parts, body) = request.into_parts();
+    let length = parts.headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    let is_host = |name: &HeaderName| matches!(*name, header::CONTENT_LENGTH | header::ACCEPT_ENCODING);
+    let headers = parts.headers.iter().filter(|(name, _)| !is_host(name));
+    let is_empty = http_body::Body::is_end_stream(&body) || length == Some(0);
+    EgressRequest {
+        method: parts.method.as_str().into(),
+        url: parts.uri.to_string(),
+        headers: headers.map(|(name, value)| (name.as_str().into(), value.as_bytes().into())).collect(),
+        // There is no word for one.
+        credential: CredentialUse::Any,
+        // As the standard has it: the guest sees the redirect, and may follow it itself.
+        follow: false,
+        timeout: None,
+        body: if is_empty { EgressBody::default() } else { EgressBody::stream(body, length) },
+    }
+}
+
+fn response(sent: EgressResponse, between_bytes: Option<Duration>) -> Result<Response<WasiBody>, Error> {
+    let EgressResponse { status, headers, body, .. } = sent;
+    let mut response = Response::builder().status(status);
+    for (name, value) in headers {
+        // It came as a header.
+        if let Ok(value) = HeaderValue::from_bytes(&value) {
+            response = response.header(name, value);
+        }
+    }
+    response.body(streamed(body, between_bytes)).map_err(|_| Error::HttpProtocolError)
+}
+
+/// The body of a response, each piece read when the guest asks for it.
+fn streamed(reply: EgressReply, between_bytes: Option<Duration>) -> WasiBody {
+    let pieces = stream::try_unfold(reply, move |mut reply| async move {
+        let next = async { reply.chunk().await.map_err(|fault| code(&fault)) };
+        let next = match between_bytes {
+            Some(time) => timeout(time, next).await.map_err(|_| Error::ConnectionReadTimeout)?,
+            None => next.await,
+        };
+        Ok(next?.map(|chunk: Bytes| (Frame::data(chunk), reply)))
+    });
+    let pieces: Pin<Box<dyn futures_util::Stream<Item = Result<Frame<Bytes>, Error>> + Send>> = Box::pin(pieces);
+    StreamBody::new(pieces).boxed_unsync()
+}
+
+/// A failure in the words of `wasi:http`.
+fn code(fault: &Fault) -> Error {
+    match fault {
+        Fault::Denied { .. } => Error::HttpRequestDenied,
+        Fault::Invalid { .. } => Error::HttpRequestUriInvalid,
+        Fault::NotFound { .. } => Error::DestinationNotFound,
+        Fault::RateLimited { .. } => Error::ConnectionLimitReached,
+        Fault::TooLarge { .. } => Error::HttpResponseBodySize(None),
+        Fault::Timeout { .. } => Error::HttpResponseTimeout,
+        Fault::Unavailable { .. } => Error::DestinationUnavailable,
+        Fault::Exhausted { message } | Fault::Other { message } => Error::InternalError(Some(message.clone())),
+    }
 }

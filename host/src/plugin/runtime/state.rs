@@ -12,7 +12,7 @@ use crate::{
     model::{CompletionRequest, DeltaSink},
     plugin::{
         folders::Folders,
-        imports::{Attachments, Files, KvBinding, Listings},
+        imports::{Asker, Attachments, Files, KvBinding, Listings, WasiDoor},
     },
 };
 
@@ -34,6 +34,10 @@ pub struct PluginState {
     pub listings: Listings,
     /// The key-value store that it was granted.
     pub kv: Option<Arc<KvBinding>>,
+    /// Who sends its requests, in calls that may send some.
+    pub asker: Option<Asker>,
+    /// What it has of `wasi:http`.
+    pub wasi_http: WasiDoor,
     /// What it may take.
     pub limits: Arc<Limits>,
     /// What it takes.
@@ -79,6 +83,8 @@ impl PluginState {
             files,
             listings: Listings::new(),
             kv: None,
+            asker: None,
+            wasi_http: WasiDoor::default(),
             limits,
             meter: Arc::default(),
             bytes_in: 0,

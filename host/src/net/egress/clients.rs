@@ -1,0 +1,112 @@
+//! The clients of one plugin of an agent: one for each set of addresses that its requests may reach, so that no connection
+//! that was made for one request is used for another that may not go there.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+};
+
+use reqwest::Client;
+use rustls::{RootCertStore, client::Resumption, crypto::CryptoProvider};
+
+use super::resolver::{Lookup, Resolver, of_system};
+use crate::{
+    capability::Reaches,
+    error::Fault,
+    limits,
+    net::{failure::cannot_start, status},
+};
+
+pub(super) struct Clients {
+    pub lookup: Lookup,
+    made: Mutex<HashMap<Reaches, Client>>,
+}
+
+impl Default for Clients {
+    fn default() -> Self {
+        Self { lookup: of_system(), made: Mutex::default() }
+    }
+}
+
+impl Clients {
+    /// The client that reaches these addresses and no other.
+    pub fn get(&self, reaches: Reaches) -> Result<Client, Fault> {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(client) = made.get(&reaches) {
+            return Ok(client.clone());
+        }
+        let resolver = Resolver { reaches: reaches.clone(), lookup: self.lookup.clone() };
+        let client = make(resolver)?;
+        if made.len() >= limits::EGRESS_CLIENTS {
+            made.clear();
+        }
+        made.insert(reaches, client.clone());
+        Ok(client)
+    }
+}
+
+fn make(resolver: Resolver) -> Result<Client, Fault> {
+    let mut tls = trust()?.tls.clone();
+    // What one plugin's connections left behind is not used for those of another.
+    tls.resumption = Resumption::in_memory_sessions(limits::EGRESS_IDLE_CONNECTIONS);
+    let builder = Client::builder()
+        .tls_backend_preconfigured(tls)
+        .dns_resolver(Arc::new(resolver))
+        .user_agent(concat!("shelly-host/", env!("CARGO_PKG_VERSION")))
+        .connect_timeout(limits::CONNECT_TIME)
+        .no_proxy()
+        .referer(false)
+        // Each hop is checked first, and whether to send again is for the plugin to say.
+        .redirect(reqwest::redirect::Policy::none())
+        .retry(reqwest::retry::never())
+        .pool_max_idle_per_host(limits::EGRESS_IDLE_CONNECTIONS)
+        .pool_idle_timeout(limits::EGRESS_IDLE_TIME)
+        .http1_max_headers(limits::EGRESS_RESPONSE_HEADERS)
+        .http2_max_header_list_size(limits::EGRESS_RESPONSE_HEADER_BYTES as u32)
+        .http2_initial_stream_window_size(limits::EGRESS_WINDOW_BYTES)
+        .http2_initial_connection_window_size(limits::EGRESS_WINDOW_BYTES);
+    builder.build().map_err(|error| cannot_start(&error))
+}
+
+/// Whom the operating system trusts. It is read once: that takes longer than many a request.
+struct Trust {
+    tls: rustls::ClientConfig,
+    /// Why no server's certificate can be checked, if so.
+    no_roots: Option<String>,
+}
+
+fn trust() -> Result<&'static Trust, Fault> {
+    static TRUST: OnceLock<Result<Trust, Fault>> = OnceLock::new();
+    TRUST.get_or_init(read_trust).as_ref().map_err(Clone::clone)
+}
+
+fn read_trust() -> Result<Trust, Fault> {
+    // The one that the process has, if it has one.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let provider = CryptoProvider::get_default().cloned();
+    let provider = provider.unwrap_or_else(|| Arc::new(rustls::crypto::ring::default_provider()));
+    let failed = |error: rustls::Error| {
+        Fault::other(format!("TLS cannot be set up: {}", status::shown(&error.to_string(), &[], limits::ERROR_BYTES)))
+    };
+    let builder = rustls::ClientConfig::builder_with_provider(provider.clone());
+    let builder = builder.with_safe_default_protocol_versions().map_err(failed)?;
+    let (builder, no_roots) = match rustls_platform_verifier::Verifier::new(provider) {
+        Ok(verifier) => (builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier)), None),
+        // Servers that are not encrypted can be used nevertheless.
+        Err(error) => {
+            let why = status::shown(&error.to_string(), &[], limits::ERROR_BYTES);
+            return Ok(Trust {
+                tls: builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth(),
+                no_roots: Some(why),
+            });
+        }
+    };
+    let mut tls = builder.with_no_client_auth();
+    tls.alpn_protocols = vec![b"h2".into(), b"http/1.1".into()];
+    Ok(Trust { tls, no_roots })
+}
+
+/// Why certificates cannot be checked, if so.
+pub(super) fn no_roots() -> Result<Option<&'static str>, Fault> {
+    Ok(trust()?.no_roots.as_deref())
+}

@@ -1,0 +1,78 @@
+//! Credentials that the host holds for plugins: who may be sent them, and in what.
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use http::{HeaderName, HeaderValue};
+use url::Url;
+
+use super::head;
+use crate::{
+    capability::Http,
+    error::Fault,
+    limits,
+    net::{Auth, Secret},
+};
+
+/// A credential that the host adds to requests, and whose requests.
+#[derive(Debug)]
+pub struct Credential {
+    name: String,
+    pub(super) header: HeaderName,
+    pub(super) value: HeaderValue,
+    audience: Http,
+    pub(super) secrets: Vec<Secret>,
+}
+
+impl Credential {
+    /// A credential that is sent with requests of `audience`, by whatever methods and paths that says; which addresses it
+    /// names is not asked. Of the scheme `Basic` the key is `user:password`, which is encoded here.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault::Invalid`] if it cannot be sent, or is too short to be found in what comes back: the key has fewer than 4
+    /// bytes, or of `Basic` the password; or if it has more than [`limits::EGRESS_CREDENTIAL_BYTES`]. The message does not
+    /// show it.
+    pub fn new(name: impl Into<String>, auth: &Auth, audience: Http) -> Result<Self, Fault> {
+        let name = name.into();
+        let wrong = |why: &str| Fault::invalid(format!("the credential `{}` {why}", name.escape_debug()));
+        let header = head::name(auth.header.as_bytes()).map_err(|fault| wrong(&format!("cannot be sent: {fault}")))?;
+        let (mut auth, mut secrets) = (auth.clone(), vec![auth.key.clone()]);
+        if auth.scheme.eq_ignore_ascii_case("basic") {
+            let (_, password) = auth.key.expose().split_once(':').ok_or_else(|| wrong("is no `user:password`"))?;
+            secrets.push(Secret::new(password));
+            auth.key = Secret::new(STANDARD.encode(auth.key.expose()));
+            secrets.push(auth.key.clone());
+        }
+        if secrets.iter().any(|secret| secret.expose().len() < Secret::SHORTEST) {
+            let least = Secret::SHORTEST;
+            return Err(wrong(&format!("has fewer than {least} bytes, too few to be blotted out of what comes back")));
+        }
+        let most = limits::EGRESS_CREDENTIAL_BYTES;
+        if auth.key.expose().len() > most {
+            return Err(wrong(&format!("has more than {most} bytes, which no server takes in a header")));
+        }
+        let value = auth.value().map_err(|_| wrong("has characters that cannot be sent"))?;
+        Ok(Self { name, header, value, audience, secrets })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether it is sent with such a request.
+    pub(super) fn is_for(&self, method: &str, url: &Url) -> bool {
+        self.audience.names(method, url)
+    }
+}
+
+/// Which credential goes with a request.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum CredentialUse {
+    /// None.
+    #[default]
+    None,
+    /// The one of this name, on every hop that it is for; the first must be one.
+    Named(String),
+    /// On each hop the first that is for it, if there is one.
+    Any,
+}

@@ -1,0 +1,356 @@
+//! The way out of a plugin: requests within what it is granted, with credentials that it does not see.
+//!
+//! An [`Egress`] is what one plugin of one agent has. Whatever sends for it goes through [`Egress::send`], which reads the
+//! request once, checks it and each hop of its redirects against the grant, resolves names to granted addresses alone and
+//! connects to those, adds the credential, bounds all that is sent and comes, and blots out credentials in what comes back.
+//! It shares no connection with another.
+
+mod clients;
+mod credential;
+mod facts;
+mod head;
+mod pace;
+mod redirect;
+mod reply;
+mod resolver;
+mod scrub;
+mod target;
+mod upload;
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::{StatusCode, header};
+use http_body_util::BodyExt;
+use reqwest::Body;
+use tokio::time::{Instant, timeout_at};
+
+use self::{
+    clients::Clients,
+    pace::Pace,
+    redirect::Sent,
+    reply::Open,
+    resolver::NotGranted,
+    scrub::Scrubber,
+    target::{Policy, Target},
+    upload::{Counted, CutReason},
+};
+pub use self::{
+    credential::{Credential, CredentialUse},
+    facts::{EgressFacts, EgressFailure},
+    reply::EgressReply,
+    upload::{EgressBody, EgressUpload},
+};
+use crate::{
+    capability::Http,
+    error::Fault,
+    limits,
+    net::{
+        failure::{cause, not_reached, root, timed_out},
+        origin, status,
+    },
+};
+
+/// What one plugin of one agent may send at most. What is above a ceiling is that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EgressLimits {
+    /// Requests in a minute, redirects counted; ceiling [`limits::EGRESS_REQUESTS_PER_MINUTE_CEILING`].
+    pub requests_per_minute: u32,
+    /// Requests and open bodies at once; ceiling [`limits::EGRESS_CONCURRENCY_CEILING`].
+    pub concurrency: u32,
+    /// Bytes of the body of a request; ceiling [`limits::EGRESS_REQUEST_BYTES_CEILING`].
+    pub request_bytes: u64,
+    /// Bytes of the body of a response, decoded; ceiling [`limits::EGRESS_RESPONSE_BYTES_CEILING`].
+    pub response_bytes: u64,
+}
+
+impl Default for EgressLimits {
+    fn default() -> Self {
+        Self {
+            requests_per_minute: limits::EGRESS_REQUESTS_PER_MINUTE,
+            concurrency: limits::EGRESS_CONCURRENCY,
+            request_bytes: limits::EGRESS_REQUEST_BYTES,
+            response_bytes: limits::EGRESS_RESPONSE_BYTES,
+        }
+    }
+}
+
+impl EgressLimits {
+    fn below_ceilings(self) -> Self {
+        Self {
+            requests_per_minute: self.requests_per_minute.min(limits::EGRESS_REQUESTS_PER_MINUTE_CEILING),
+            concurrency: self.concurrency.min(limits::EGRESS_CONCURRENCY_CEILING),
+            request_bytes: self.request_bytes.min(limits::EGRESS_REQUEST_BYTES_CEILING),
+            response_bytes: self.response_bytes.min(limits::EGRESS_RESPONSE_BYTES_CEILING),
+        }
+    }
+}
+
+/// What to send.
+#[derive(Debug, Default)]
+pub struct EgressRequest {
+    /// In upper case.
+    pub method: String,
+    /// Absolute, `http` or `https`, without user and password; a fragment is dropped. At most [`limits::EGRESS_URL_BYTES`].
+    pub url: String,
+    /// Beside those that are the host's. At most [`limits::EGRESS_REQUEST_HEADERS`], and
+    /// [`limits::EGRESS_REQUEST_HEADER_BYTES`].
+    pub headers: Vec<(String, Vec<u8>)>,
+    /// Who asks.
+    pub credential: CredentialUse,
+    /// Whether redirects are followed; else they are responses.
+    pub follow: bool,
+    /// From now to the end of the response. None, or longer: [`limits::EGRESS_TIME`].
+    pub timeout: Option<Duration>,
+    /// The body; there is none of GET and HEAD.
+    pub body: EgressBody,
+}
+
+/// What came back: the body follows.
+#[derive(Debug)]
+pub struct EgressResponse {
+    /// 200 to 599.
+    pub status: u16,
+    /// In order, names in lower case, repeated ones kept; without credentials, and without those of the connection alone.
+    pub headers: Vec<(String, Vec<u8>)>,
+    /// To be read.
+    pub body: EgressReply,
+    /// For whoever watches.
+    pub facts: Box<EgressFacts>,
+}
+
+/// The way out of one plugin of one agent. Clones share all of it.
+#[derive(Clone)]
+pub struct Egress(Arc<Inner>);
+
+struct Inner {
+    policy: Policy,
+    limits: EgressLimits,
+    scrubber: Scrubber,
+    pace: Pace,
+    clients: Clients,
+}
+
+impl fmt::Debug for Egress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Egress").field(&self.0.policy.http).finish()
+    }
+}
+
+impl Egress {
+    /// A way out for these requests, with these credentials.
+    pub fn new(http: Http, credentials: Vec<Arc<Credential>>, limits: EgressLimits) -> Self {
+        Self::with(http, credentials, limits, Clients::default())
+    }
+
+    fn with(http: Http, credentials: Vec<Arc<Credential>>, limits: EgressLimits, clients: Clients) -> Self {
+        let secrets = credentials.iter().flat_map(|credential| &credential.secrets);
+        // What cannot be looked for in what comes back is not sent.
+        let (credentials, scrubber) = match Scrubber::new(secrets) {
+            Some(scrubber) => (credentials, scrubber),
+            None => Default::default(),
+        };
+        let limits = limits.below_ceilings();
+        let pace = Pace::new(limits.requests_per_minute, limits.concurrency);
+        Self(Arc::new(Inner { policy: Policy { http, credentials }, limits, scrubber, pace, clients }))
+    }
+
+    /// The names of the credentials, in order.
+    pub fn credentials(&self) -> impl Iterator<Item = &str> {
+        self.0.policy.credentials.iter().map(|credential| credential.name())
+    }
+
+    /// Sends a request and waits for the head of the response; an answer of any status is one. Nothing is sent twice unless a
+    /// server asks for it by a redirect. Dropping the future hangs up.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault::Denied`] of what is not granted, [`Fault::Invalid`] of what cannot be sent, [`Fault::TooLarge`] beyond a
+    /// bound, [`Fault::RateLimited`] of too many in a minute or at once, [`Fault::Timeout`], [`Fault::Unavailable`] if the
+    /// server was not reached or hung up, else [`Fault::Other`].
+    pub async fn send(&self, request: EgressRequest) -> Result<EgressResponse, EgressFailure> {
+        let mut facts = Box::<EgressFacts>::default();
+        let time = request.timeout.map_or(limits::EGRESS_TIME, |time| time.min(limits::EGRESS_TIME));
+        let deadline = Instant::now() + time;
+        let exchange = self.0.exchange(request, deadline, &mut facts);
+        let outcome = match timeout_at(deadline, exchange).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(timed_out(if facts.url.is_empty() { "the request" } else { &facts.url })),
+        };
+        match outcome {
+            Ok(Answer { status, headers, body }) => Ok(EgressResponse { status, headers, body, facts }),
+            Err(fault) => {
+                let fault = facts::scrubbed(fault, &self.0.scrubber);
+                tracing::debug!(method = facts.method, url = facts.url, address = ?facts.address, %fault, "no response");
+                Err(EgressFailure { fault, facts })
+            }
+        }
+    }
+}
+
+/// A response without what is told of it.
+struct Answer {
+    status: u16,
+    headers: Vec<(String, Vec<u8>)>,
+    body: EgressReply,
+}
+
+impl Inner {
+    async fn exchange(
+        &self,
+        request: EgressRequest,
+        deadline: Instant,
+        facts: &mut EgressFacts,
+    ) -> Result<Answer, Fault> {
+        self.pace.count()?;
+        let place = self.pace.place()?;
+        let (wanted, follow) = (request.credential.clone(), request.follow);
+        let mut target = Target::first(request)?;
+        facts.method = target.method.as_str().into();
+        loop {
+            (facts.url, facts.status, facts.address) = (facts::shown(&target.url, &self.scrubber), None, None);
+            let credential = self.policy.clear(&target, &wanted, facts.hops, &self.scrubber)?;
+            if let Some(credential) = &credential {
+                facts.credential = Some(credential.name().into());
+            }
+            let why_cut = CutReason::default();
+            let (response, sent) = self.go(target, credential.as_deref(), &why_cut, facts).await?;
+            if follow && let Some(next) = redirect::next(&self.policy, sent, response.status(), response.headers())? {
+                if facts.hops == limits::EGRESS_HOPS {
+                    let most = limits::EGRESS_HOPS;
+                    return Err(Fault::other(format!("more than {most} redirects: they may lead in a circle")));
+                }
+                self.pace.count()?;
+                facts.hops += 1;
+                target = next;
+                continue;
+            }
+            let origin = origin(response.url());
+            let is_bare = facts.method == "HEAD" || matches!(response.status().as_u16(), 204 | 304);
+            let headers = head::of_response(response.headers(), !is_bare, &origin, &self.scrubber)?;
+            let status = response.status().as_u16();
+            if is_bare {
+                return Ok(Answer { status, headers, body: EgressReply::new(None) });
+            }
+            if let Some(encoding) = encoding(&response) {
+                let encoding = self.scrubber.text(&encoding);
+                return Err(Fault::other(format!(
+                    "{origin} encoded its response (`{encoding}`) in no way that is known"
+                )));
+            }
+            let (scrubber, scrub) = (self.scrubber.clone(), self.scrubber.stream());
+            let left = self.limits.response_bytes;
+            let open = Open { response, origin, scrubber, scrub, left, deadline, why_cut, _place: place, held: None };
+            return Ok(Answer { status, headers, body: EgressReply::new(Some(open)) });
+        }
+    }
+
+    /// One hop: from what is granted to what a server that is granted says.
+    async fn go(
+        &self,
+        target: Target,
+        credential: Option<&Credential>,
+        why_cut: &CutReason,
+        facts: &mut EgressFacts,
+    ) -> Result<(reqwest::Response, Sent), Fault> {
+        let origin = origin(&target.url);
+        if target.url.scheme() == "https"
+            && let Some(why) = clients::no_roots()?
+        {
+            return Err(Fault::other(format!("the certificate of {origin} cannot be checked: {why}")));
+        }
+        let reaches = self.policy.http.reaches(target.method.as_str(), &target.url);
+        let client = self.clients.get(reaches.clone())?;
+        let Target { method, url, headers, body } = bare(target).await?;
+        let again = body.again();
+        let mut message = reqwest::Request::new(method.clone(), url.clone());
+        message.headers_mut().clone_from(&headers);
+        if let Some(credential) = credential {
+            message.headers_mut().insert(credential.header.clone(), credential.value.clone());
+        }
+        self.fill(&mut message, body, why_cut)?;
+        let response = client.execute(message).await.map_err(|error| {
+            let Some(NotGranted(addresses)) = cause(&error) else {
+                return why_cut.get().cloned().unwrap_or_else(|| failed(&origin, &error));
+            };
+            facts.address = addresses.first().copied();
+            not_granted(&origin)
+        })?;
+        // The resolver has seen to it; nothing of a response is shown on its word alone.
+        facts.address = response.remote_addr().map(|address| address.ip());
+        if !facts.address.is_some_and(|address| reaches.holds(address)) {
+            return Err(not_granted(&origin));
+        }
+        facts.status = Some(response.status().as_u16());
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            return Err(Fault::other(format!("{origin} would speak another protocol than HTTP")));
+        }
+        Ok((response, Sent { method, url, headers, body: again }))
+    }
+
+    /// Puts the body into the message.
+    fn fill(&self, message: &mut reqwest::Request, body: EgressBody, why_cut: &CutReason) -> Result<(), Fault> {
+        let most = self.limits.request_bytes;
+        match body {
+            EgressBody::Bytes(bytes) if bytes.len() as u64 > most => return Err(upload::too_large()),
+            EgressBody::Bytes(bytes) if bytes.is_empty() => {
+                // The library says no length then, and some servers insist on one.
+                if matches!(message.method().as_str(), "POST" | "PUT" | "PATCH") {
+                    message.headers_mut().insert(header::CONTENT_LENGTH, header::HeaderValue::from_static("0"));
+                }
+            }
+            EgressBody::Bytes(bytes) => *message.body_mut() = Some(bytes.into()),
+            EgressBody::Stream { length: Some(length), .. } if length > most => return Err(upload::too_large()),
+            EgressBody::Stream { body, length } => {
+                let counted = Counted::new(body, length, most, why_cut.clone());
+                *message.body_mut() = Some(Body::wrap(counted));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The request, if it has no body where that means nothing: servers that do not expect one take it for the next request.
+async fn bare(mut target: Target) -> Result<Target, Fault> {
+    if target.is_bare() {
+        let has_body = match &mut target.body {
+            EgressBody::Bytes(bytes) => !bytes.is_empty(),
+            EgressBody::Stream { body, .. } => loop {
+                match body.frame().await {
+                    Some(Ok(frame)) if frame.data_ref().is_none_or(Bytes::is_empty) => {}
+                    said => break said.is_some(),
+                }
+            },
+        };
+        if has_body {
+            return Err(Fault::invalid(format!("a request with {} has no body: use POST", target.method)));
+        }
+        target.body = EgressBody::default();
+    }
+    Ok(target)
+}
+
+/// How a body is encoded that was not decoded, if it is.
+fn encoding(response: &reqwest::Response) -> Option<String> {
+    let mut named = response.headers().get_all(header::CONTENT_ENCODING).iter();
+    let named = named.find(|value| !value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"identity"))?;
+    Some(status::shown(&String::from_utf8_lossy(named.as_bytes()), &[], limits::SHOWN_HEADER_BYTES))
+}
+
+/// A plugin is not told what its network looks like.
+fn not_granted(origin: &str) -> Fault {
+    Fault::Denied {
+        message: format!("{origin} leads to no address that is granted: private ones are granted by `networks`"),
+    }
+}
+
+fn failed(origin: &str, error: &reqwest::Error) -> Fault {
+    // The library has no other way to tell.
+    if root(error) == "message head is too large" {
+        return head::too_many(origin);
+    }
+    not_reached(origin, None, error)
+}
+
+#[cfg(test)]
+mod tests;

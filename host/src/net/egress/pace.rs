@@ -1,0 +1,133 @@
+//! How many requests, how many at once.
+
+use std::{
+    sync::{Arc, LazyLock, Mutex, PoisonError},
+    time::Duration,
+};
+
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::Instant,
+};
+
+use crate::{error::Fault, limits};
+
+/// The places of all plugins of the process.
+static ALL: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(limits::EGRESS_CONCURRENCY_OF_ALL)));
+
+/// Counts requests as they begin, and those that are under way.
+#[derive(Debug)]
+pub(super) struct Pace {
+    rate: Rate,
+    here: Arc<Semaphore>,
+    all: Arc<Semaphore>,
+}
+
+/// The place of a request that is under way.
+#[derive(Debug)]
+pub(super) struct Place {
+    _here: OwnedSemaphorePermit,
+    _all: OwnedSemaphorePermit,
+}
+
+impl Pace {
+    pub fn new(requests_per_minute: u32, concurrency: u32) -> Self {
+        let here = Arc::new(Semaphore::new(concurrency as usize));
+        Self { rate: Rate::new(requests_per_minute), here, all: ALL.clone() }
+    }
+
+    /// The same with other places for all.
+    #[cfg(test)]
+    pub fn among(self, all: Arc<Semaphore>) -> Self {
+        Self { all, ..self }
+    }
+
+    /// Counts a request.
+    pub fn count(&self) -> Result<(), Fault> {
+        self.rate.count().map_err(|after| Fault::RateLimited {
+            message: format!(
+                "more than {} requests in a minute (http_requests_per_minute): wait {:.1} seconds",
+                self.rate.most,
+                after.as_secs_f32()
+            ),
+            after: Some(after),
+        })
+    }
+
+    /// A place, if there is one now: who waited for one that it holds itself would wait for ever.
+    pub fn place(&self) -> Result<Place, Fault> {
+        let none = |message: String| Fault::RateLimited { message, after: None };
+        let here = self.here.clone().try_acquire_owned().map_err(|_| {
+            none("too many requests at once (http_concurrency): read or drop a body that is open".into())
+        })?;
+        let all = self.all.clone().try_acquire_owned();
+        let all =
+            all.map_err(|_| none("all plugins together have too many requests at once: try again later".into()))?;
+        Ok(Place { _here: here, _all: all })
+    }
+}
+
+/// At most so many in any window, give or take those that began a window before: a bucket that fills evenly.
+#[derive(Debug)]
+struct Rate {
+    most: u32,
+    /// When all that were counted would be over, were they evenly spaced.
+    over: Mutex<Option<Instant>>,
+}
+
+impl Rate {
+    fn new(most: u32) -> Self {
+        Self { most, over: Mutex::default() }
+    }
+
+    /// Counts one, or says how long to wait.
+    fn count(&self) -> Result<(), Duration> {
+        let window = limits::EGRESS_RATE_WINDOW;
+        let each = window.checked_div(self.most).unwrap_or(window + window);
+        let (now, mut over) = (Instant::now(), self.over.lock().unwrap_or_else(PoisonError::into_inner));
+        let next = over.map_or(now, |over| over.max(now)) + each;
+        match (next - now).checked_sub(window).filter(|wait| !wait.is_zero()) {
+            Some(wait) => Err(wait),
+            None => {
+                *over = Some(next);
+                Ok(())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_rate_lets_a_burst_through_and_then_one_at_a_time() {
+        for most in [1, 7, 600, 60_000] {
+            let rate = Rate::new(most);
+            assert!((0..most).all(|_| rate.count().is_ok()), "{most}");
+            let wait = rate.count().unwrap_err();
+            let each = limits::EGRESS_RATE_WINDOW / most;
+            assert!(wait <= each && wait + Duration::from_micros(1) > each - each / 100, "{most}: {wait:?}");
+            tokio::time::advance(wait).await;
+            assert!(rate.count().is_ok() && rate.count().is_err(), "{most}");
+            tokio::time::advance(limits::EGRESS_RATE_WINDOW * 2).await;
+            assert!((0..most).all(|_| rate.count().is_ok()) && rate.count().is_err(), "{most}");
+        }
+        assert!(Rate::new(0).count().is_err());
+    }
+
+    #[test]
+    fn places_are_counted_here_and_among_all() {
+        let all = Arc::new(Semaphore::new(3));
+        let one = Pace::new(1, 2).among(all.clone());
+        let two = Pace::new(1, 9).among(all);
+        let mut held = vec![one.place().unwrap(), one.place().unwrap()];
+        let fault = one.place().unwrap_err();
+        assert!(matches!(&fault, Fault::RateLimited { message, after: None } if message.contains("http_concurrency")));
+        held.push(two.place().unwrap());
+        let fault = two.place().unwrap_err();
+        assert!(matches!(&fault, Fault::RateLimited { message, after: None } if message.contains("all plugins")));
+        held.clear();
+        assert!(one.place().is_ok() && two.place().is_ok());
+    }
+}

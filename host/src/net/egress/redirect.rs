@@ -1,0 +1,79 @@
+//! Where a redirect leads, and what goes along.
+
+use http::{HeaderMap, HeaderName, Method, StatusCode, header};
+use url::Url;
+
+use super::{
+    target::{Policy, Target, checked},
+    upload::EgressBody,
+};
+use crate::{error::Fault, limits};
+
+/// Headers of a plugin that say who asks.
+pub(super) const OF_THE_SENDER: [HeaderName; 3] = [header::AUTHORIZATION, header::COOKIE, header::PROXY_AUTHORIZATION];
+
+/// The request that a response asks for in place of the one that it answers; none if the response is the answer.
+///
+/// # Errors
+///
+/// [`Fault::Denied`] if it leads to what may never be sent to.
+pub(super) fn next(
+    policy: &Policy,
+    last: Sent,
+    status: StatusCode,
+    headers: &HeaderMap,
+) -> Result<Option<Target>, Fault> {
+    let Some(location) = headers.get(header::LOCATION).and_then(|value| value.to_str().ok()) else { return Ok(None) };
+    let Some(method) = method_after(&last.method, status) else { return Ok(None) };
+    let is_kept = method == last.method;
+    let body = match last.body {
+        // Its method says that it had one; it cannot be sent again.
+        None if is_kept => return Ok(None),
+        Some(body) if is_kept => body,
+        _ => EgressBody::default(),
+    };
+    let url = leads_to(&last.url, location)?;
+    let mut headers = last.headers;
+    if !is_kept {
+        let about_body: Vec<_> = headers.keys().filter(|name| name.as_str().starts_with("content-")).cloned().collect();
+        for name in about_body {
+            headers.remove(name);
+        }
+    }
+    if url.origin() != last.url.origin() {
+        policy.forget_sender(&mut headers);
+    }
+    Ok(Some(Target { method, url, headers, body }))
+}
+
+/// What was sent on the last hop.
+pub(super) struct Sent {
+    pub method: Method,
+    pub url: Url,
+    pub headers: HeaderMap,
+    /// None: it went piece by piece.
+    pub body: Option<EgressBody>,
+}
+
+/// By which method it goes on, if the status is one of a redirect.
+fn method_after(method: &Method, status: StatusCode) -> Option<Method> {
+    match status.as_u16() {
+        // As everybody does it.
+        301 | 302 if *method == Method::POST => Some(Method::GET),
+        303 if *method != Method::HEAD => Some(Method::GET),
+        301 | 302 | 303 | 307 | 308 => Some(method.clone()),
+        _ => None,
+    }
+}
+
+fn leads_to(from: &Url, location: &str) -> Result<Url, Fault> {
+    let denied = |why: &str| Fault::Denied { message: format!("a redirect leads to what may not be sent to: {why}") };
+    if location.len() > limits::EGRESS_URL_BYTES {
+        return Err(denied("a URL that is too long"));
+    }
+    let url = from.join(location).map_err(|error| denied(&error.to_string()))?;
+    checked(url).map_err(|fault| denied(&fault.to_string()))
+}
+
+#[cfg(test)]
+mod tests;

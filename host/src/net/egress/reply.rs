@@ -1,0 +1,124 @@
+//! The body of a response, as it is read.
+
+use std::{any::Any, error::Error, fmt};
+
+use bytes::Bytes;
+use tokio::time::{Instant, timeout_at};
+
+use super::{
+    facts::scrubbed,
+    pace::Place,
+    scrub::{Scrub, Scrubber},
+    upload::CutReason,
+};
+use crate::{
+    error::Fault,
+    limits,
+    net::failure::{root, timed_out, unavailable},
+};
+
+/// The body of a response, decoded, without credentials. It is read from the network as it is asked for; dropping it hangs
+/// up, over HTTP/2 for this request alone.
+pub struct EgressReply {
+    open: Option<Open>,
+    /// What came and was not asked for yet.
+    ready: Bytes,
+    failed: Option<Fault>,
+}
+
+/// A body whose end has not come.
+pub(super) struct Open {
+    pub response: reqwest::Response,
+    pub origin: String,
+    pub scrubber: Scrubber,
+    pub scrub: Scrub,
+    /// Decoded bytes that may still come.
+    pub left: u64,
+    pub deadline: Instant,
+    pub why_cut: CutReason,
+    pub _place: Place,
+    /// What must not be dropped before.
+    pub held: Option<Box<dyn Any + Send>>,
+}
+
+impl fmt::Debug for EgressReply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "EgressReply({})", self.open.as_ref().map_or("at its end", |open| &open.origin))
+    }
+}
+
+impl EgressReply {
+    pub(super) fn new(open: Option<Open>) -> Self {
+        Self { open, ready: Bytes::new(), failed: None }
+    }
+
+    /// The next bytes, at least one and at most [`limits::EGRESS_CHUNK_BYTES`]; none at the end. Dropping the future loses
+    /// nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault::TooLarge`] beyond the bytes that a response may have, [`Fault::Timeout`] after the request's time,
+    /// [`Fault::Unavailable`] if it was cut off, [`Fault::Other`] if it cannot be decoded. It stays at that.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, Fault> {
+        loop {
+            if !self.ready.is_empty() {
+                let most = self.ready.len().min(limits::EGRESS_CHUNK_BYTES);
+                return Ok(Some(self.ready.split_to(most)));
+            }
+            if let Some(fault) = &self.failed {
+                return Err(fault.clone());
+            }
+            let Some(open) = &mut self.open else { return Ok(None) };
+            match open.next().await {
+                Ok(Some(bytes)) if open.scrubber.is_empty() => self.ready = bytes,
+                Ok(Some(bytes)) => self.ready = open.scrub.push(&bytes).into(),
+                Ok(None) => self.ready = self.open.take().map(|open| open.scrub.finish().into()).unwrap_or_default(),
+                Err(fault) => {
+                    self.failed = Some(scrubbed(fault, &open.scrubber));
+                    self.open = None;
+                }
+            }
+        }
+    }
+
+    /// Keeps something until the body is at its end or dropped.
+    pub(super) fn hold(&mut self, held: Box<dyn Any + Send>) {
+        if let Some(open) = &mut self.open {
+            open.held = Some(held);
+        }
+    }
+}
+
+impl Open {
+    async fn next(&mut self) -> Result<Option<Bytes>, Fault> {
+        let origin = &self.origin;
+        let came = timeout_at(self.deadline, self.response.chunk()).await.map_err(|_| timed_out(origin))?;
+        let bytes = match came {
+            Ok(bytes) => bytes,
+            Err(error) => return Err(self.broke(&error)),
+        };
+        let Some(bytes) = bytes else { return Ok(None) };
+        let left = self.left.checked_sub(bytes.len() as u64);
+        self.left = left.ok_or_else(|| Fault::TooLarge {
+            message: format!("{origin} answered with too many bytes (http_response_bytes)"),
+        })?;
+        Ok(Some(bytes))
+    }
+
+    fn broke(&self, error: &reqwest::Error) -> Fault {
+        let (origin, why) = (&self.origin, root(error));
+        if let Some(fault) = self.why_cut.get() {
+            return fault.clone();
+        }
+        // Of the decoder, the cause is its own; of the connection, the HTTP library's.
+        if error.is_decode() && error.source().is_some_and(is_of_decoder) {
+            return Fault::other(format!("{origin} sent a body that cannot be decoded: {why}"));
+        }
+        unavailable(format!("{origin} cut its response off: {why}"))
+    }
+}
+
+fn is_of_decoder(error: &(dyn Error + 'static)) -> bool {
+    let kind = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
+    matches!(kind, Some(std::io::ErrorKind::InvalidData | std::io::ErrorKind::InvalidInput))
+}

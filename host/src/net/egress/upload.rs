@@ -1,0 +1,307 @@
+//! The body of a request: at hand, or as it comes.
+
+use std::{
+    error::Error,
+    fmt,
+    pin::Pin,
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, ready},
+};
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::{BodyExt, combinators::UnsyncBoxBody};
+use tokio::sync::mpsc;
+
+use super::{Egress, EgressFailure, EgressRequest, EgressResponse};
+use crate::{error::Fault, limits};
+
+type BoxError = Box<dyn Error + Send + Sync>;
+
+/// The body of a request.
+pub enum EgressBody {
+    /// All of it; empty: none.
+    Bytes(Bytes),
+    /// As it comes. An error of it cuts the request. What is told of the request's end (trailers) is left out.
+    Stream {
+        /// The bytes.
+        body: UnsyncBoxBody<Bytes, BoxError>,
+        /// How many there are, if that is known: more or fewer cut the request.
+        length: Option<u64>,
+    },
+}
+
+impl Default for EgressBody {
+    /// None.
+    fn default() -> Self {
+        Self::Bytes(Bytes::new())
+    }
+}
+
+impl fmt::Debug for EgressBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bytes(bytes) => write!(f, "{} bytes", bytes.len()),
+            Self::Stream { length, .. } => write!(f, "a stream of {length:?} bytes"),
+        }
+    }
+}
+
+impl EgressBody {
+    /// A body that comes piece by piece.
+    pub fn stream<B>(body: B, length: Option<u64>) -> Self
+    where
+        B: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
+    {
+        Self::Stream { body: body.map_err(Into::into).boxed_unsync(), length }
+    }
+
+    /// The same body again, if it is at hand.
+    pub(super) fn again(&self) -> Option<Self> {
+        match self {
+            Self::Bytes(bytes) => Some(Self::Bytes(bytes.clone())),
+            Self::Stream { .. } => None,
+        }
+    }
+}
+
+/// Why a body ended before its end, as the HTTP client is told.
+#[derive(Debug, thiserror::Error)]
+enum Cut {
+    #[error("the request was cut off by its sender")]
+    Unfinished,
+    #[error("the body has another length than was told")]
+    Length,
+    #[error("the body has too many bytes")]
+    TooLarge,
+}
+
+/// Why the body of a request was cut, once it was.
+pub(super) type CutReason = Arc<OnceLock<Fault>>;
+
+/// A body on its way: counted.
+pub(super) struct Counted {
+    /// The lock is for the compiler alone: nobody shares it.
+    body: Mutex<UnsyncBoxBody<Bytes, BoxError>>,
+    /// What did not fit into a piece.
+    rest: Bytes,
+    /// Bytes that may still come.
+    left: u64,
+    length: Option<u64>,
+    why: CutReason,
+}
+
+impl Counted {
+    /// With at most `most` bytes.
+    pub fn new(body: UnsyncBoxBody<Bytes, BoxError>, length: Option<u64>, most: u64, why: CutReason) -> Self {
+        Self { body: Mutex::new(body), rest: Bytes::new(), left: most, length, why }
+    }
+
+    fn cut(&self, cut: Cut, fault: Fault) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        // The first one counts.
+        let _ = self.why.set(fault);
+        Poll::Ready(Some(Err(cut.into())))
+    }
+
+    fn piece(&mut self) -> Frame<Bytes> {
+        let most = self.rest.len().min(limits::EGRESS_CHUNK_BYTES);
+        Frame::data(self.rest.split_to(most))
+    }
+}
+
+impl Body for Counted {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+        let this = self.get_mut();
+        loop {
+            if !this.rest.is_empty() {
+                return Poll::Ready(Some(Ok(this.piece())));
+            }
+            let body = this.body.get_mut().unwrap_or_else(PoisonError::into_inner);
+            let data = match ready!(Pin::new(body).poll_frame(cx)) {
+                Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
+                Some(Err(error)) => {
+                    return this
+                        .cut(Cut::Unfinished, Fault::other(format!("the body of the request broke off: {error}")));
+                }
+                None if this.length.is_some_and(|length| length > 0) => {
+                    return this
+                        .cut(Cut::Length, Fault::invalid("the body of the request has fewer bytes than it said"));
+                }
+                None => return Poll::Ready(None),
+            };
+            let came = data.len() as u64;
+            if let Some(length) = &mut this.length {
+                match length.checked_sub(came) {
+                    Some(left) => *length = left,
+                    None => {
+                        let fault = Fault::invalid("the body of the request has more bytes than it said");
+                        return this.cut(Cut::Length, fault);
+                    }
+                }
+            }
+            let Some(left) = this.left.checked_sub(came) else {
+                return this.cut(Cut::TooLarge, too_large());
+            };
+            (this.left, this.rest) = (left, data);
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self.length {
+            Some(length) => SizeHint::with_exact(length + self.rest.len() as u64),
+            None => SizeHint::default(),
+        }
+    }
+}
+
+pub(super) fn too_large() -> Fault {
+    Fault::TooLarge { message: "the body of the request is too large (http_request_bytes)".into() }
+}
+
+/// The pieces of a body, and where they are put.
+fn pieces() -> (Sender, Pieces) {
+    let (sender, chunks) = mpsc::channel(1);
+    let whole = Arc::new(AtomicBool::new(false));
+    (Sender { chunks: sender, whole: whole.clone() }, Pieces { chunks, whole })
+}
+
+struct Sender {
+    chunks: mpsc::Sender<Bytes>,
+    whole: Arc<AtomicBool>,
+}
+
+impl Sender {
+    /// Nothing more comes, and that is all of it.
+    fn finish(self) {
+        self.whole.store(true, Ordering::Release);
+    }
+}
+
+struct Pieces {
+    chunks: mpsc::Receiver<Bytes>,
+    whole: Arc<AtomicBool>,
+}
+
+impl Body for Pieces {
+    type Data = Bytes;
+    type Error = Cut;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+        Poll::Ready(match ready!(self.chunks.poll_recv(cx)) {
+            Some(chunk) => Some(Ok(Frame::data(chunk))),
+            None if self.whole.load(Ordering::Acquire) => None,
+            None => Some(Err(Cut::Unfinished)),
+        })
+    }
+}
+
+type Outcome = Result<EgressResponse, EgressFailure>;
+
+/// A request whose body is written piece by piece. It moves on while somebody writes or finishes, and not otherwise; dropping
+/// it cuts the request.
+pub struct EgressUpload {
+    exchange: Pin<Box<dyn Future<Output = Outcome> + Send>>,
+    /// What came of it, once that is known.
+    outcome: Option<Outcome>,
+    sender: Sender,
+    /// Whether something was to be written after the answer had come.
+    was_refused: bool,
+}
+
+impl fmt::Debug for EgressUpload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("EgressUpload")
+    }
+}
+
+impl Egress {
+    /// Begins a request whose body is written piece by piece; what `request` has for a body is left out. The request's time
+    /// begins now.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Egress::send`] that are known at once: whatever is wrong with the request, or not granted.
+    pub fn begin(&self, request: EgressRequest) -> Result<EgressUpload, EgressFailure> {
+        let (sender, pieces) = pieces();
+        let request = EgressRequest { body: EgressBody::stream(pieces, None), ..request };
+        let egress = self.clone();
+        let mut exchange: Pin<Box<dyn Future<Output = Outcome> + Send>> =
+            Box::pin(async move { egress.send(request).await });
+        let outcome = match exchange.as_mut().now_or_never() {
+            Some(Err(failure)) => return Err(failure),
+            outcome => outcome,
+        };
+        Ok(EgressUpload { exchange, outcome, sender, was_refused: false })
+    }
+}
+
+impl EgressUpload {
+    /// Sends on. Waits while the network is behind.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Egress::send`]; [`Fault::Other`] if the server has answered before it had heard all: nothing more is sent
+    /// then, and [`EgressUpload::finish`] gives the answer.
+    pub async fn write(&mut self, mut chunk: Bytes) -> Result<(), Fault> {
+        while !chunk.is_empty() {
+            let piece = chunk.split_to(chunk.len().min(limits::EGRESS_CHUNK_BYTES));
+            if self.outcome.is_none() {
+                tokio::select! {
+                    biased;
+                    outcome = &mut self.exchange => self.outcome = Some(outcome),
+                    sent = self.sender.chunks.send(piece) => {
+                        if sent.is_ok() {
+                            continue;
+                        }
+                        // Nobody takes it: the exchange is about to end.
+                        self.outcome = Some((&mut self.exchange).await);
+                    }
+                }
+            }
+            self.was_refused = true;
+            return Err(match &self.outcome {
+                Some(Err(failure)) => failure.fault.clone(),
+                _ => Fault::other("the server has answered before it heard all: finish the upload to read its answer"),
+            });
+        }
+        Ok(())
+    }
+
+    /// Ends the body and waits for the head of the response. If something was not taken any more, the body has no end: the
+    /// request is cut when its response is dropped.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Egress::send`].
+    pub async fn finish(self) -> Result<EgressResponse, EgressFailure> {
+        let Self { exchange, outcome, sender, was_refused } = self;
+        match outcome {
+            Some(outcome) if was_refused => {
+                let mut response = outcome?;
+                response.body.hold(Box::new(sender));
+                Ok(response)
+            }
+            Some(outcome) => {
+                sender.finish();
+                outcome
+            }
+            None => {
+                sender.finish();
+                exchange.await
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,227 @@
+//! HTTP through the host's own interface.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use wasmtime::component::Resource;
+
+use crate::{
+    error::Fault,
+    event::{Event, RunCx},
+    limits,
+    net::{
+        CredentialUse, Egress, EgressBody, EgressFacts, EgressFailure, EgressReply, EgressRequest, EgressResponse,
+        EgressUpload,
+    },
+    plugin::{
+        bindings::{imports::http, types},
+        convert,
+        runtime::PluginState,
+    },
+};
+
+/// Sends requests in the name of a plugin, and tells of each.
+#[derive(Clone)]
+pub struct Asker {
+    pub egress: Egress,
+    pub cx: RunCx,
+    pub plugin: Arc<str>,
+}
+
+impl Asker {
+    /// Sends a request until the head of the response is there.
+    pub async fn send(&self, request: EgressRequest) -> (Result<EgressResponse, Fault>, Event) {
+        let started = Instant::now();
+        let sent = self.egress.send(request).await;
+        self.told(sent, started.elapsed())
+    }
+
+    /// What the plugin is told of an exchange, and what whoever watches is.
+    fn told(
+        &self,
+        sent: Result<EgressResponse, EgressFailure>,
+        duration: Duration,
+    ) -> (Result<EgressResponse, Fault>, Event) {
+        let event = match &sent {
+            Ok(response) => self.event(&response.facts, None, duration),
+            Err(failure) => self.event(&failure.facts, Some(&failure.fault), duration),
+        };
+        (sent.map_err(|failure| failure.fault), event)
+    }
+
+    fn event(&self, facts: &EgressFacts, fault: Option<&Fault>, duration: Duration) -> Event {
+        let outcome = match fault {
+            None => "answered",
+            Some(Fault::Invalid { .. } | Fault::Denied { .. } | Fault::RateLimited { .. }) => "refused",
+            Some(_) => "failed",
+        };
+        let reason = fault.map(|fault| match facts.address.filter(|_| outcome == "refused") {
+            // The plugin is not told where a name leads.
+            Some(address) => format!("{fault} ({address})"),
+            None => fault.to_string(),
+        });
+        Event::PluginRequest {
+            agent: Arc::clone(&self.cx.agent),
+            plugin: Arc::clone(&self.plugin),
+            method: facts.method.clone(),
+            url: facts.url.clone(),
+            outcome,
+            status: facts.status,
+            reason,
+            credential: facts.credential.clone(),
+            hops: facts.hops,
+            duration,
+        }
+    }
+}
+
+/// The body of a response as the guest reads it.
+pub struct ResponseBody {
+    reply: EgressReply,
+    /// What came and was not read yet.
+    rest: Bytes,
+}
+
+impl ResponseBody {
+    /// The next bytes, at most `max`; none at the end.
+    async fn read(&mut self, max: usize) -> Result<Bytes, Fault> {
+        while self.rest.is_empty() {
+            match self.reply.chunk().await? {
+                Some(chunk) => self.rest = chunk,
+                None => break,
+            }
+        }
+        Ok(self.rest.split_to(self.rest.len().min(max)))
+    }
+}
+
+/// A request whose body the guest writes piece by piece.
+pub struct Upload {
+    upload: EgressUpload,
+    asker: Asker,
+    began: Instant,
+    /// What is told of it if it is never finished.
+    facts: EgressFacts,
+}
+
+type Asked<T> = wasmtime::Result<Result<T, types::Error>>;
+
+fn failed<T>(fault: &Fault) -> Asked<T> {
+    Ok(Err(convert::fault_to_wit(fault)))
+}
+
+impl PluginState {
+    /// Who sends requests for this call; nobody for calls of kinds that may not.
+    fn asker(&self) -> Result<Asker, Fault> {
+        let message = || "only tools and providers send requests".to_owned();
+        self.asker.clone().ok_or_else(|| Fault::Denied { message: message() })
+    }
+
+    /// What the guest asks for.
+    fn asked(&mut self, request: http::Request, body: EgressBody) -> wasmtime::Result<EgressRequest> {
+        let http::Request { method, url, headers, credential, timeout_ms } = request;
+        let of_headers: usize = headers.iter().map(|(name, value)| name.len() + value.len()).sum();
+        self.take(method.len() + url.len() + of_headers)?;
+        Ok(EgressRequest {
+            method,
+            url,
+            headers: headers.into_iter().map(|(name, value)| (name, value.into_bytes())).collect(),
+            credential: credential.map_or(CredentialUse::None, CredentialUse::Named),
+            follow: true,
+            timeout: timeout_ms.map(|time| Duration::from_millis(time.into())),
+            body,
+        })
+    }
+
+    /// Hands a response to the guest, and tells of it.
+    async fn answered(&mut self, (sent, event): (Result<EgressResponse, Fault>, Event)) -> Asked<http::Response> {
+        self.emit(event).await;
+        let EgressResponse { status, headers, body: reply, .. } = match sent {
+            Ok(response) => response,
+            Err(fault) => return failed(&fault),
+        };
+        let headers: Vec<_> =
+            headers.into_iter().map(|(name, value)| (name, String::from_utf8_lossy(&value).into_owned())).collect();
+        self.hand(headers.iter().map(|(name, value)| name.len() + value.len()).sum())?;
+        let body = self.table.push(ResponseBody { reply, rest: Bytes::new() })?;
+        Ok(Ok(http::Response { status, headers, body }))
+    }
+}
+
+impl http::Host for PluginState {
+    async fn send(&mut self, request: http::Request, body: Vec<u8>) -> Asked<http::Response> {
+        let request = self.asked(request, EgressBody::Bytes(body.into()))?;
+        match self.asker() {
+            Ok(asker) => self.answered(asker.send(request).await).await,
+            Err(fault) => failed(&fault),
+        }
+    }
+
+    async fn begin(&mut self, request: http::Request) -> Asked<Resource<Upload>> {
+        let request = self.asked(request, EgressBody::default())?;
+        let asker = match self.asker() {
+            Ok(asker) => asker,
+            Err(fault) => return failed(&fault),
+        };
+        let began = Instant::now();
+        match asker.egress.begin(request) {
+            Ok(upload) => {
+                let facts = upload.facts().clone();
+                Ok(Ok(self.table.push(Upload { upload, asker, began, facts })?))
+            }
+            Err(failure) => {
+                let (sent, event) = asker.told(Err(failure), began.elapsed());
+                self.emit(event).await;
+                match sent {
+                    Err(fault) => failed(&fault),
+                    Ok(_) => failed(&Fault::other("a request that failed has no answer")),
+                }
+            }
+        }
+    }
+
+    async fn credentials(&mut self) -> wasmtime::Result<Vec<String>> {
+        let names: Vec<_> =
+            self.asker.iter().flat_map(|asker| asker.egress.credentials()).map(str::to_owned).collect();
+        self.hand(names.iter().map(String::len).sum())?;
+        Ok(names)
+    }
+}
+
+impl http::HostBody for PluginState {
+    async fn read(&mut self, body: Resource<ResponseBody>, max: u32) -> Asked<Vec<u8>> {
+        if max == 0 {
+            return failed(&Fault::invalid("`max` is 0: ask for one byte at least"));
+        }
+        let read = self.table.get_mut(&body)?.read((max as usize).min(limits::HTTP_READ_BYTES)).await;
+        Ok(read.map(Into::into).map_err(|fault| convert::fault_to_wit(&fault)))
+    }
+
+    async fn drop(&mut self, body: Resource<ResponseBody>) -> wasmtime::Result<()> {
+        self.table.delete(body)?;
+        Ok(())
+    }
+}
+
+impl http::HostUpload for PluginState {
+    async fn write(&mut self, upload: Resource<Upload>, chunk: Vec<u8>) -> Asked<()> {
+        let written = self.table.get_mut(&upload)?.upload.write(chunk.into()).await;
+        Ok(written.map_err(|fault| convert::fault_to_wit(&fault)))
+    }
+
+    async fn finish(&mut self, upload: Resource<Upload>) -> Asked<http::Response> {
+        let Upload { upload, asker, began, .. } = self.table.delete(upload)?;
+        let sent = upload.finish().await;
+        self.answered(asker.told(sent, began.elapsed())).await
+    }
+
+    async fn drop(&mut self, upload: Resource<Upload>) -> wasmtime::Result<()> {
+        let Upload { asker, began, facts, .. } = self.table.delete(upload)?;
+        let cut = Fault::other("the plugin did not finish it");
+        self.emit(asker.event(&facts, Some(&cut), began.elapsed())).await;
+        Ok(())
+    }
+}
