@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use crate::support::{Place, Ran};
+use crate::{
+    bad_input::{Server, answer},
+    support::{Place, Ran},
+};
 
 mod shipped {
     use super::*;
@@ -67,6 +70,62 @@ mod shipped {
         assert!(!ran.stdout.contains("one two three"), "only two lines were asked for: {}", ran.shown());
         let ran = ask(&place, READER, "How many words are in missing.md?");
         assert!(ran.code == 0 && ran.stdout.contains("missing.md"), "{}", ran.shown());
+    }
+
+    #[test]
+    fn ollama() {
+        let lines = "{\"model\":\"m\",\"message\":{\"role\":\"assistant\",\"content\":\"Fo\"},\"done\":false}\n\
+                     {\"model\":\"m\",\"message\":{\"role\":\"assistant\",\"content\":\"ur.\"},\"done\":false}\n\
+                     {\"model\":\"m\",\"done\":true,\"done_reason\":\"stop\",\"prompt_eval_count\":9,\"eval_count\":2}\n";
+        let server = Server::start(|_| answer("200 OK", lines));
+        let url = format!("http://127.0.0.1:{}", server.port);
+        let place = Place::new();
+        let run = |granted: &str| {
+            let params = format!("{{base_url: \"{url}\", num_ctx: 4096}}");
+            let model = format!("{{name: local, kind: plugin, plugin: ollama, model: m, params: {params}, {granted}}}");
+            place.file("shelly.yaml", format!("providers: [{model}]\nagents: [{{name: helper}}]\n"));
+            place.run(&["run", "--plugins", crate::PLUGIN_ROOT, "--output", "json", "What is 2 + 2?"])
+        };
+        let ran = run(&format!("http: [\"{url}\"]"));
+        assert_eq!(ran.code, 0, "{}", ran.shown());
+        let result: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!(result["answer"], "Four.", "{result}");
+        assert_eq!(result["spent"]["usage"]["input_tokens"], 9, "{result}");
+        let asked = server.asked.lock().unwrap().concat();
+        for part in ["POST /api/chat ", "What is 2 + 2?", "\"num_ctx\":4096", "\"stream\":true"] {
+            assert!(asked.contains(part), "{part}: {asked}");
+        }
+        // What is not granted is not reached.
+        let ran = run("http: [\"https://example.com\"]");
+        assert_ne!(ran.code, 0, "{}", ran.shown());
+        assert_eq!(server.asked.lock().unwrap().len(), 1);
+    }
+
+    /// The example, but that nobody listens where it looks for a server.
+    #[test]
+    fn where_a_provider_has_no_server_another_model_answers() {
+        let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/03-custom-provider/shelly.yaml");
+        let mut config = std::fs::read_to_string(example).unwrap();
+        let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let url = format!("http://localhost:{closed}");
+        for (there, here) in [
+            ("http://localhost:11434", url.clone()),
+            ("params: {num_ctx", format!("params: {{base_url: \"{url}\", num_ctx")),
+            ("path: ../..", "path: docs".into()),
+        ] {
+            assert!(config.contains(there), "{there}");
+            config = config.replace(there, &here);
+        }
+        let place = Place::new();
+        place.file("docs/a.txt", TEXT);
+        place.file("shelly.yaml", config);
+        let ask = || place.run(&["run", "--plugins", crate::PLUGIN_ROOT, "How many words are in a.txt?"]);
+        let first = ask();
+        assert!(first.code == 0 && first.stdout.contains("18"), "{}", first.shown());
+        assert!(!first.stderr.contains("cache: answer"), "{}", first.shown());
+        let second = ask();
+        assert!(second.code == 0 && second.stdout == first.stdout, "{}", second.shown());
+        assert!(second.stderr.contains("cache: answer"), "{}", second.shown());
     }
 
     #[test]

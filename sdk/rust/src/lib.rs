@@ -7,14 +7,18 @@ pub mod types;
 
 pub mod effect;
 mod kinds;
+pub mod media;
+pub mod names;
 pub mod shorten;
+mod streamed;
 pub mod summary;
 pub mod text;
 pub use kinds::{coordinator, model_middleware, provider, run_middleware, tool_middleware};
 
 pub mod chat;
+pub mod http;
 mod imports;
-pub use imports::{attachments, clock, http, outgoing, process, random};
+pub use imports::{attachments, clock, outgoing, process, random};
 pub use imports::{config, log, progress, sink};
 
 mod export;
@@ -25,6 +29,7 @@ mod heap;
 mod json;
 pub mod kv;
 
+pub use streamed::Streamed;
 pub use tool::{Call, NoArgs, Reply, Tool};
 pub use types::{Content, Error, Message, Part, ToolHints};
 

@@ -1,5 +1,7 @@
 //! The words that all kinds share, as `wit/types.wit` has them, with what makes them short to write in Rust.
 
+use serde_json::{Map, Value, value::RawValue};
+
 #[doc(inline)]
 pub use crate::bindings::imports::shelly::plugin::types::*;
 
@@ -12,6 +14,11 @@ impl Error {
     /// Anything that has no case of its own.
     pub fn other(cause: impl std::fmt::Display) -> Error {
         Error::Other(cause.to_string())
+    }
+
+    /// Not reachable, overloaded, cut in the middle: it may work later, nobody knows when.
+    pub fn unavailable(message: impl Into<String>) -> Error {
+        Error::Unavailable(Retry { message: message.into(), after_ms: None })
     }
 
     /// The text, whatever the case.
@@ -86,9 +93,86 @@ impl ToolResult {
     }
 }
 
+impl ToolResult {
+    /// All of it as text, for a vendor that takes nothing else: what failed begins with `Error: `, media are told of.
+    pub fn in_words(&self) -> String {
+        let piece = |content: &Content| match content {
+            Content::Text(text) | Content::Json(text) => text.clone(),
+            Content::Media(media) => media.in_words(),
+            Content::Change(change) => format!("[a change to {}]", change.path),
+            Content::Other(opaque) => opaque.json.clone(),
+        };
+        let said = self.content.iter().map(piece).collect::<Vec<_>>().join("\n");
+        if self.is_error { format!("Error: {said}") } else { said }
+    }
+}
+
+impl Request {
+    /// The call that a result is of: the newest with its id.
+    pub fn call_of(&self, result: &ToolResult) -> Option<&ToolCall> {
+        self.messages.iter().rev().flat_map(|message| &message.parts).find_map(|part| match part {
+            Part::ToolCall(call) if call.id == result.call_id => Some(call),
+            _ => None,
+        })
+    }
+}
+
+impl ToolCall {
+    /// Its arguments as the object that a vendor wants back: as the model wrote them, but what is no object is wrapped in
+    /// one. A server may refuse a whole conversation for the broken call of long ago.
+    pub fn object(&self) -> Box<RawValue> {
+        let written = if self.arguments.trim().is_empty() { "{}" } else { self.arguments.trim() };
+        let wrapped = || serde_json::json!({ "invalid_arguments": written }).to_string();
+        // Read as a whole: an escape may be half a character, which is JSON by its form only.
+        let object = match serde_json::from_str::<Map<String, Value>>(written) {
+            Ok(_) => written.to_owned(),
+            Err(_) => wrapped(),
+        };
+        RawValue::from_string(object).unwrap_or_default()
+    }
+}
+
 impl Default for Usage {
     /// Nothing used.
     fn default() -> Usage {
         Usage { input_tokens: 0, output_tokens: 0, cache_read_tokens: 0, cache_write_tokens: 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_model_wrote_goes_back_as_an_object() {
+        for (written, expected) in [
+            ("", "{}"),
+            (" \n", "{}"),
+            (" {\"b\": 1.0, \"a\":2} ", "{\"b\": 1.0, \"a\":2}"),
+            ("{\"a\":", "{\"invalid_arguments\":\"{\\\"a\\\":\"}"),
+            ("{} {}", "{\"invalid_arguments\":\"{} {}\"}"),
+            ("[1]", "{\"invalid_arguments\":\"[1]\"}"),
+            ("null", "{\"invalid_arguments\":\"null\"}"),
+            (r#"{"a":"\u00e4 \ud83c\udf0d"}"#, r#"{"a":"\u00e4 \ud83c\udf0d"}"#),
+            (r#"{"a":"\ud83c"}"#, r#"{"invalid_arguments":"{\"a\":\"\\ud83c\"}"}"#),
+        ] {
+            let call = ToolCall { id: String::new(), name: String::new(), arguments: written.into(), meta: Vec::new() };
+            assert_eq!(call.object().get(), expected, "{written}");
+        }
+    }
+
+    #[test]
+    fn a_result_is_told_as_a_whole() {
+        let picture = Media { media_type: "image/png".into(), name: None, source: Source::Attachment("x".into()) };
+        let other = Opaque { kind: "a.b".into(), json: "[1]".into() };
+        let content = vec!["a".into(), Content::Json("2".into()), Content::Media(picture), Content::Other(other)];
+        for (content, is_error, expected) in [
+            (vec![], false, ""),
+            (vec![], true, "Error: "),
+            (vec!["no".into()], true, "Error: no"),
+            (content, false, "a\n2\n[attachment, image/png: cannot be shown]\n[1]"),
+        ] {
+            assert_eq!(ToolResult { call_id: String::new(), content, is_error }.in_words(), expected);
+        }
     }
 }

@@ -1,0 +1,149 @@
+//! Models behind Ollama's own API, `/api/chat`: [`request`] writes what goes out, here is read what comes back, JSON in lines.
+//!
+//! Params: `{"base_url": "http://localhost:11434"}`, which is the default; `num_ctx` (the window, in tokens), `think` (`true`,
+//! `false` or a level such as `"high"`), `keep_alive` (how long the model stays in memory, such as `"10m"`) and `options` (of
+//! the model, such as `{"seed": 42}`) go to the server as they are; `credential` names the key for a server that wants one: the
+//! only one that is granted, if the params name none.
+
+use serde::Deserialize;
+use serde_json::{Map, Value, value::RawValue};
+use shelly_plugin::{
+    Error, Streamed, config,
+    http::{self, Lines, Request as HttpRequest},
+    names,
+    provider::Provider,
+    text::short,
+    types::{Completion, Media, Request, StopReason, ToolSpec, Usage},
+};
+
+mod request;
+
+shelly_plugin::export!(provider: Ollama);
+
+struct Ollama;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Params {
+    /// Where the server is.
+    #[serde(default = "local")]
+    base_url: String,
+    /// The window, in tokens.
+    num_ctx: Option<u64>,
+    /// Whether, or how much, the model thinks before it answers.
+    think: Option<Value>,
+    /// How long the model stays in memory.
+    keep_alive: Option<Value>,
+    /// Of the model. What a request says itself comes before them.
+    #[serde(default)]
+    options: Map<String, Value>,
+    /// The name of the key.
+    credential: Option<String>,
+}
+
+fn local() -> String {
+    "http://localhost:11434".to_owned()
+}
+
+impl Params {
+    fn check(self) -> Result<Params, Error> {
+        let is_wrong =
+            |value: &Option<Value>, is_right: fn(&Value) -> bool| value.as_ref().is_some_and(|it| !is_right(it));
+        let says = if !self.base_url.starts_with("http://") && !self.base_url.starts_with("https://") {
+            "`base_url` must begin with `http://` or `https://`"
+        } else if is_wrong(&self.think, |think| think.is_boolean() || think.is_string()) {
+            "`think` must be `true`, `false` or a level such as `high`"
+        } else if is_wrong(&self.keep_alive, |time| time.is_string() || time.is_number()) {
+            "`keep_alive` must be a time such as `10m`, or seconds"
+        } else {
+            return Ok(self);
+        };
+        Err(Error::Invalid(format!("params: {says}")))
+    }
+}
+
+impl Provider for Ollama {
+    fn complete(model: String, request: Request) -> Result<Completion, Error> {
+        let params = config::<Params>()?.check()?;
+        let body = request::body(&model, &request, &params, Media::bytes)?;
+        let credential = http::credential(params.credential.as_deref())?;
+        let url = format!("{}/api/chat", params.base_url.trim_end_matches('/'));
+        let response = HttpRequest::post(url).credential(credential.as_deref()).json(&body).send()?.ok()?;
+        read(response.lines(), &model, &request.tools)
+    }
+}
+
+/// A line of a reply; a reply that is not streamed is one line.
+#[derive(Deserialize)]
+struct Line {
+    model: Option<String>,
+    message: Option<Said>,
+    done: Option<bool>,
+    done_reason: Option<String>,
+    prompt_eval_count: Option<u64>,
+    eval_count: Option<u64>,
+    error: Option<Value>,
+}
+
+#[derive(Default, Deserialize)]
+struct Said {
+    thinking: Option<String>,
+    content: Option<String>,
+    tool_calls: Option<Vec<Call>>,
+}
+
+#[derive(Deserialize)]
+struct Call {
+    /// Newer servers give one.
+    id: Option<String>,
+    function: Function,
+}
+
+#[derive(Deserialize)]
+struct Function {
+    name: String,
+    arguments: Option<Box<RawValue>>,
+}
+
+/// Reads a reply until it says that it is done: one that ends before was cut off.
+fn read(lines: Lines, model: &str, tools: &[ToolSpec]) -> Result<Completion, Error> {
+    let mut reply = Streamed::new(model);
+    for line in lines {
+        let line: Line = match line?.trim() {
+            "" => continue,
+            page if page.starts_with('<') => return Err(Error::other("the server sent a web page: check `base_url`")),
+            line => serde_json::from_str(line).map_err(garbled)?,
+        };
+        if let Some(error) = line.error {
+            return Err(http::reported(&error));
+        }
+        reply.model(line.model.as_deref().unwrap_or_default());
+        let said = line.message.unwrap_or_default();
+        reply.thinking(said.thinking.as_deref().unwrap_or_default())?;
+        reply.text(said.content.as_deref().unwrap_or_default())?;
+        for Call { id, function } in said.tool_calls.unwrap_or_default() {
+            let arguments = function.arguments.as_deref().map(RawValue::get).unwrap_or_default();
+            reply.call(id.unwrap_or_default(), names::host(tools, &function.name), arguments)?;
+        }
+        if line.done == Some(true) {
+            let (input_tokens, output_tokens) = (line.prompt_eval_count.unwrap_or(0), line.eval_count.unwrap_or(0));
+            reply.usage(Usage { input_tokens, output_tokens, ..Usage::default() });
+            let stop = match line.done_reason.as_deref().unwrap_or("stop") {
+                "stop" | "" if reply.has_calls() => StopReason::ToolCalls,
+                "stop" | "" => StopReason::EndTurn,
+                "length" => StopReason::MaxTokens,
+                other => StopReason::Other(other.to_owned()),
+            };
+            return reply.finish(stop);
+        }
+    }
+    Err(Error::unavailable("the server cut its reply off"))
+}
+
+fn garbled(error: serde_json::Error) -> Error {
+    // What the parser says may quote the reply.
+    Error::unavailable(short(&format!("the server sent no part of a reply: {error}"), 300))
+}
+
+#[cfg(test)]
+mod tests;

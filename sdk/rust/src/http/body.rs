@@ -1,0 +1,141 @@
+//! The body of a response, piece by piece or as a whole.
+
+use std::collections::VecDeque;
+
+use serde::de::DeserializeOwned;
+
+use super::{Response, host};
+use crate::types::Error;
+
+/// Bytes that are asked for at once.
+pub(super) const READ: u32 = 64 << 10;
+
+/// Bytes of a body that is read as a whole: 16 MiB. A larger one is read piece by piece.
+pub const MOST_WHOLE: usize = 16 << 20;
+
+/// The body of a response. It is asked for as it is read: a server that is faster waits. Dropped, it hangs up.
+#[derive(Debug)]
+pub struct Body(Source);
+
+#[derive(Debug)]
+enum Source {
+    Host(host::Body),
+    Given(VecDeque<Result<Vec<u8>, Error>>),
+}
+
+impl From<host::Body> for Body {
+    fn from(body: host::Body) -> Body {
+        Body(Source::Host(body))
+    }
+}
+
+impl Body {
+    /// A body for a test of your own, which comes in these pieces.
+    pub fn of<P: Into<Vec<u8>>>(pieces: impl IntoIterator<Item = P>) -> Body {
+        // None is empty: that is what a body ends with. None is long, so that taking from one costs little.
+        let chunks = |piece: P| piece.into().chunks(READ as usize).map(|chunk| Ok(chunk.to_vec())).collect::<Vec<_>>();
+        Body(Source::Given(pieces.into_iter().flat_map(chunks).collect()))
+    }
+
+    /// The same body, cut off by this error.
+    pub fn and_then_fails(self, error: Error) -> Body {
+        let Source::Given(mut pieces) = self.0 else { return self };
+        pieces.push_back(Err(error));
+        Body(Source::Given(pieces))
+    }
+
+    /// Waits for the next bytes, at most `most` and at most 1 MiB. Empty only at the end. A connection that breaks is
+    /// [`Error::Unavailable`].
+    pub fn read(&mut self, most: u32) -> Result<Vec<u8>, Error> {
+        match &mut self.0 {
+            Source::Host(body) => body.read(most),
+            Source::Given(pieces) => match pieces.pop_front().transpose()? {
+                Some(mut piece) if piece.len() > most as usize => {
+                    pieces.push_front(Ok(piece.split_off(most as usize)));
+                    Ok(piece)
+                }
+                piece => Ok(piece.unwrap_or_default()),
+            },
+        }
+    }
+}
+
+impl Response {
+    /// All of the body. Bound: [`MOST_WHOLE`].
+    pub fn bytes(self) -> Result<Vec<u8>, Error> {
+        let (whole, is_all) = first(self.body, MOST_WHOLE)?;
+        if is_all {
+            return Ok(whole);
+        }
+        Err(Error::TooLarge(format!("{} sent a body of more than {MOST_WHOLE} bytes", self.origin)))
+    }
+
+    /// All of the body as text; what is no UTF-8 becomes `U+FFFD`. Bound: [`MOST_WHOLE`].
+    pub fn text(self) -> Result<String, Error> {
+        let bytes = self.bytes()?;
+        Ok(String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
+    }
+
+    /// All of the body as JSON. The error names the field that is wrong. Bound: [`MOST_WHOLE`].
+    pub fn json<T: DeserializeOwned>(self) -> Result<T, Error> {
+        let origin = self.origin.clone();
+        crate::json::parse(&self.text()?)
+            .map_err(|cause| Error::Other(format!("{origin} sent JSON that is not as expected: {cause}")))
+    }
+}
+
+/// The first `most` bytes, and whether that is all.
+pub(super) fn first(mut body: Body, most: usize) -> Result<(Vec<u8>, bool), Error> {
+    let mut whole = Vec::new();
+    loop {
+        let piece = body.read(READ)?;
+        if piece.is_empty() {
+            return Ok((whole, true));
+        }
+        whole.extend_from_slice(&piece[..piece.len().min(most - whole.len())]);
+        if whole.len() == most {
+            return Ok((whole, body.read(1)?.is_empty()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn response(pieces: &[&[u8]]) -> Response {
+        Response::new(200, &[], Body::of(pieces.iter().copied()))
+    }
+
+    fn cut() -> Error {
+        Error::unavailable("cut")
+    }
+
+    #[test]
+    fn a_body_is_read_in_pieces_no_longer_than_asked_for() {
+        let mut body = Body::of(["abc", "", "de"]).and_then_fails(cut());
+        let read: Vec<_> = (0..4).map(|_| body.read(2)).collect();
+        assert_eq!(read, [Ok(b"ab".into()), Ok(b"c".into()), Ok(b"de".into()), Err(cut())]);
+        assert_eq!(body.read(2), Ok(vec![]));
+    }
+
+    #[test]
+    fn a_body_as_a_whole() {
+        assert_eq!(response(&["grö".as_bytes(), "ße".as_bytes()]).text().unwrap(), "größe");
+        assert_eq!(response(&[b"a\xff"]).text().unwrap(), "a\u{fffd}");
+        assert_eq!(response(&[]).bytes().unwrap(), b"");
+        assert_eq!(response(&[b"[1,", b"2]"]).json::<Vec<u8>>().unwrap(), [1, 2]);
+        let error = response(&[b"[1,\"a\"]"]).json::<Vec<u8>>().unwrap_err();
+        let says = "the server sent JSON that is not as expected: `[1]`: invalid type: string \"a\", expected u8";
+        assert_eq!(error, Error::Other(says.into()));
+        let broken = Response::new(200, &[], Body::of(["a"]).and_then_fails(cut()));
+        assert_eq!(broken.text(), Err(cut()));
+    }
+
+    #[test]
+    fn a_whole_body_is_bounded() {
+        let most = vec![b'a'; MOST_WHOLE];
+        assert_eq!(response(&[&most]).bytes().unwrap().len(), MOST_WHOLE);
+        assert!(matches!(response(&[&most, b"a"]).bytes(), Err(Error::TooLarge(_))));
+    }
+}

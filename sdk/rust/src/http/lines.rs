@@ -1,0 +1,73 @@
+//! Lines of text as they come.
+
+use super::{
+    body::Body,
+    split::{Ends, Split},
+};
+use crate::types::Error;
+
+/// The lines of a body, without their ends (`\n` or `\r\n`), empty ones too. What is no UTF-8 becomes `U+FFFD`. The last one
+/// needs no end. A connection that breaks is [`Error::Unavailable`], a line beyond [`MOST_LINE`](super::MOST_LINE)
+/// [`Error::TooLarge`]; after an error there is nothing more.
+#[derive(Debug)]
+pub struct Lines(Option<Split>);
+
+impl Lines {
+    /// The lines of this body.
+    pub fn new(body: Body) -> Lines {
+        Lines(Some(Split::new(body, Ends::LineFeed)))
+    }
+}
+
+impl Iterator for Lines {
+    type Item = Result<String, Error>;
+
+    fn next(&mut self) -> Option<Result<String, Error>> {
+        match self.0.as_mut()?.next() {
+            Ok(line) => line.map(|line| Ok(String::from_utf8_lossy(line.bytes).into_owned())),
+            Err(error) => {
+                self.0 = None;
+                Some(Err(error))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::MOST_LINE, *};
+
+    fn lines(pieces: &[&[u8]]) -> Result<Vec<String>, Error> {
+        Lines::new(Body::of(pieces.iter().copied())).collect()
+    }
+
+    #[test]
+    fn lines_at_every_split() {
+        let text = "{\"a\":\"ä\"}\n\r\n\n two\rparts \r\nlast 🌍".as_bytes();
+        let expected = ["{\"a\":\"ä\"}", "", "", " two\rparts ", "last 🌍"].map(str::to_owned);
+        for at in 0..=text.len() {
+            assert_eq!(lines(&[&text[..at], &text[at..]]).unwrap(), expected, "split at {at}");
+        }
+        assert_eq!(lines(&text.chunks(1).collect::<Vec<_>>()).unwrap(), expected);
+        for (text, expected) in [("", &[][..]), ("\n", &[""]), ("a", &["a"]), ("a\n", &["a"]), ("a\r", &["a\r"])] {
+            assert_eq!(lines(&[text.as_bytes()]).unwrap(), expected, "{text:?}");
+        }
+        assert_eq!(lines(&[b"\xff\nb"]).unwrap(), ["\u{fffd}", "b"]);
+    }
+
+    #[test]
+    fn a_connection_that_breaks_ends_them_with_an_error() {
+        let cut = Error::unavailable("cut");
+        let mut lines = Lines::new(Body::of(["a\nb"]).and_then_fails(cut.clone()));
+        assert_eq!(lines.next(), Some(Ok("a".into())));
+        assert_eq!((lines.next(), lines.next()), (Some(Err(cut)), None));
+    }
+
+    #[test]
+    fn a_line_is_bounded() {
+        let most = vec![b'a'; MOST_LINE];
+        assert_eq!(lines(&[&most, b"\n", &most]).unwrap().len(), 2);
+        assert!(matches!(lines(&[&most, b"a\n"]), Err(Error::TooLarge(_))));
+        assert!(matches!(lines(&[&most, b"a"]), Err(Error::TooLarge(_))));
+    }
+}

@@ -1,0 +1,333 @@
+//! HTTP, as far as the agent's config grants it: schemes, hosts, ports, methods, paths. `http = true` in `[wants]` asks for
+//! it. Everything goes through the host, which checks each redirect again; a plugin that names nothing from here imports
+//! nothing.
+//!
+//! ```no_run
+//! use serde::Deserialize;
+//! use shelly_plugin::{Error, http::Request};
+//!
+//! #[derive(Deserialize)]
+//! struct Issue {
+//!     title: String,
+//! }
+//!
+//! /// The key stays with the host: the plugin only knows its name.
+//! fn title(number: u32) -> Result<String, Error> {
+//!     let url = format!("https://api.example.com/issues/{number}");
+//!     let issue: Issue = Request::get(url).credential("tracker").send()?.ok()?.json()?;
+//!     Ok(issue.title)
+//! }
+//! ```
+//!
+//! A request that is refused by the grant, or that comes to nothing, is an [`Error`] as the contract has it. A response with
+//! any status is none, until [`Response::ok`] makes one of it.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::{bindings::imports::shelly::plugin::http as host, types::Error};
+
+mod body;
+mod events;
+mod lines;
+mod split;
+mod status;
+
+pub use body::{Body, MOST_WHOLE};
+pub use events::{Event, Events, MOST_EVENT};
+pub use lines::Lines;
+pub use split::MOST_LINE;
+pub use status::reported;
+
+/// Bytes of an upload that are handed to the host at once.
+const WRITE: usize = 256 << 10;
+
+/// A request, made step by step. What is wrong with one is said when it is sent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    method: String,
+    url: String,
+    headers: Vec<(String, String)>,
+    credential: Option<String>,
+    timeout: Option<Duration>,
+    body: Result<Vec<u8>, Error>,
+}
+
+impl Request {
+    /// A request with this method, in upper case, to an absolute URL: `https` unless the grant says `http`.
+    pub fn new(method: impl Into<String>, url: impl Into<String>) -> Request {
+        let (method, url) = (method.into(), url.into());
+        Request { method, url, headers: Vec::new(), credential: None, timeout: None, body: Ok(Vec::new()) }
+    }
+
+    /// A `GET`.
+    pub fn get(url: impl Into<String>) -> Request {
+        Request::new("GET", url)
+    }
+
+    /// A `POST`; mostly with [`json`](Self::json) or [`body`](Self::body).
+    pub fn post(url: impl Into<String>) -> Request {
+        Request::new("POST", url)
+    }
+
+    /// A `PUT`.
+    pub fn put(url: impl Into<String>) -> Request {
+        Request::new("PUT", url)
+    }
+
+    /// A `PATCH`.
+    pub fn patch(url: impl Into<String>) -> Request {
+        Request::new("PATCH", url)
+    }
+
+    /// A `DELETE`.
+    pub fn delete(url: impl Into<String>) -> Request {
+        Request::new("DELETE", url)
+    }
+
+    /// A `HEAD`.
+    pub fn head(url: impl Into<String>) -> Request {
+        Request::new("HEAD", url)
+    }
+
+    /// Adds `name=value` to the query, escaped. The URL must have no fragment.
+    pub fn query(mut self, name: &str, value: impl ToString) -> Request {
+        self.url.push(if self.url.contains('?') { '&' } else { '?' });
+        escape(&mut self.url, name);
+        self.url.push('=');
+        escape(&mut self.url, &value.to_string());
+        self
+    }
+
+    /// Adds a header. `host`, `content-length`, `connection`, `accept-encoding` and the like are the host's to write, and
+    /// so is the header that a credential goes in.
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Request {
+        self.headers.push((name.into(), value.into()));
+        self
+    }
+
+    /// Has the host add the credential of this name: a literal, or an `Option<&str>`. It is `denied` for a target that the
+    /// credential is not bound to.
+    pub fn credential<'a>(mut self, name: impl Into<Option<&'a str>>) -> Request {
+        self.credential = name.into().map(str::to_owned);
+        self
+    }
+
+    /// The longest time for all of it, to the last byte of the response. Without it: what the call has left.
+    pub fn timeout(mut self, timeout: Duration) -> Request {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// The body as it is.
+    pub fn body(mut self, body: impl Into<Vec<u8>>) -> Request {
+        self.body = Ok(body.into());
+        self
+    }
+
+    /// A value as a body of JSON, with the `content-type` that goes with it.
+    pub fn json(mut self, value: &(impl Serialize + ?Sized)) -> Request {
+        self.body = serde_json::to_vec(value)
+            .map_err(|error| Error::Invalid(format!("the body of the request is no JSON: {error}")));
+        self.header("content-type", "application/json")
+    }
+
+    /// Sends it and waits for the head of the response.
+    pub fn send(self) -> Result<Response, Error> {
+        let (head, body, origin) = self.parts()?;
+        Ok(Response::of(host::send(&head, &body)?, origin))
+    }
+
+    /// Sends the head; the body follows piece by piece.
+    pub fn upload(self) -> Result<Upload, Error> {
+        let (head, body, origin) = self.parts()?;
+        let mut upload = Upload { host: host::begin(&head)?, origin };
+        upload.write(&body)?;
+        Ok(upload)
+    }
+
+    fn parts(self) -> Result<(host::Request, Vec<u8>, String), Error> {
+        let Request { method, url, headers, credential, timeout, body } = self;
+        let origin = origin(&url).to_owned();
+        // Time that is left is never none: no limit would be the opposite.
+        let millis = |time: Duration| u32::try_from(time.as_millis()).unwrap_or(u32::MAX).max(1);
+        let head = host::Request { method, url, headers, credential, timeout_ms: timeout.map(millis) };
+        Ok((head, body?, origin))
+    }
+}
+
+/// A request whose body is on its way. Dropped, it cuts the request.
+#[derive(Debug)]
+pub struct Upload {
+    host: host::Upload,
+    origin: String,
+}
+
+impl Upload {
+    /// Sends on. Waits while the network is behind.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        bytes.chunks(WRITE).try_for_each(|piece| self.host.write(piece))
+    }
+
+    /// Ends the body and waits for the head of the response.
+    pub fn finish(self) -> Result<Response, Error> {
+        Ok(Response::of(host::Upload::finish(self.host)?, self.origin))
+    }
+}
+
+/// A response: its head, and a body that is still to be read. Dropped, it hangs up.
+#[derive(Debug)]
+pub struct Response {
+    /// 100 to 599.
+    pub status: u16,
+    /// In order, names in lower case, repeated ones kept.
+    pub headers: Vec<(String, String)>,
+    /// To be read, decompressed.
+    pub body: Body,
+    /// Who answered, for messages: nothing of a URL that could be a secret.
+    origin: String,
+}
+
+impl Response {
+    /// A response for a test of your own; its body is best made with [`Body::of`].
+    pub fn new(status: u16, headers: &[(&str, &str)], body: Body) -> Response {
+        let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        Response { status, headers, body, origin: "the server".to_owned() }
+    }
+
+    fn of(response: host::Response, origin: String) -> Response {
+        let host::Response { status, headers, body } = response;
+        Response { status, headers, body: body.into(), origin }
+    }
+
+    /// The first header of this name, in lower case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The lines of a text, or of JSON that comes in lines, as they come.
+    pub fn lines(self) -> Lines {
+        Lines::new(self.body)
+    }
+
+    /// Server-sent events, as they come.
+    pub fn events(self) -> Events {
+        Events::new(self.body)
+    }
+}
+
+/// The names of the credentials that are granted and exist.
+pub fn credentials() -> Vec<String> {
+    host::credentials()
+}
+
+/// The credential to use: the one that the params name, else the only one that is granted, if one is.
+pub fn credential(named: Option<&str>) -> Result<Option<String>, Error> {
+    match named {
+        Some(name) => Ok(Some(name.to_owned())),
+        None => only(credentials()),
+    }
+}
+
+fn only(mut granted: Vec<String>) -> Result<Option<String>, Error> {
+    if granted.len() > 1 {
+        let names = granted.join("`, `");
+        return Err(Error::Invalid(format!(
+            "params: several credentials are granted: `credential` must be one of `{names}`"
+        )));
+    }
+    Ok(granted.pop())
+}
+
+/// The host and port of a URL, for messages.
+fn origin(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = &rest[..rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len())];
+    authority.rsplit_once('@').map_or(authority, |(_, host)| host)
+}
+
+/// Adds text to a query: all but what every server takes for itself becomes `%XX`.
+fn escape(url: &mut String, text: &str) {
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => url.push(byte.into()),
+            _ => {
+                url.push('%');
+                url.extend([byte >> 4, byte & 15].map(|half| char::from(b"0123456789ABCDEF"[usize::from(half)])));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_what_was_asked_for() {
+        let request = Request::post("https://user:pw@example.com:8443/v1?a=1")
+            .query("q", "ä b&c=/~")
+            .query("n", 7)
+            .header("accept", "text/plain")
+            .credential("key")
+            .timeout(Duration::from_millis(1_500))
+            .json(&serde_json::json!({ "x": [1] }));
+        let (head, body, origin) = request.parts().unwrap();
+        let expected = host::Request {
+            method: "POST".into(),
+            url: "https://user:pw@example.com:8443/v1?a=1&q=%C3%A4%20b%26c%3D%2F~&n=7".into(),
+            headers: [("accept", "text/plain"), ("content-type", "application/json")]
+                .map(|(name, value)| (name.into(), value.into()))
+                .into(),
+            credential: Some("key".into()),
+            timeout_ms: Some(1_500),
+        };
+        assert_eq!((head, &*body, &*origin), (expected, &br#"{"x":[1]}"#[..], "example.com:8443"));
+    }
+
+    #[test]
+    fn what_is_left_out_is_not_there() {
+        let (head, body, _) = Request::get("https://example.com").credential(None).parts().unwrap();
+        assert_eq!((head.credential, head.timeout_ms, head.headers, body), (None, None, vec![], vec![]));
+        for (timeout, millis) in
+            [(Duration::ZERO, 1), (Duration::from_micros(1), 1), (Duration::from_secs(1 << 40), u32::MAX)]
+        {
+            assert_eq!(Request::get("").timeout(timeout).parts().unwrap().0.timeout_ms, Some(millis));
+        }
+    }
+
+    #[test]
+    fn a_body_that_cannot_be_written_is_said_when_it_is_sent() {
+        struct Never;
+        impl Serialize for Never {
+            fn serialize<S: serde::Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+                Err(serde::ser::Error::custom("never"))
+            }
+        }
+        let error = Request::post("https://example.com").json(&Never).send().unwrap_err();
+        assert_eq!(error, Error::Invalid("the body of the request is no JSON: never".into()));
+    }
+
+    #[test]
+    fn messages_name_a_server_and_no_more() {
+        for (url, expected) in [
+            ("https://example.com/a?key=s", "example.com"),
+            ("http://u:p@[::1]:80?x", "[::1]:80"),
+            ("https://a@b@c#d@e", "c"),
+            ("example.com/a", "example.com"),
+            ("", ""),
+        ] {
+            assert_eq!(origin(url), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn one_credential_needs_no_name() {
+        let granted = |names: &[&str]| only(names.iter().map(|name| (*name).to_owned()).collect());
+        assert_eq!(granted(&[]), Ok(None));
+        assert_eq!(granted(&["a"]), Ok(Some("a".into())));
+        assert!(granted(&["a", "b"]).unwrap_err().message().ends_with("one of `a`, `b`"));
+        assert_eq!(credential(Some("b")), Ok(Some("b".into())));
+    }
+}

@@ -1,0 +1,83 @@
+//! Attachments as a provider hands them to its vendor. [`Media::bytes`] reads one from the host.
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+
+use crate::{
+    attachments,
+    types::{Error, Media, Source},
+};
+
+/// Bytes that the host hands over at once.
+const READ: u32 = 1 << 20;
+
+/// Bytes of an attachment that is read: 32 MiB.
+const MOST: u64 = 32 << 20;
+
+/// Bytes as JSON has them.
+pub fn base64(bytes: &[u8]) -> String {
+    BASE64_STANDARD.encode(bytes)
+}
+
+impl Media {
+    /// Its bytes, read from the host if they are there; none if it is on the web. For providers. Bound: 32 MiB.
+    pub fn bytes(&self) -> Result<Option<Vec<u8>>, Error> {
+        match &self.source {
+            Source::Bytes(bytes) => Ok(Some(bytes.clone())),
+            Source::Attachment(id) => all(|offset, most| attachments::read(id, offset, most)).map(Some),
+            Source::Url(_) => Ok(None),
+        }
+    }
+
+    /// What a model is told of it where the vendor has no place for it.
+    pub fn in_words(&self) -> String {
+        let name = self.name.as_deref().unwrap_or("attachment");
+        match &self.source {
+            Source::Url(url) => format!("[{name}, {}: {url}]", self.media_type),
+            _ => format!("[{name}, {}: cannot be shown]", self.media_type),
+        }
+    }
+}
+
+fn all(mut read: impl FnMut(u64, u32) -> Result<Vec<u8>, Error>) -> Result<Vec<u8>, Error> {
+    let mut bytes = Vec::new();
+    loop {
+        let piece = read(bytes.len() as u64, READ)?;
+        if piece.is_empty() {
+            return Ok(bytes);
+        }
+        bytes.extend_from_slice(&piece);
+        if bytes.len() as u64 > MOST {
+            return Err(Error::TooLarge(format!("an attachment has more than {MOST} bytes")));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn media(source: Source, name: Option<&str>) -> Media {
+        Media { media_type: "image/png".into(), name: name.map(Into::into), source }
+    }
+
+    #[test]
+    fn an_attachment_is_read_to_its_end() {
+        let there: Vec<u8> = (0..10).collect();
+        for step in [1, 3, 10, 99] {
+            let read = |offset, _| Ok(there.iter().skip(offset as usize).take(step).copied().collect());
+            assert_eq!(all(read).unwrap(), there, "{step}");
+        }
+        assert!(matches!(all(|_, most| Ok(vec![0; most as usize])), Err(Error::TooLarge(_))));
+        let gone = Error::NotFound("no such attachment".into());
+        assert_eq!(all(|_, _| Err(gone.clone())), Err(gone));
+    }
+
+    #[test]
+    fn what_is_here_is_shown_and_the_rest_told_of() {
+        let here = media(Source::Bytes(vec![1, 2, 3]), Some("a.png"));
+        assert_eq!(here.bytes().unwrap().as_deref().map(base64).as_deref(), Some("AQID"));
+        assert_eq!(here.in_words(), "[a.png, image/png: cannot be shown]");
+        let far = media(Source::Url("https://example.com/a".into()), None);
+        assert_eq!((far.bytes(), &*far.in_words()), (Ok(None), "[attachment, image/png: https://example.com/a]"));
+    }
+}
