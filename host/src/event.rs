@@ -191,7 +191,7 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         credential: Option<String>,
         /// Redirects that were followed.
-        hops: usize,
+        hops: u32,
         #[serde(rename = "duration_ms", serialize_with = "millis")]
         duration: Duration,
     },

@@ -509,6 +509,7 @@ fn plugin_limits(config: &LimitsConfig) -> Limits {
         host_calls_per_second: count(config.host_calls_per_second, default.host_calls_per_second),
         concurrency: count(config.concurrency, default.concurrency),
         state_bytes: size(config.state_bytes, default.state_bytes),
+        ..default
     }
 }
 

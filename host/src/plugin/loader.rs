@@ -26,7 +26,7 @@ use crate::{
     event::{Event, EventSink, EventStream, RunCx},
     kv::Stores,
     limits,
-    net::{Credential, Egress, EgressLimits},
+    net::egress::{Credential, Egress, EgressLimits},
 };
 
 /// What an agent's config says of a plugin.
@@ -50,6 +50,8 @@ pub struct Settings {
     pub on_failure: Option<OnFailure>,
     /// Where its key-value store is, if it is granted one.
     pub stores: Stores,
+    /// What the host holds for plugins, as far as it exists: of these it has those that it is granted.
+    pub credentials: Vec<Arc<Credential>>,
 }
 
 impl Settings {
@@ -67,6 +69,7 @@ impl Settings {
             limits: Limits::default(),
             on_failure: None,
             stores: Stores::default(),
+            credentials: Vec::new(),
         }
     }
 

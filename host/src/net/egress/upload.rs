@@ -17,7 +17,7 @@ use http_body::{Body, Frame, SizeHint};
 use http_body_util::{BodyExt, combinators::UnsyncBoxBody};
 use tokio::sync::mpsc;
 
-use super::{Egress, EgressFailure, EgressRequest, EgressResponse};
+use super::{Egress, EgressFacts, EgressFailure, EgressRequest, EgressResponse, facts, target};
 use crate::{error::Fault, limits};
 
 type BoxError = Box<dyn Error + Send + Sync>;
@@ -216,6 +216,7 @@ pub struct EgressUpload {
     sender: Sender,
     /// Whether something was to be written after the answer had come.
     was_refused: bool,
+    facts: EgressFacts,
 }
 
 impl fmt::Debug for EgressUpload {
@@ -232,6 +233,8 @@ impl Egress {
     ///
     /// Those of [`Egress::send`] that are known at once: whatever is wrong with the request, or not granted.
     pub fn begin(&self, request: EgressRequest) -> Result<EgressUpload, EgressFailure> {
+        let url = target::url(&request.url).map_or(String::new(), |url| facts::shown(&url, &self.0.scrubber));
+        let facts = EgressFacts { method: request.method.clone(), url, ..EgressFacts::default() };
         let (sender, pieces) = pieces();
         let request = EgressRequest { body: EgressBody::stream(pieces, None), ..request };
         let egress = self.clone();
@@ -241,11 +244,16 @@ impl Egress {
             Some(Err(failure)) => return Err(failure),
             outcome => outcome,
         };
-        Ok(EgressUpload { exchange, outcome, sender, was_refused: false })
+        Ok(EgressUpload { exchange, outcome, sender, was_refused: false, facts })
     }
 }
 
 impl EgressUpload {
+    /// What is told of it before anything came of it.
+    pub fn facts(&self) -> &EgressFacts {
+        &self.facts
+    }
+
     /// Sends on. Waits while the network is behind.
     ///
     /// # Errors
@@ -284,7 +292,7 @@ impl EgressUpload {
     ///
     /// Those of [`Egress::send`].
     pub async fn finish(self) -> Result<EgressResponse, EgressFailure> {
-        let Self { exchange, outcome, sender, was_refused } = self;
+        let Self { exchange, outcome, sender, was_refused, .. } = self;
         match outcome {
             Some(outcome) if was_refused => {
                 let mut response = outcome?;

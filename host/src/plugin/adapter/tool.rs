@@ -9,7 +9,7 @@ use crate::{
     plugin::{
         convert::{self, Attached, Weigh},
         loader::Plugin,
-        runtime::{CallSetup, ChatView, Lane, Progress},
+        runtime::{CallSetup, ChatView, Progress},
     },
     tool::{Tool, ToolCx, ToolOutput},
 };

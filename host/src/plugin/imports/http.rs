@@ -11,8 +11,7 @@ use wasmtime::component::Resource;
 use crate::{
     error::Fault,
     event::{Event, RunCx},
-    limits,
-    net::{
+    net::egress::{
         CredentialUse, Egress, EgressBody, EgressFacts, EgressFailure, EgressReply, EgressRequest, EgressResponse,
         EgressUpload,
     },
@@ -196,7 +195,7 @@ impl http::HostBody for PluginState {
         if max == 0 {
             return failed(&Fault::invalid("`max` is 0: ask for one byte at least"));
         }
-        let read = self.table.get_mut(&body)?.read((max as usize).min(limits::HTTP_READ_BYTES)).await;
+        let read = self.table.get_mut(&body)?.read(max as usize).await;
         Ok(read.map(Into::into).map_err(|fault| convert::fault_to_wit(&fault)))
     }
 

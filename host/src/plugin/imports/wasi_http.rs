@@ -18,7 +18,7 @@ use wasmtime_wasi_http::{
 use super::http::Asker;
 use crate::{
     error::Fault,
-    net::{CredentialUse, EgressBody, EgressReply, EgressRequest, EgressResponse},
+    net::egress::{CredentialUse, EgressBody, EgressReply, EgressRequest, EgressResponse},
     plugin::runtime::PluginState,
 };
 

@@ -38,6 +38,14 @@ pub struct Limits {
     pub concurrency: u32,
     /// Bytes of the state that a pure step may keep; never more than [`limits::STATE_BYTES`].
     pub state_bytes: usize,
+    /// HTTP requests in a minute, redirects counted.
+    pub http_requests_per_minute: u32,
+    /// HTTP requests and open responses at once.
+    pub http_concurrency: u32,
+    /// Bytes of the body of an HTTP request.
+    pub http_request_bytes: u64,
+    /// Bytes of the body of the response to one, decoded.
+    pub http_response_bytes: u64,
 }
 
 impl Default for Limits {
@@ -58,6 +66,10 @@ impl Default for Limits {
             host_calls_per_second: limits::HOST_CALLS_PER_SECOND,
             concurrency: limits::PLUGIN_CONCURRENCY,
             state_bytes: limits::STATE_BYTES,
+            http_requests_per_minute: limits::EGRESS_REQUESTS_PER_MINUTE,
+            http_concurrency: limits::EGRESS_CONCURRENCY,
+            http_request_bytes: limits::EGRESS_REQUEST_BYTES,
+            http_response_bytes: limits::EGRESS_RESPONSE_BYTES,
         }
     }
 }
