@@ -497,6 +497,16 @@ mod made_for_tests {
         place.run(&["run", "--plugins", crate::GUEST_ROOT, "hello"])
     }
 
+    #[tokio::test]
+    async fn probe_http() {
+        crate::egress::fetches("probe-http").await;
+    }
+
+    #[tokio::test]
+    async fn probe_wasi_http() {
+        crate::egress::fetches("probe-wasi-http").await;
+    }
+
     #[test]
     fn probe() {
         let ran = run("providers: [{name: p, kind: plugin, plugin: probe-hooks, \

@@ -14,6 +14,7 @@ mod chains;
 mod config_check;
 mod conformance;
 mod effects;
+mod egress;
 mod guests;
 mod hostile;
 mod init;

@@ -42,12 +42,13 @@ fn all(mut read: impl FnMut(u64, u32) -> Result<Vec<u8>, Error>) -> Result<Vec<u
     let mut bytes = Vec::new();
     loop {
         let piece = read(bytes.len() as u64, READ)?;
-        if piece.is_empty() {
-            return Ok(bytes);
-        }
         bytes.extend_from_slice(&piece);
         if bytes.len() as u64 > MOST {
             return Err(Error::TooLarge(format!("an attachment has more than {MOST} bytes")));
+        }
+        // Only at the end there are fewer.
+        if piece.len() < READ as usize {
+            return Ok(bytes);
         }
     }
 }
@@ -62,10 +63,16 @@ mod tests {
 
     #[test]
     fn an_attachment_is_read_to_its_end() {
-        let there: Vec<u8> = (0..10).collect();
-        for step in [1, 3, 10, 99] {
-            let read = |offset, _| Ok(there.iter().skip(offset as usize).take(step).copied().collect());
-            assert_eq!(all(read).unwrap(), there, "{step}");
+        let piece = READ as usize;
+        for (length, reads) in [(0, 1), (1, 1), (piece - 1, 1), (piece, 2), (2 * piece + 1, 3)] {
+            let there: Vec<u8> = (0..length).map(|at| (at / 1_000) as u8).collect();
+            let mut count = 0;
+            let read = |offset, most| {
+                count += 1;
+                Ok(there.iter().skip(offset as usize).take(most as usize).copied().collect())
+            };
+            assert_eq!(all(read).unwrap(), there, "{length}");
+            assert_eq!(count, reads, "{length}");
         }
         assert!(matches!(all(|_, most| Ok(vec![0; most as usize])), Err(Error::TooLarge(_))));
         let gone = Error::NotFound("no such attachment".into());

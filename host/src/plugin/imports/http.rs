@@ -183,8 +183,7 @@ impl http::Host for PluginState {
     }
 
     async fn credentials(&mut self) -> wasmtime::Result<Vec<String>> {
-        let names: Vec<_> =
-            self.asker.iter().flat_map(|asker| asker.egress.credentials()).map(str::to_owned).collect();
+        let names: Vec<_> = self.asker.iter().flat_map(|asker| asker.egress.credentials()).map(str::to_owned).collect();
         self.hand(names.iter().map(String::len).sum())?;
         Ok(names)
     }

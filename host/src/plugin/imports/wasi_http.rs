@@ -68,7 +68,8 @@ impl WasiHttpHooks for Hooks {
             let Some(asker) = asker else { return Err(Error::HttpRequestDenied) };
             let RequestOptions { connect_timeout, first_byte_timeout, between_bytes_timeout } =
                 options.unwrap_or_default();
-            let begins_within = [connect_timeout, first_byte_timeout].into_iter().flatten().reduce(|one, two| one + two);
+            let begins_within =
+                [connect_timeout, first_byte_timeout].into_iter().flatten().reduce(|one, two| one + two);
             let sending = asker.send(asked(request));
             let (sent, event) = match begins_within {
                 Some(time) => timeout(time, sending).await.map_err(|_| Error::ConnectionReadTimeout)?,

@@ -5,7 +5,8 @@ mod fetch;
 use fetch::{FetchArgs, Fetched, turn};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use shelly_plugin::{Call, Error, NoArgs, Reply, Tool, http};
+// As the contract has it: the SDK's client would send nothing that is wrong.
+use shelly_plugin::{Call, Error, NoArgs, Reply, Tool, bindings::imports::shelly::plugin::http};
 
 shelly_plugin::export!(tools: [Fetch, Hold, Credentials]);
 
