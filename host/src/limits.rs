@@ -736,12 +736,6 @@ pub const BATCH_DELETE_TIME: Duration = Duration::from_secs(5);
 /// Bytes of one read of an attachment: as much as a message that is read may have.
 pub const ATTACHMENT_READ_BYTES: usize = 1 << 20;
 
-// ---- what a config says of the way out
-
-/// Places in one list of HTTP requests, in a config or in a `plugin.toml`: every rule is compared with every other one, and a
-/// person reads them.
-pub const HTTP_ENTRIES: usize = 64;
-
 // ---- the way out of plugins
 
 /// Bytes of one URL: what servers commonly take.
@@ -793,3 +787,15 @@ pub const EGRESS_IDLE_TIME: Duration = Duration::from_secs(30);
 /// Clients of one plugin of an agent, one for each set of addresses that its requests may reach; beyond it all are made anew.
 /// One or two are usual.
 pub const EGRESS_CLIENTS: usize = 16;
+
+// ---- what a config says of the way out
+
+/// Places in one list of HTTP requests, of a config, of a `plugin.toml` or of a credential: a person reads them.
+pub const HTTP_ENTRIES: usize = 64;
+/// Methods, and networks, of one such place.
+pub const HTTP_ENTRY_WORDS: usize = 16;
+/// Rules that one such list comes to with each method and each network by itself: each is compared with every other one, and
+/// with those of every ceiling.
+pub const HTTP_RULES: usize = 128;
+/// Bytes of the word before a credential.
+pub const AUTH_SCHEME_BYTES: usize = 64;

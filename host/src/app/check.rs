@@ -190,6 +190,8 @@ impl App {
             settings.check(package).map_err(|error| error.report())?;
             warnings.extend(settings.lacking(&package.manifest));
             warnings.extend(settings.in_vain(&package.manifest));
+            warnings.extend(self.doubts_of_credentials(&settings, &package.manifest));
+            warnings.extend(self.unset_credentials(&settings, &package.manifest));
             let kinds = package.manifest.kinds.iter().map(|kind| kind.name()).collect();
             known.plugins.push(KnownPlugin { kinds, on_failure: package.manifest.on_failure });
         }

@@ -1,9 +1,10 @@
 //! The composition root: from a config and plugin directories to an agent that can run. The only room that knows every
-//! part: `models.rs` makes models, `servers.rs` those behind HTTP APIs, `outfit.rs` agents of their plugins, `project.rs`
+//! part: `models.rs` makes models, `servers.rs` those behind HTTP APIs, `credentials.rs` looks up what plugins are granted, `outfit.rs` agents of their plugins, `project.rs`
 //! reads the project's folder, `shared.rs` makes what agents share, `session.rs` has what they do written down, `trust.rs` tells what a person has not
 //! said yes to, `check.rs` looks at all of it without running any, `probe.rs` asks a model one question.
 
 mod check;
+mod credentials;
 mod models;
 mod outfit;
 mod probe;
@@ -344,7 +345,9 @@ impl App {
         warnings: &mut Vec<String>,
     ) -> Result<Arc<Plugin>, Report> {
         let (settings, package) = self.plugin_of(agent, named, uses)?;
-        let settings = Settings { stores: stores.clone(), ..settings };
+        warnings.extend(self.doubts_of_credentials(&settings, &package.manifest));
+        let credentials = self.credentials(&settings, &package.manifest, warnings).await;
+        let settings = Settings { stores: stores.clone(), credentials, ..settings };
         let plugin = Plugin::load(self.engine().await?, package, &settings).await.map_err(|error| error.report())?;
         warnings.extend(settings.lacking(&package.manifest));
         warnings.extend(settings.in_vain(&package.manifest));
@@ -509,7 +512,10 @@ fn plugin_limits(config: &LimitsConfig) -> Limits {
         host_calls_per_second: count(config.host_calls_per_second, default.host_calls_per_second),
         concurrency: count(config.concurrency, default.concurrency),
         state_bytes: size(config.state_bytes, default.state_bytes),
-        ..default
+        http_requests_per_minute: count(config.http_requests_per_minute, default.http_requests_per_minute),
+        http_concurrency: count(config.http_concurrency, default.http_concurrency),
+        http_request_bytes: config.http_request_bytes.unwrap_or(default.http_request_bytes),
+        http_response_bytes: config.http_response_bytes.unwrap_or(default.http_response_bytes),
     }
 }
 

@@ -134,8 +134,11 @@ impl App {
         notices: &mut Notices,
     ) -> Result<Arc<dyn Completer>, Report> {
         let (settings, package) = self.provider_plugin(provider)?;
-        let settings = Settings { stores: stores.clone(), ..settings };
+        notices.warnings.extend(settings.lacking(&package.manifest));
         notices.warnings.extend(settings.in_vain(&package.manifest));
+        notices.warnings.extend(self.doubts_of_credentials(&settings, &package.manifest));
+        let credentials = self.credentials(&settings, &package.manifest, &mut notices.warnings).await;
+        let settings = Settings { stores: stores.clone(), credentials, ..settings };
         let plugin = Plugin::load(self.engine().await?, package, &settings).await.map_err(|error| error.report())?;
         let info = ModelInfo {
             name: provider.name.clone(),
@@ -158,6 +161,8 @@ impl App {
                 clock: provider.clock,
                 random: provider.random,
                 kv: provider.kv.into_iter().collect(),
+                http: config::requests(&provider.http),
+                credentials: provider.credentials.iter().cloned().collect(),
                 ..Grant::default()
             },
             params: config::params(&provider.params),
@@ -181,7 +186,10 @@ impl App {
                 return Err(no_provider(&settings.place, plugin_id(provider)));
             }
             settings.check(package).map_err(|error| error.report())?;
+            warnings.extend(settings.lacking(&package.manifest));
             warnings.extend(settings.in_vain(&package.manifest));
+            warnings.extend(self.doubts_of_credentials(&settings, &package.manifest));
+            warnings.extend(self.unset_credentials(&settings, &package.manifest));
             return Ok(());
         }
         self.check_server(provider, warnings)

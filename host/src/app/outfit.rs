@@ -103,7 +103,10 @@ impl Outfit {
                 Ok(narrowed) => {
                     // Without its powers it would look on.
                     let (less, before) = (narrowed.grant(), plugin.grant());
-                    let is_less = (&less.powers, &less.models) != (&before.powers, &before.models);
+                    let is_less = less.powers != before.powers
+                        || less.models != before.models
+                        || less.http != before.http
+                        || less.credentials != before.credentials;
                     if manifest.kinds != [Kind::Tool] && is_less {
                         let refused = narrowed.settings().refused(manifest).into_iter();
                         let lines = refused.map(|(place, missing)| format!("`{}` under {place}", missing.line));

@@ -120,13 +120,14 @@ impl App {
             named("api_key".into(), provider.api_key.as_deref()).into_iter().chain(parts).collect::<Vec<_>>()
         });
         let read = self.keys.kept().map(|(place, key)| (place, key.expose().to_owned()));
+        let held = self.secrets_of_credentials().into_iter().map(|(name, key)| (name, key.expose().to_owned()));
         let config::SessionsConfig { max_bytes, max_total_bytes, .. } = self.config.sessions;
         let or = |bytes: u64, default| if bytes == 0 { default } else { bytes };
         let options = session::Options {
             root: Some(self.config.root.clone()),
             sessions_bytes: or(max_total_bytes, limits::SESSIONS_BYTES),
             session_bytes: or(max_bytes, limits::SESSION_BYTES),
-            secrets: Secrets::new(found.chain(configured).chain(read)),
+            secrets: Secrets::new(found.chain(configured).chain(read).chain(held)),
             own: self.own.clone(),
             ..session::Options::default()
         };

@@ -273,7 +273,7 @@ pub(super) mod tests {
         let unwanted = ["files", "random", "chat", "kv", "models", "http", "credentials", "powers: [stop]"];
         assert_eq!(given.unwanted(&wants), unwanted);
         assert_eq!(given.meet(&wants.grant()).unwanted(&wants), [""; 0]);
-        let http = Http::wanted("https://other").unwrap();
+        let http = Http::place("https://other").unwrap();
         let wants = Wants {
             files: Some(Access::Read),
             clock: true,
@@ -320,7 +320,7 @@ pub(super) mod tests {
     #[test]
     fn a_place_is_one_that_is_granted_where_a_plugin_asks_for_some() {
         let wants = |urls: &[&str]| Wants {
-            http: urls.iter().fold(Http::default(), |all, url| all.join(&Http::wanted(url).unwrap())),
+            http: urls.iter().fold(Http::default(), |all, url| all.join(&Http::place(url).unwrap())),
             ..Wants::default()
         };
         let any = Wants { http: Http::all(), credentials: true, ..Wants::default() };

@@ -101,12 +101,13 @@ impl Http {
         Ok(rules.collect())
     }
 
-    /// What one URL of a manifest asks for: as an [entry](Self::entry), wherever its host is.
+    /// All requests to one URL and below it, wherever its host is: what a manifest asks for, and what a credential is for. The
+    /// URL is as that of an [entry](Self::entry).
     ///
     /// # Errors
     ///
     /// What is wrong with it, in words.
-    pub fn wanted(url: &str) -> Result<Self, String> {
+    pub fn place(url: &str) -> Result<Self, String> {
         let Place { host, is_encrypted, port, path } = Place::parse(url)?;
         Ok([HttpRule { host, is_encrypted, port, path, method: None, reach: Reach::Any }].into_iter().collect())
     }
@@ -114,6 +115,11 @@ impl Http {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.0.as_ref().is_some_and(BTreeSet::is_empty)
+    }
+
+    /// Whether some of it is for servers of any name.
+    pub fn is_for_every_host(&self) -> bool {
+        self.any(|rule| rule.host == HostPattern::Any)
     }
 
     /// The rules, sorted; none of all requests.
@@ -234,6 +240,16 @@ impl HttpRule {
             && (self.path == "/" || is_below(url.path(), &self.path) && !is_ambiguous(url.path()))
     }
 
+    /// Whether others on the way can read such requests: they are not encrypted, and not to this machine.
+    pub fn is_readable_on_the_way(&self) -> bool {
+        let is_here = match &self.host {
+            HostPattern::Name(name) | HostPattern::Below(name) => is_localhost(name),
+            HostPattern::Address(address) => address.is_loopback(),
+            HostPattern::Any => false,
+        };
+        !self.is_encrypted && !is_here
+    }
+
     fn scheme(&self) -> &'static str {
         if self.is_encrypted { "https" } else { "http" }
     }
@@ -333,7 +349,12 @@ struct Place {
 
 impl Place {
     fn parse(text: &str) -> Result<Self, String> {
-        let shown = text.escape_debug();
+        let after_scheme = text.split_once("://").map_or(text, |(_, rest)| rest);
+        if after_scheme.split(['/', '\\', '?', '#']).next().is_some_and(|authority| authority.contains('@')) {
+            return Err("a URL here holds no user and no password".into());
+        }
+        // What follows may be a key.
+        let shown = text.split(['?', '#']).next().unwrap_or_default().escape_debug();
         // A URL has no `*` in its host: a name that nobody has stands for it while it is read.
         const ANY: &str = "any-host.invalid";
         let (scheme, rest) = text
@@ -351,9 +372,6 @@ impl Place {
             "http" => false,
             _ => return Err(format!("`{shown}` begins neither with https:// nor with http://")),
         };
-        if !url.username().is_empty() || url.password().is_some() {
-            return Err("a URL here holds no user and no password".into());
-        }
         if url.query().is_some() || url.fragment().is_some() {
             return Err(format!("`{shown}` has a query or a fragment: what is allowed ends with the path"));
         }

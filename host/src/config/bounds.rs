@@ -58,6 +58,18 @@ pub struct LimitsConfig {
     /// Bytes of the state that an effect or a middleware may keep.
     #[serde(default, deserialize_with = "number::<_, 0, { limits::STATE_BYTES as u64 }>")]
     pub state_bytes: Option<u64>,
+    /// HTTP requests of a plugin of an agent in a minute, redirects counted.
+    #[serde(default, deserialize_with = "number::<_, 1, { limits::EGRESS_REQUESTS_PER_MINUTE_CEILING as u64 }>")]
+    pub http_requests_per_minute: Option<u64>,
+    /// Its HTTP requests and open responses at once.
+    #[serde(default, deserialize_with = "number::<_, 1, { limits::EGRESS_CONCURRENCY_CEILING as u64 }>")]
+    pub http_concurrency: Option<u64>,
+    /// Bytes of the body of one of its HTTP requests.
+    #[serde(default, deserialize_with = "number::<_, 0, { limits::EGRESS_REQUEST_BYTES_CEILING }>")]
+    pub http_request_bytes: Option<u64>,
+    /// Bytes of the body of one response to them, decoded.
+    #[serde(default, deserialize_with = "number::<_, 0, { limits::EGRESS_RESPONSE_BYTES_CEILING }>")]
+    pub http_response_bytes: Option<u64>,
 }
 
 /// A number that a config can set.
@@ -109,10 +121,14 @@ impl LimitsConfig {
             host_calls_per_second: self.host_calls_per_second.or(all.host_calls_per_second),
             concurrency: self.concurrency.or(all.concurrency),
             state_bytes: self.state_bytes.or(all.state_bytes),
+            http_requests_per_minute: self.http_requests_per_minute.or(all.http_requests_per_minute),
+            http_concurrency: self.http_concurrency.or(all.http_concurrency),
+            http_request_bytes: self.http_request_bytes.or(all.http_request_bytes),
+            http_response_bytes: self.http_response_bytes.or(all.http_response_bytes),
         }
     }
 
-    fn numbers(&self) -> [Number; 11] {
+    fn numbers(&self) -> [Number; 15] {
         let number = |key, says, default: usize| Number { key, says, default: default as u64 };
         let (entries, calls) = (limits::LOG_ENTRIES as usize, limits::HOST_CALLS_PER_SECOND as usize);
         let at_once = limits::PLUGIN_CONCURRENCY as usize;
@@ -128,6 +144,14 @@ impl LimitsConfig {
             number("host_calls_per_second", self.host_calls_per_second, calls),
             number("concurrency", self.concurrency, at_once),
             number("state_bytes", self.state_bytes, limits::STATE_BYTES),
+            number(
+                "http_requests_per_minute",
+                self.http_requests_per_minute,
+                limits::EGRESS_REQUESTS_PER_MINUTE as usize,
+            ),
+            number("http_concurrency", self.http_concurrency, limits::EGRESS_CONCURRENCY as usize),
+            number("http_request_bytes", self.http_request_bytes, limits::EGRESS_REQUEST_BYTES as usize),
+            number("http_response_bytes", self.http_response_bytes, limits::EGRESS_RESPONSE_BYTES as usize),
         ]
     }
 
@@ -231,6 +255,18 @@ mod tests {
                 "limits: {state_bytes: 65537}".into(),
                 "the value of `state_bytes` cannot be used: it can be at most 65536",
             ),
+            (
+                "limits: {http_requests_per_minute: 0}".into(),
+                "`http_requests_per_minute` cannot be used: it is at least 1",
+            ),
+            ("limits: {http_requests_per_minute: 60001}".into(), "it can be at most 60000"),
+            (
+                "limits: {http_concurrency: 0}".into(),
+                "the value of `http_concurrency` cannot be used: it is at least 1",
+            ),
+            ("limits: {http_concurrency: 257}".into(), "it can be at most 256"),
+            ("limits: {http_request_bytes: 1073741825}".into(), "it can be at most 1073741824"),
+            ("limits: {http_response_bytes: 4294967297}".into(), "it can be at most 4294967296"),
             ("limits: {time: 0s}".into(), "the value of `time` cannot be used: it must be more than 0"),
             ("limits: {time: 2h}".into(), "the value of `time` cannot be used: it can be at most 1h"),
             ("limits: {cpu: 2h}".into(), "the value of `cpu` cannot be used: it can be at most 1h"),

@@ -1,6 +1,6 @@
 //! What serde cannot see: names that must be unique, references that must lead somewhere, bounds.
 
-use super::{AgentConfig, Config, Toolbox, unknown};
+use super::{AgentConfig, Config, Toolbox, egress::check_way_out, unknown};
 use crate::{
     error::{ErrorKind, Report},
     limits,
@@ -12,8 +12,14 @@ impl Config {
         let wrong = |message: String| Err(Report::new(ErrorKind::Usage, message));
         unique("providers", self.providers.iter().map(|provider| provider.name.as_str()))?;
         unique("agents", self.agents.iter().map(|agent| agent.name.as_str()))?;
+        unique("credentials", self.credentials.iter().map(|credential| credential.name.as_str()))?;
+        for credential in &self.credentials {
+            credential.check()?;
+        }
         for provider in &self.providers {
             provider.check()?;
+            let at = format!("providers.{}", provider.name);
+            check_way_out(&at, &provider.http, &provider.credentials, &self.credentials)?;
         }
         let names = || self.providers.iter().map(|provider| provider.name.as_str());
         for agent in &self.agents {
@@ -28,6 +34,13 @@ impl Config {
                     let place = format!("agents.{}.{listed}.{id}.models names it", agent.name);
                     return Err(unknown("model", name, names()).cause(place));
                 }
+                let at = format!("agents.{}.{listed}.{id}", agent.name);
+                check_way_out(&at, &uses.http, &uses.credentials, &self.credentials)?;
+            }
+            for (key, grant) in [("use", &agent.ceiling), ("delegable.grant", &agent.delegable.grant)] {
+                let Some(grant) = grant else { continue };
+                let at = format!("agents.{}.{key}", agent.name);
+                check_way_out(&at, &grant.http, &grant.credentials, &self.credentials)?;
             }
             if let Some(name) = agent.delegable.agents.iter().flatten().find(|name| self.agent(Some(name)).is_err()) {
                 let names = self.agents.iter().map(|agent| agent.name.as_str());

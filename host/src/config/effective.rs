@@ -7,8 +7,8 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use super::{
-    AgentConfig, AgentOptions, AuthConfig, CONTEXT_THRESHOLD, Config, DelegableConfig, FileUse, FolderUse, GrantConfig,
-    Listed, OwnMiddleware, PluginUse, ProviderConfig, StepUse, Toolbox, ToolboxUse,
+    AgentConfig, AgentOptions, AuthConfig, CONTEXT_THRESHOLD, Config, CredentialConfig, DelegableConfig, FileUse,
+    FolderUse, GrantConfig, HttpUse, Listed, OwnMiddleware, PluginUse, ProviderConfig, StepUse, Toolbox, ToolboxUse,
     mask::{MASK, masked, masked_params, masked_url},
     setting::{Holds, Setting, is, list, map, or, positive, set, shown, word},
 };
@@ -75,6 +75,7 @@ impl Effective {
     pub fn new(config: &Config, known: &Known) -> Self {
         let Config {
             providers,
+            credentials,
             plugin_dirs: _,
             agents,
             entry_agent,
@@ -93,6 +94,7 @@ impl Effective {
         Self(map([
             ("root", is(root).noted("relative paths are below it")),
             ("providers", list(providers.iter().zip(&known.prices).map(|(one, price)| provider(one, config, *price)))),
+            ("credentials", list(credentials.iter().map(|one| credential(one, config)))),
             ("default_context_windows", Setting::new(Holds::Map(windows.collect()))),
             ("plugin_dirs", is(&known.plugin_dirs)),
             ("agents", list(agents.iter().zip(&known.agents).map(one_agent))),
@@ -139,6 +141,8 @@ fn provider(provider: &ProviderConfig, config: &Config, price: Option<Price>) ->
         random,
         limits: bounds,
         kv,
+        http,
+        credentials,
         base_url,
         api_key,
         api_key_file,
@@ -248,6 +252,8 @@ fn provider(provider: &ProviderConfig, config: &Config, price: Option<Price>) ->
             ("random", set(random)),
             ("limits", bounds.setting_over(&config.limits)),
             ("kv", kv_setting(*kv)),
+            ("http", list(http.iter().map(http_setting))),
+            ("credentials", is(credentials)),
         ]),
     }
     keys.extend([
@@ -258,6 +264,32 @@ fn provider(provider: &ProviderConfig, config: &Config, price: Option<Price>) ->
         ("price", price),
     ]);
     map(keys)
+}
+
+/// Where it is, and never what: no value of one stands in a config.
+fn credential(credential: &CredentialConfig, config: &Config) -> Setting {
+    let CredentialConfig { name, env, file, command, audience, auth } = credential;
+    let source = match (env, file) {
+        (Some(variable), _) => ("env", is(variable)),
+        (None, Some(file)) => ("file", is(&config.root.join(file))),
+        (None, None) => ("command", is(command)),
+    };
+    let AuthConfig { header, scheme } = credential.sent();
+    let of_auth = |value: &str| is(value).noted_if(auth.is_none(), "default");
+    let auth = map([("header", of_auth(&header)), ("scheme", of_auth(&scheme))]);
+    map([("name", is(name)), source, ("for", is(audience)), ("auth", auth)])
+}
+
+fn http_setting(HttpUse { url, methods, networks }: &HttpUse) -> Setting {
+    map([
+        ("url", is(url)),
+        ("methods", or_null(methods, "all")),
+        ("networks", or_null(networks, "public addresses, or the one that is named")),
+    ])
+}
+
+fn or_null(list: &[String], without: &'static str) -> Setting {
+    if list.is_empty() { is(&()).noted(without) } else { is(list) }
 }
 
 fn batch_setting(batch: &BatchConfig) -> Setting {
@@ -380,7 +412,7 @@ fn budget_setting(budget: &Budget) -> Setting {
 }
 
 fn grant_setting(grant: Option<&GrantConfig>, without: &'static str, config: &Config) -> Setting {
-    let Some(GrantConfig { files, clock, random, chat, kv, models, powers }) = grant else {
+    let Some(GrantConfig { files, clock, random, chat, kv, models, http, credentials, powers }) = grant else {
         return is(&()).noted(without);
     };
     let folder =
@@ -392,6 +424,8 @@ fn grant_setting(grant: Option<&GrantConfig>, without: &'static str, config: &Co
         ("chat", set(chat)),
         ("kv", is(kv)),
         ("models", is(models)),
+        ("http", list(http.iter().map(http_setting))),
+        ("credentials", is(credentials)),
         ("powers", is(powers)),
     ])
 }
@@ -458,8 +492,21 @@ fn step_setting(step: &StepUse, mut keys: Vec<(&'static str, Setting)>) -> Setti
 
 fn plugin_keys(uses: &PluginUse, known: &KnownPlugin, config: &Config) -> Vec<(&'static str, Setting)> {
     let kinds = &known.kinds;
-    let PluginUse { files, clock, random, chat, kv, models, powers, confirm, params, on_failure, limits: bounds } =
-        uses;
+    let PluginUse {
+        files,
+        clock,
+        random,
+        chat,
+        kv,
+        models,
+        http,
+        credentials,
+        powers,
+        confirm,
+        params,
+        on_failure,
+        limits: bounds,
+    } = uses;
     let file = |FileUse { path, name, mode }: &FileUse| {
         let seen_as = name.as_deref().map_or_else(|| is(path).noted("as `path` is written"), is);
         map([("path", is(&config.root.join(path))), ("as", seen_as), ("mode", is(mode))])
@@ -472,6 +519,8 @@ fn plugin_keys(uses: &PluginUse, known: &KnownPlugin, config: &Config) -> Vec<(&
         ("chat", set(chat)),
         ("kv", kv_setting(*kv)),
         ("models", is(models)),
+        ("http", list(http.iter().map(http_setting))),
+        ("credentials", is(credentials)),
         ("powers", is(powers)),
         ("confirm", set(confirm)),
         ("params", is(&masked_params(params))),
@@ -527,6 +576,9 @@ mod tests {
         let text = "
 providers:
   - {name: gpt, kind: openai, model: m, api_key: sk-secret}
+credentials:
+  - {name: github, env: TOKEN, for: ['https://api.github.com']}
+  - {name: hub, file: keys/hub, for: ['https://hub.example'], auth: {header: x-key}}
 default_context_windows: {openai: 8000}
 agents:
   - name: lead
@@ -536,7 +588,7 @@ agents:
     budget: {time: 90s}
     instructions: \"two\\nlines: # no comment\"
     toolboxes: [{name: state, tools: [shared_state_get]}]
-    plugins: {guard: }
+    plugins: {guard: {http: ['https://api.github.com', {url: 'http://nas.lan', methods: [GET], networks: [10.0.0.0/8]}], credentials: [hub]}}
 ";
         let config = Config::parse(text, "/project".into()).unwrap();
         let coder = KnownAgent {
@@ -553,6 +605,12 @@ agents:
         for line in [
             "base_url: https://api.openai.com/v1 # default",
             "api_key: \"***\"",
+            "env: TOKEN",
+            "file: /project/keys/hub",
+            "header: authorization # default",
+            "header: x-key",
+            "methods: null # all",
+            "networks: null # public addresses, or the one that is named",
             "context_window: 8000 # of default_context_windows",
             "price: null # not known",
             "max_iterations: 10000 # 0: the ceiling",

@@ -6,7 +6,7 @@ use crate::{
 };
 
 /// Keys of the predecessor's config whose features come later: told apart from mistakes.
-const NOT_YET: [&str; 6] = ["mcp_servers", "filesystem", "git", "net", "process", "teams"];
+const NOT_YET: [&str; 5] = ["mcp_servers", "filesystem", "git", "process", "teams"];
 
 /// Values that come later: kinds of providers, and toolboxes.
 const NOT_YET_VALUES: [&str; 5] = ["filesystem", "exec", "search", "git", "http"];
@@ -25,6 +25,10 @@ pub(super) fn explain(error: &serde_saphyr::Error, text: &str) -> Report {
         Error::SerdeUnknownField { field, .. } if NOT_YET.contains(&field.as_str()) => {
             usage(format!("the key `{field}` is not supported yet")).hint("remove it, or use a newer shelly-host")
         }
+        // The predecessor's, for a server of tools that was the host's own.
+        Error::SerdeUnknownField { field, .. } if field == "net" => usage("there is no key `net`".into()).hint(
+            "the key is `http`, of each plugin that may send requests: `plugins: {fetch: {http: [https://api.example.com]}}`",
+        ),
         Error::SerdeUnknownField { field, expected, .. } => {
             let report = usage(format!("there is no key `{}`", cut(field)));
             match nearest(field, expected) {
@@ -143,6 +147,7 @@ pub fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>)
         None if known.is_empty() => report.hint(match what {
             "agent" => "the config has none: add it under `agents`",
             "model" => "the config has none: add it under `providers`",
+            "credential" => "the config has none: add it under `credentials`",
             "skill" => "there is none at all: write it as .shelly/skills/NAME/SKILL.md, or leave it out",
             _ => "there is none at all",
         }),

@@ -7,12 +7,13 @@ use sha2::{Digest, Sha256};
 use url::Url;
 
 use super::{
-    AgentConfig, Config, FileUse, Listed, PluginUse, ProviderConfig,
+    AgentConfig, Config, CredentialConfig, FileUse, Listed, PluginUse, ProviderConfig,
+    egress::requests,
     mask::{MASK, masked_params, masked_url},
 };
 use crate::{
     agent::OnFailure,
-    capability::{Access, Grant, KvScope},
+    capability::{Access, Grant, Http, KvScope},
     files,
     trust::{Facts, quoted, quoted_path},
 };
@@ -24,6 +25,7 @@ impl Config {
     pub fn facts(&self) -> Facts {
         let Self {
             providers,
+            credentials,
             // What lies there is told where it is used.
             plugin_dirs: _,
             agents,
@@ -40,6 +42,7 @@ impl Config {
         } = self;
         let mut facts = Facts::default();
         providers.iter().for_each(|provider| provider_facts(provider, root, &mut facts));
+        credentials.iter().for_each(|credential| credential_facts(credential, root, &mut facts));
         agents.iter().for_each(|agent| agent_facts(agent, root, &mut facts));
         facts
     }
@@ -56,6 +59,8 @@ fn provider_facts(provider: &ProviderConfig, root: &Path, facts: &mut Facts) {
         clock,
         random,
         kv,
+        http,
+        credentials,
         limits: _,
         base_url: _,
         api_key,
@@ -85,7 +90,9 @@ fn provider_facts(provider: &ProviderConfig, root: &Path, facts: &mut Facts) {
     } = provider;
     let model = format!("the model {}", quoted(name));
     let Some(address) = provider.address() else {
-        powerful(&format!("{model}: its plugin"), *clock, *random, *kv, facts);
+        let who = format!("{model}: its plugin");
+        powerful(&who, *clock, *random, *kv, facts);
+        way_out(&who, &requests(http), credentials.iter().map(String::as_str), facts);
         return;
     };
     let shown = shown_address(address);
@@ -104,7 +111,7 @@ fn provider_facts(provider: &ProviderConfig, root: &Path, facts: &mut Facts) {
         ));
     }
     if !api_key_command.is_empty() {
-        let command = quoted(&api_key_command.iter().map(|word| shown_word(word)).collect::<Vec<_>>().join(" "));
+        let command = shown_command(api_key_command);
         facts.add(format!("{model} runs {command} and sends what it prints to {shown}"));
     }
     if !body.is_empty() {
@@ -188,13 +195,13 @@ fn step_facts(who: &str, uses: &PluginUse, facts: &mut Facts) {
 /// Bytes of params that are shown as they are.
 const SHOWN_PARAMS_BYTES: usize = 300;
 
-/// SHA-256 in hexadecimal.
 /// A word of a command such that no two lists of words look alike.
 fn shown_word(word: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "_-./:=@%+,~".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) { word.into() } else { format!("{word:?}") }
 }
 
+/// SHA-256 in hexadecimal.
 fn digest_of(text: &str) -> String {
     let digest: [u8; 32] = Sha256::digest(text).into();
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -210,6 +217,8 @@ fn plugin_facts(who: &str, uses: &PluginUse, ceiling: Option<&Grant>, root: &Pat
         chat: _,
         kv: _,
         models: _,
+        http: _,
+        credentials: _,
         powers: _,
         confirm,
         // Data for it; of a step they are told by themselves.
@@ -235,7 +244,7 @@ fn plugin_facts(who: &str, uses: &PluginUse, ceiling: Option<&Grant>, root: &Pat
             facts.add(format!("{who} may {may} {}", quoted_path(path)));
         }
     }
-    let Grant { files: _, clock, random, chat, kv, models, http: _, credentials: _, powers } =
+    let Grant { files: _, clock, random, chat, kv, models, http, credentials, powers } =
         narrowed(uses.grant(|path| path.to_owned()));
     powerful(who, clock, random, kv.into_iter().next(), facts);
     if chat {
@@ -244,9 +253,46 @@ fn plugin_facts(who: &str, uses: &PluginUse, ceiling: Option<&Grant>, root: &Pat
     for model in models.names() {
         facts.add(format!("{who} may send the conversation to the model {}", quoted(model)));
     }
+    way_out(who, &http, credentials.names(), facts);
     for power in powers {
         facts.add(format!("{who} has the power `{power}`"));
     }
+}
+
+/// What may be sent, and what is added to it. Which addresses a name may lead to is a part of it.
+fn way_out<'a>(who: &str, http: &Http, credentials: impl Iterator<Item = &'a str>, facts: &mut Facts) {
+    for rule in http.rules() {
+        facts.add(format!("{who} may send requests to {}", quoted(&rule.to_string())));
+    }
+    for credential in credentials {
+        facts.add(format!("{who} may have the credential {} sent", quoted(credential)));
+    }
+}
+
+fn credential_facts(credential: &CredentialConfig, root: &Path, facts: &mut Facts) {
+    let CredentialConfig {
+        name,
+        env,
+        file,
+        command,
+        audience: _,
+        // How it goes to the servers that are told.
+        auth: _,
+    } = credential;
+    let is_what = match (env, file) {
+        (Some(variable), _) => format!("is what the environment's {} holds", quoted(variable)),
+        (None, Some(file)) => {
+            format!("is what the file {} holds", quoted_path(&files::resolved(&root.join(file))))
+        }
+        (None, None) => format!("runs {} and is what it prints", shown_command(command)),
+    };
+    for rule in credential.audience().rules() {
+        facts.add(format!("the credential {} {is_what}, sent to {}", quoted(name), quoted(&rule.url())));
+    }
+}
+
+fn shown_command(words: &[String]) -> String {
+    quoted(&words.iter().map(|word| shown_word(word)).collect::<Vec<_>>().join(" "))
 }
 
 fn powerful(who: &str, clock: bool, random: bool, kv: Option<KvScope>, facts: &mut Facts) {
@@ -461,6 +507,74 @@ agents:
             assert!(CONFIG.contains(from));
             assert_eq!(lines(&CONFIG.replacen(from, to, 1)), before, "{from}");
         }
+    }
+
+    #[test]
+    fn what_plugins_send_and_with_which_credentials_is_told() {
+        const WAY_OUT: &str = "
+credentials:
+  - {name: github, env: TOKEN, for: ['https://api.github.com', 'https://*.github.com/v3']}
+  - {name: hub, file: keys/hub, for: [http://hub.lan]}
+  - {name: shop, command: [pass, show, shop], for: ['https://shop.example']}
+providers:
+  - {name: own, kind: plugin, plugin: o, http: [http://localhost:11434], credentials: [hub]}
+agents:
+  - name: a
+    plugins:
+      fetch:
+        confirm: true
+        http:
+          - https://*.github.com
+          - {url: https://b\u{fc}cher.example, methods: [GET, PUT]}
+          - {url: http://nas.lan, networks: [10.0.0.0/8]}
+        credentials: [github, hub]
+";
+        let all = lines(WAY_OUT);
+        assert_eq!(
+            all,
+            [
+                "the agent `a`: the plugin `fetch` is used",
+                "the agent `a`: the plugin `fetch` may have the credential `github` sent",
+                "the agent `a`: the plugin `fetch` may have the credential `hub` sent",
+                "the agent `a`: the plugin `fetch` may send requests to `GET https://xn--bcher-kva.example`",
+                "the agent `a`: the plugin `fetch` may send requests to `PUT https://xn--bcher-kva.example`",
+                "the agent `a`: the plugin `fetch` may send requests to `http://nas.lan in 10.0.0.0/8`",
+                "the agent `a`: the plugin `fetch` may send requests to `http://nas.lan`",
+                "the agent `a`: the plugin `fetch` may send requests to `https://*.github.com`",
+                "the credential `github` is what the environment's `TOKEN` holds, sent to `https://*.github.com/v3`",
+                "the credential `github` is what the environment's `TOKEN` holds, sent to `https://api.github.com`",
+                "the credential `hub` is what the file `/nowhere/keys/hub` holds, sent to `http://hub.lan`",
+                "the credential `shop` runs `pass show shop` and is what it prints, sent to `https://shop.example`",
+                "the model `own`: its plugin may have the credential `hub` sent",
+                "the model `own`: its plugin may send requests to `http://localhost:11434`",
+            ]
+        );
+        for (from, to) in [
+            ("env: TOKEN", "env: OTHER_TOKEN"),
+            ("'https://api.github.com'", "'https://api.github.com.evil.example'"),
+            ("keys/hub", "keys/other"),
+            ("show, shop", "show shop"),
+            ("[GET, PUT]", "[GET, PUT, POST]"),
+            ("[GET, PUT]", "[]"),
+            ("[10.0.0.0/8]", "[10.0.0.0/7]"),
+            ("credentials: [github, hub]", "credentials: [github, hub, shop]"),
+            ("https://*.github.com\n", "https://*\n"),
+            ("http://localhost:11434", "https://localhost:11434"),
+        ] {
+            assert!(WAY_OUT.contains(from), "{from}");
+            assert_ne!(lines(&WAY_OUT.replacen(from, to, 1)), all, "{from}");
+        }
+        // A ceiling takes away from what is told.
+        let bounded = "    use: {http: ['https://a.github.com'], credentials: [hub]}\n    plugins:";
+        let bounded = lines(&WAY_OUT.replace("    plugins:", bounded));
+        let bounded: Vec<_> = bounded.into_iter().filter(|line| line.contains("`fetch` may")).collect();
+        assert_eq!(
+            bounded,
+            [
+                "the agent `a`: the plugin `fetch` may have the credential `hub` sent",
+                "the agent `a`: the plugin `fetch` may send requests to `https://a.github.com`",
+            ]
+        );
     }
 
     #[test]

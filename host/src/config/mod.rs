@@ -2,10 +2,12 @@
 //!
 //! Unknown keys are refused with their place and the nearest known key; a key that a later version knows is refused as
 //! such. `${NAME}` in a provider's `api_key`, `base_url`, `proxy` and `headers` is replaced by a variable of the environment.
+//! Credentials for plugins are named, each with its audience: no value of one stands in the file.
 
 mod bounds;
 mod check;
 mod effective;
+mod egress;
 mod explain;
 mod facts;
 mod mask;
@@ -28,6 +30,7 @@ use serde::Deserialize;
 
 pub use bounds::LimitsConfig;
 pub use effective::{Effective, Known, KnownAgent, KnownPlugin, Order};
+pub use egress::{CredentialConfig, HttpUse, requests};
 pub use explain::{nearest, unknown};
 pub use provider::{AuthConfig, ProviderConfig, ProviderKind};
 pub use schema::{
@@ -51,6 +54,9 @@ pub struct Config {
     /// Models, each under a name.
     #[serde(default)]
     pub providers: Vec<ProviderConfig>,
+    /// Credentials that the host holds, and adds to requests of plugins.
+    #[serde(default)]
+    pub credentials: Vec<CredentialConfig>,
     /// Directories of plugin folders; relative ones are below the config's root.
     #[serde(default)]
     pub plugin_dirs: Vec<PathBuf>,

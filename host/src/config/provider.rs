@@ -6,7 +6,7 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{LimitsConfig, schema::duration};
+use super::{HttpUse, LimitsConfig, schema::duration};
 use crate::{
     capability::{KvScope, Price},
     error::{ErrorKind, Fault, Report},
@@ -40,6 +40,12 @@ pub struct ProviderConfig {
     pub limits: LimitsConfig,
     /// `kind: plugin`: its key-value store; none: it has none.
     pub kv: Option<KvScope>,
+    /// `kind: plugin`: HTTP requests that it may send.
+    #[serde(default)]
+    pub http: Vec<HttpUse>,
+    /// `kind: plugin`: credentials by their names, which the host adds to these requests.
+    #[serde(default)]
+    pub credentials: Vec<String>,
     /// Where the API begins; none: where the vendor's is.
     pub base_url: Option<String>,
     /// The key, by preference as `${NAME}`. None, and no address either: the variable that the vendor's own clients read.
@@ -187,6 +193,8 @@ impl ProviderConfig {
             ("random", self.random),
             ("limits", self.limits != LimitsConfig::default()),
             ("kv", self.kv.is_some()),
+            ("http", !self.http.is_empty()),
+            ("credentials", !self.credentials.is_empty()),
         ];
         if let Some((key, _)) = of_plugins.iter().find(|(_, is_set)| !is_plugin && *is_set) {
             let report = Report::new(ErrorKind::Usage, format!("{at}.{key}: this is for providers of kind `plugin`"));

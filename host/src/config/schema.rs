@@ -13,7 +13,7 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-use super::{LimitsConfig, StepUse};
+use super::{HttpUse, LimitsConfig, StepUse, egress::requests};
 use crate::{
     agent::{Cost, Interaction, OnFailure},
     capability::{Access, Budget, Grant, KvScope, KvScopes, Names, Powers},
@@ -91,9 +91,15 @@ pub struct GrantConfig {
     /// Key-value stores: one, or a list.
     #[serde(default, deserialize_with = "scopes")]
     pub kv: KvScopes,
-    /// Names by their names, to which they may send requests beside the agent's own.
+    /// Models by their names, to which they may send requests beside the agent's own.
     #[serde(default)]
     pub models: Vec<String>,
+    /// HTTP requests.
+    #[serde(default)]
+    pub http: Vec<HttpUse>,
+    /// Credentials by their names, which the host adds to these requests.
+    #[serde(default)]
+    pub credentials: Vec<String>,
     /// What they may see of the conversation, and what effects may do to it.
     #[serde(default)]
     pub powers: Powers,
@@ -301,9 +307,15 @@ pub struct PluginUse {
     pub chat: bool,
     /// Its key-value store; none: it has none.
     pub kv: Option<KvScope>,
-    /// Names by their names, to which it may send requests beside the agent's own.
+    /// Models by their names, to which it may send requests beside the agent's own.
     #[serde(default)]
     pub models: Vec<String>,
+    /// HTTP requests that it may send.
+    #[serde(default)]
+    pub http: Vec<HttpUse>,
+    /// Credentials by their names, which the host adds to its requests where it names them.
+    #[serde(default)]
+    pub credentials: Vec<String>,
     /// What it may see of the conversation, and what its effect may do to it.
     #[serde(default)]
     pub powers: Powers,
@@ -347,9 +359,10 @@ impl PluginUse {
             random: self.random,
             chat: self.chat,
             kv: self.kv.into_iter().collect(),
-            models: models(&self.models),
+            models: names(&self.models),
+            http: requests(&self.http),
+            credentials: names(&self.credentials),
             powers: self.powers.clone(),
-            ..Grant::default()
         }
     }
 }
@@ -370,14 +383,15 @@ impl GrantConfig {
             random: self.random,
             chat: self.chat,
             kv: self.kv.clone(),
-            models: models(&self.models),
+            models: names(&self.models),
+            http: requests(&self.http),
+            credentials: names(&self.credentials),
             powers: self.powers.clone(),
-            ..Grant::default()
         }
     }
 }
 
-fn models(names: &[String]) -> Names {
+fn names(names: &[String]) -> Names {
     names.iter().cloned().collect()
 }
 

@@ -9,7 +9,7 @@ use serde::{
 };
 use serde_json::{Value, json};
 
-use super::{AgentConfig, Config, FileUse, LimitsConfig, PluginUse, schema::set_duration};
+use super::{AgentConfig, Config, FileUse, HttpUse, LimitsConfig, PluginUse, schema::set_duration};
 use crate::{
     agent::OnFailure,
     capability::{Budget, KvScope, Powers, Wants},
@@ -75,6 +75,10 @@ impl<'de> Deserialize<'de> for StepUse {
             kv: Option<KvScope>,
             #[serde(default)]
             models: Vec<String>,
+            #[serde(default)]
+            http: Vec<HttpUse>,
+            #[serde(default)]
+            credentials: Vec<String>,
             powers: Option<Powers>,
             #[serde(default)]
             confirm: bool,
@@ -107,6 +111,8 @@ impl<'de> Deserialize<'de> for StepUse {
                     chat: false,
                     kv: full.kv,
                     models: full.models,
+                    http: full.http,
+                    credentials: full.credentials,
                     powers: full.powers.unwrap_or_default(),
                     confirm: full.confirm,
                     params: full.params,
@@ -160,11 +166,26 @@ impl StepUse {
             _ => return None,
         };
         let is_plain = {
-            let PluginUse { files, clock, random, chat, kv, models, powers, confirm, params: _, on_failure, limits } =
-                &self.uses;
+            let PluginUse {
+                files,
+                clock,
+                random,
+                chat,
+                kv,
+                models,
+                http,
+                credentials,
+                powers,
+                confirm,
+                params: _,
+                on_failure,
+                limits,
+            } = &self.uses;
             let switches = [*clock, *random, *chat, *confirm, kv.is_some(), on_failure.is_some()];
             files.is_empty()
                 && models.is_empty()
+                && http.is_empty()
+                && credentials.is_empty()
                 && powers.is_empty()
                 && *limits == LimitsConfig::default()
                 && switches == [false; 6]

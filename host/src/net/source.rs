@@ -162,6 +162,18 @@ impl Keyring {
         }
     }
 
+    /// The credential at `source` if it is known without asking anybody: it is here, in the environment, or was looked up.
+    pub fn known(&self, source: &SecretSource, environment: &dyn Fn(&str) -> Option<String>) -> Option<Secret> {
+        match source {
+            SecretSource::Literal(secret) => Some(secret.clone()),
+            SecretSource::Env(name) => first_line(source, &environment(name)?).ok(),
+            SecretSource::File(_) | SecretSource::Command(_) => {
+                let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+                Some(kept.get(source)?.get()?.secret.clone())
+            }
+        }
+    }
+
     /// The credentials from files and programs that it has looked up, each with where it comes from.
     pub fn kept(&self) -> impl Iterator<Item = (String, Secret)> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);

@@ -50,7 +50,7 @@ pub struct Settings {
     pub on_failure: Option<OnFailure>,
     /// Where its key-value store is, if it is granted one.
     pub stores: Stores,
-    /// What the host holds for plugins, as far as it exists: of these it has those that it is granted.
+    /// The credentials that it is granted, as far as they are there.
     pub credentials: Vec<Arc<Credential>>,
 }
 

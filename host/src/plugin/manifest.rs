@@ -130,7 +130,7 @@ impl FileHttp {
                 Err(format!("http: name 1 to {} places, or write `http = true`", limits::HTTP_ENTRIES))
             }
             Self::Some(urls) => urls.iter().try_fold(Http::default(), |all, url| {
-                Http::wanted(url).map(|one| all.join(&one)).map_err(|error| format!("http: {error}"))
+                Http::place(url).map(|one| all.join(&one)).map_err(|error| format!("http: {error}"))
             }),
         }
     }
@@ -388,11 +388,7 @@ mod tests {
         for (wants, expected, credentials) in [
             ("http = true", Http::all(), (false, false)),
             ("http = false", Http::default(), (false, false)),
-            (
-                "http = [\"https://*.example.com/v1\"]",
-                Http::wanted("https://*.example.com/v1").unwrap(),
-                (false, false),
-            ),
+            ("http = [\"https://*.example.com/v1\"]", Http::place("https://*.example.com/v1").unwrap(), (false, false)),
             ("http = true, credentials = true", Http::all(), (true, false)),
             ("http = true, credentials = \"optional\"", Http::all(), (true, true)),
         ] {

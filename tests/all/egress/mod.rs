@@ -59,7 +59,7 @@ pub async fn fetches(door: &str) {
         let server = Echo::start().await;
         let tools = tools(door, &[&server.url]).await;
         let (fetched, events) = fetch(&tools, json!({"url": format!("{}/x?y", server.url)})).await;
-        assert_eq!(fetched["status"], 200, "{door}: {fetched}");
+        assert_eq!(fetched["status"], 200, "{door}");
         assert!(fetched["body"].as_str().unwrap().starts_with("GET /x?y HTTP/1.1"), "{door}: {fetched}");
         assert!(
             events.iter().any(|event| matches!(event, Event::PluginRequest { outcome: "answered", .. })),
@@ -71,11 +71,11 @@ pub async fn fetches(door: &str) {
             events.iter().any(|event| matches!(event, Event::PluginRequest { outcome: "refused", .. })),
             "{door}: {events:?}"
         );
-        let body = json!({"url": server.url, "method": "POST", "body": "x".repeat(100_000)});
+        let body = json!({"url": server.url, "method": "POST", "body": "x".repeat(20_000)});
         let (fetched, _) = fetch(&tools, body).await;
-        assert_eq!(fetched["status"], 200, "{door}: {fetched}");
-        let pieces = json!({"url": server.url, "method": "POST", "pieces": ["y".repeat(10_000), 30]});
+        assert_eq!(fetched["status"], 200, "{door}");
+        let pieces = json!({"url": server.url, "method": "POST", "pieces": ["y".repeat(2_000), 10]});
         let (fetched, _) = fetch(&tools, pieces).await;
-        assert_eq!(fetched["status"], 200, "{door}: {fetched}");
+        assert_eq!(fetched["status"], 200, "{door}");
     }
 }

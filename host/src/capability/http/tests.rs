@@ -135,7 +135,11 @@ fn what_is_no_entry_is_said() {
         ("api.example.com", &[][..], "write it with its scheme"),
         ("ftp://h", &[], "begins neither with https:// nor"),
         ("https://me:secret@h", &[], "no user and no password"),
+        ("https://me:secret@h:99999", &[], "no user and no password"),
+        ("me:secret@h", &[], "no user and no password"),
         ("https://h?x", &[], "a query or a fragment"),
+        ("https://h?key=secret", &[], "`https://h` has a query or a fragment"),
+        ("https://h:99999?key=secret", &[], "`https://h:99999` is no URL"),
         ("https://a.*.example.com", &[], "`*` stands alone"),
         ("https://*example.com", &[], "`*` stands alone"),
         ("https://*.1.2.3.4", &[], "nothing below an address"),
@@ -176,6 +180,26 @@ fn it_is_shown_as_a_config_has_it() {
 }
 
 #[test]
+fn what_others_can_read_on_the_way_is_known() {
+    for (url, expected) in [
+        ("https://h", false),
+        ("https://*", false),
+        ("http://h", true),
+        ("http://*", true),
+        ("http://*.lan", true),
+        ("http://10.0.0.1", true),
+        ("http://localhost:1", false),
+        ("http://*.localhost", false),
+        ("http://127.0.0.1", false),
+        ("http://[::1]", false),
+    ] {
+        let place = Http::place(url).unwrap();
+        assert_eq!(place.rules().any(HttpRule::is_readable_on_the_way), expected, "{url}");
+        assert_eq!(place.is_for_every_host(), url.ends_with('*'), "{url}");
+    }
+}
+
+#[test]
 fn what_is_lacking_is_told_as_entries_of_a_config() {
     let methods = |methods: &[&str]| entry("https://h/v1", methods, &[]);
     let lan = |methods: &[&str], networks: &[&str]| entry("http://nas.lan", methods, networks);
@@ -196,7 +220,7 @@ fn what_is_lacking_is_told_as_entries_of_a_config() {
             all(&["http://[::1]:1", "http://localhost", "http://10.0.0.1"]),
             &["http://10.0.0.1", "\"http://[::1]:1\"", "http://localhost"],
         ),
-        (Http::default(), Http::wanted("https://*.example.com").unwrap(), &["https://*.example.com"]),
+        (Http::default(), Http::place("https://*.example.com").unwrap(), &["https://*.example.com"]),
         (all(&["https://h"]), Http::all(), &["URL"]),
         (Http::all(), Http::all(), &[]),
     ] {
@@ -206,7 +230,7 @@ fn what_is_lacking_is_told_as_entries_of_a_config() {
 
 #[test]
 fn who_asks_for_a_place_is_given_it_wherever_that_is() {
-    let wanted = Http::wanted("http://*.lan:8080/v1").unwrap();
+    let wanted = Http::place("http://*.lan:8080/v1").unwrap();
     for (given, is_apart) in [
         (entry("http://nas.lan:8080", &["GET"], &["10.0.0.0/8"]), false),
         (all(&["http://*:8080/v1/x"]), false),
@@ -246,7 +270,7 @@ pub(in super::super) fn any() -> impl Strategy<Value = Http> {
         entry(url, methods, networks)
     });
     let wanted = prop::sample::select(vec!["https://*", "https://*.b.a", "https://b.a/x", "http://localhost"])
-        .prop_map(|url| Http::wanted(url).unwrap());
+        .prop_map(|url| Http::place(url).unwrap());
     let some = prop::collection::vec(prop_oneof![3 => entry, 1 => wanted], 0..3)
         .prop_map(|all| all.iter().fold(Http::default(), |a, b| a.join(b)));
     prop_oneof![8 => some, 1 => Just(Http::all())]

@@ -57,6 +57,8 @@ pub enum Need {
     Kv,
     /// To be granted `http`.
     Http,
+    /// To be granted `files` or `http`, which are read through it.
+    Streams,
 }
 
 /// What it takes to import this, as the component names it; none if this host does not have it.
@@ -78,8 +80,7 @@ pub fn need_of_import(import: &str) -> Option<Need> {
     Some(match import.split_once('@').map_or(import, |(interface, _)| interface) {
         "wasi:filesystem/types" | "wasi:filesystem/preopens" => Need::Files,
         "wasi:http/types" | "wasi:http/outgoing-handler" => Need::Http,
-        // Streams of what was granted; of nothing else there is one.
-        "wasi:io/error" | "wasi:io/poll" | "wasi:io/streams" => Need::Nothing,
+        "wasi:io/error" | "wasi:io/poll" | "wasi:io/streams" => Need::Streams,
         // `wasi:filesystem/types` takes a type from the one and `wasi:http/types` from the other; their functions are not
         // linked.
         "wasi:clocks/wall-clock" => Need::Files,
@@ -106,6 +107,7 @@ impl Need {
             Self::Files => files.is_some(),
             Self::Kv => *kv,
             Self::Http => !http.is_empty(),
+            Self::Streams => files.is_some() || !http.is_empty(),
         }
     }
 
@@ -119,13 +121,14 @@ impl Need {
             Self::Files => "files = \"read\"",
             Self::Kv => "kv = true",
             Self::Http => "http = true",
+            Self::Streams => "http = true, or files = \"read\"",
         }
     }
 
-    /// The capability that gives it, by its name in manifest and config; none for what comes with the kind.
+    /// The capability that gives it, by its name in manifest and config; none for what comes with the kind, or with others.
     pub fn capability(self) -> Option<&'static str> {
         match self {
-            Self::Nothing | Self::Kind(_) => None,
+            Self::Nothing | Self::Kind(_) | Self::Streams => None,
             Self::Chat => Some("chat"),
             Self::Clock => Some("clock"),
             Self::Random => Some("random"),
@@ -150,6 +153,7 @@ impl Need {
             Self::Files => !granted.files.is_empty(),
             Self::Kv => !granted.kv.is_empty(),
             Self::Http => !granted.http.is_empty(),
+            Self::Streams => !granted.files.is_empty() || !granted.http.is_empty(),
         }
     }
 }
@@ -183,7 +187,9 @@ pub fn link(linker: &mut Linker<PluginState>, grant: &Grant, kinds: &[Kind]) -> 
     if !grant.kv.is_empty() {
         imports::kv::add_to_linker::<_, Own>(linker, PluginState::called)?;
     }
-    link_streams(linker)?;
+    if !grant.files.is_empty() || !grant.http.is_empty() {
+        link_streams(linker)?;
+    }
     if !grant.files.is_empty() {
         link_files(linker)?;
     }

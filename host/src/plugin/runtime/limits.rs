@@ -85,6 +85,10 @@ impl Limits {
             // With none nothing would ever be called.
             concurrency: self.concurrency.clamp(1, limits::PLUGIN_CALLS),
             host_calls_per_second: self.host_calls_per_second.max(1),
+            http_requests_per_minute: self.http_requests_per_minute.min(limits::EGRESS_REQUESTS_PER_MINUTE_CEILING),
+            http_concurrency: self.http_concurrency.min(limits::EGRESS_CONCURRENCY_CEILING),
+            http_request_bytes: self.http_request_bytes.min(limits::EGRESS_REQUEST_BYTES_CEILING),
+            http_response_bytes: self.http_response_bytes.min(limits::EGRESS_RESPONSE_BYTES_CEILING),
             ..self
         }
     }

@@ -1,0 +1,372 @@
+//! What the file says of the way out: requests that plugins may send, and the credentials that the host adds to them.
+
+use std::{fmt, net::IpAddr, path::PathBuf};
+
+use ipnet::IpNet;
+use serde::{
+    Deserialize, Deserializer,
+    de::{self, value::MapAccessDeserializer},
+};
+
+use super::{AuthConfig, unknown};
+use crate::{
+    capability::Http,
+    error::{ErrorKind, Fault, Report},
+    limits,
+    net::header_name,
+};
+
+/// Requests that a plugin may send: a URL, or a mapping with more.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HttpUse {
+    /// Scheme, host, port, and a path that stands for all below it. The host may be `*`, or begin with `*.`.
+    pub url: String,
+    /// Methods in upper case; none: all.
+    pub methods: Vec<String>,
+    /// Networks that the host's name may lead to beside the public ones: `10.0.0.0/8`, or an address.
+    pub networks: Vec<String>,
+}
+
+impl<'de> Deserialize<'de> for HttpUse {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Full {
+            url: String,
+            #[serde(default)]
+            methods: Vec<String>,
+            #[serde(default)]
+            networks: Vec<String>,
+        }
+        struct Visitor;
+        impl<'de> de::Visitor<'de> for Visitor {
+            type Value = HttpUse;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a URL, or a mapping with `url`")
+            }
+            fn visit_str<E: de::Error>(self, url: &str) -> Result<HttpUse, E> {
+                Ok(HttpUse { url: url.to_owned(), ..HttpUse::default() })
+            }
+            fn visit_map<M: de::MapAccess<'de>>(self, map: M) -> Result<HttpUse, M::Error> {
+                let Full { url, methods, networks } = Full::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(HttpUse { url, methods, networks })
+            }
+        }
+        from.deserialize_any(Visitor)
+    }
+}
+
+impl HttpUse {
+    /// What it allows.
+    fn rules(&self) -> Result<Http, String> {
+        let most = limits::HTTP_ENTRY_WORDS;
+        for (key, list) in [("methods", &self.methods), ("networks", &self.networks)] {
+            if list.len() > most {
+                return Err(format!("{key}: there are more than {most}"));
+            }
+        }
+        let network = |text: &String| {
+            let network = text.parse::<IpNet>().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
+            network.map_err(|_| format!("networks: `{}` is no network: write it as 10.0.0.0/8", text.escape_debug()))
+        };
+        let networks = self.networks.iter().map(network).collect::<Result<Vec<_>, _>>()?;
+        Http::entry(&self.url, &self.methods, &networks)
+    }
+}
+
+/// What a list of them allows. What cannot be understood, which no config that was read has, allows nothing.
+pub fn requests(uses: &[HttpUse]) -> Http {
+    let rules: Vec<_> = uses.iter().filter_map(|entry| entry.rules().ok()).collect();
+    rules.iter().flat_map(Http::rules).cloned().collect()
+}
+
+/// Whether such lists can be used; `at` is where they stand.
+pub(super) fn check_way_out(
+    at: &str,
+    http: &[HttpUse],
+    credentials: &[String],
+    known: &[CredentialConfig],
+) -> Result<(), Report> {
+    let wrong = |what: String| Err(Report::new(ErrorKind::Usage, format!("{at}.http: {what}")));
+    if http.len() > limits::HTTP_ENTRIES {
+        return wrong(format!("there are more than {} entries", limits::HTTP_ENTRIES));
+    }
+    let mut rules = 0;
+    for entry in http {
+        match entry.rules() {
+            Ok(allowed) => rules += allowed.rules().count(),
+            Err(what) => return wrong(what),
+        }
+    }
+    if rules > limits::HTTP_RULES {
+        let most = limits::HTTP_RULES;
+        return Err(Report::new(
+            ErrorKind::Usage,
+            format!("{at}.http: with each method and each network by itself these are {rules} rules, at most {most} are taken"),
+        )
+        .hint("leave out `methods` where all may be used, or name larger networks"));
+    }
+    let names = || known.iter().map(|credential| credential.name.as_str());
+    match credentials.iter().find(|name| !names().any(|known| known == name.as_str())) {
+        Some(name) => Err(unknown("credential", name, names()).cause(format!("{at}.credentials names it"))),
+        None => Ok(()),
+    }
+}
+
+/// A credential that the host holds, and adds to requests of plugins that are granted it. It is shown to none of them.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CredentialConfig {
+    /// The name by which it is granted and asked for: 1 to 64 of `a-z A-Z 0-9 _ -`.
+    pub name: String,
+    /// The variable of the environment that holds it.
+    pub env: Option<String>,
+    /// The file that holds it; a relative one is below the config's root.
+    pub file: Option<PathBuf>,
+    /// The program that prints it, and its arguments.
+    #[serde(default)]
+    pub command: Vec<String>,
+    /// The URLs that it may be sent to, each with all below it. The host may begin with `*.`.
+    #[serde(rename = "for")]
+    pub audience: Vec<String>,
+    /// How it is sent; none: in the header `authorization`, after the word `Bearer`.
+    pub auth: Option<AuthConfig>,
+}
+
+impl CredentialConfig {
+    /// How it is sent.
+    pub fn sent(&self) -> AuthConfig {
+        let bearer = || AuthConfig { header: "authorization".into(), scheme: "Bearer".into() };
+        self.auth.clone().unwrap_or_else(bearer)
+    }
+
+    /// Whether it is a user and a password with `:` between, which are sent as base64.
+    pub fn is_basic(&self) -> bool {
+        self.auth.as_ref().is_some_and(|auth| auth.scheme.eq_ignore_ascii_case("basic"))
+    }
+
+    /// The requests that it may be added to.
+    pub fn audience(&self) -> Http {
+        let all = self.audience.iter().filter_map(|url| Http::place(url).ok());
+        all.fold(Http::default(), |all, one| all.join(&one))
+    }
+
+    /// What serde cannot see.
+    pub(super) fn check(&self) -> Result<(), Report> {
+        let at = format!("credentials.{}", self.name);
+        let wrong = |what: String, hint: &str| Err(Report::new(ErrorKind::Usage, format!("{at}{what}")).hint(hint));
+        let is_name = (1..=64).contains(&self.name.len())
+            && self.name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
+        if !is_name {
+            let message = format!("credentials: `{}` is no name of a credential", self.name.escape_debug());
+            return Err(Report::new(ErrorKind::Usage, message).hint("write 1 to 64 of a-z, A-Z, 0-9, _ and -"));
+        }
+        let sources =
+            [("env", self.env.is_some()), ("file", self.file.is_some()), ("command", !self.command.is_empty())];
+        let said: Vec<_> = sources.iter().filter(|(_, is_said)| *is_said).map(|(key, _)| *key).collect();
+        match said[..] {
+            [] => return wrong(": it does not say where it is".into(), "name it in `env`, `file` or `command`"),
+            [_] => {}
+            [one, other, ..] => {
+                return wrong(format!(": `{one}` and `{other}` both say where it is"), "remove one of them");
+            }
+        }
+        if let Some(name) = self.env.as_ref().filter(|name| name.is_empty() || name.contains(['=', '\0', '$', '{'])) {
+            let hint = "write its name alone, as GITHUB_TOKEN";
+            return wrong(format!(".env: `{}` is no name of a variable", name.escape_debug()), hint);
+        }
+        if self.file.as_ref().is_some_and(|file| file.as_os_str().is_empty()) {
+            return wrong(".file: it names no file".into(), "name the file that holds it");
+        }
+        if self.audience.is_empty() || self.audience.len() > limits::HTTP_ENTRIES {
+            let what = format!(".for: it has 1 to {} URLs", limits::HTTP_ENTRIES);
+            return wrong(what, "name the servers that it is for: `for: [https://api.example.com]`");
+        }
+        for url in &self.audience {
+            let place = Http::place(url).map_err(|what| Report::new(ErrorKind::Usage, format!("{at}.for: {what}")))?;
+            if place.is_for_every_host() {
+                let hint = "name the servers that it is for: `for: [https://api.example.com]`";
+                return wrong(".for: a credential that every server may be sent is none".into(), hint);
+            }
+        }
+        if let Some(AuthConfig { header, scheme }) = &self.auth {
+            let fault = |fault: Fault| Report::new(ErrorKind::Usage, format!("{at}.auth.header: {fault}"));
+            header_name(header).map_err(fault)?;
+            if !scheme.bytes().all(|byte| byte.is_ascii_graphic()) || scheme.len() > limits::AUTH_SCHEME_BYTES {
+                let most = limits::AUTH_SCHEME_BYTES;
+                return wrong(
+                    format!(".auth.scheme: it is one word of at most {most} letters"),
+                    "write `scheme: Bearer`, or leave it out",
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use url::Url;
+
+    use super::*;
+    use crate::config::Config;
+
+    fn parse(text: &str) -> Result<Config, Report> {
+        Config::parse(text, "/project".into())
+    }
+
+    /// A config in which an agent grants this to a plugin.
+    fn granting(http: &str) -> String {
+        format!("agents: [{{name: a, plugins: {{p: {{http: {http}}}}}}}]")
+    }
+
+    fn held(keys: &str) -> String {
+        format!("credentials: [{{{keys}}}]")
+    }
+
+    #[test]
+    fn what_may_be_sent_is_read() {
+        let text = "[https://api.example.com, {url: 'https://*.example.com/v1', methods: [GET, HEAD]}, \
+                    {url: http://nas.lan:8080, networks: [10.0.0.0/8, 'fd00::1']}]";
+        let config = parse(&granting(text)).unwrap();
+        let grant = config.agents[0].plugins["p"].as_ref().unwrap().grant(|path| path.into());
+        for (method, url, address, expected) in [
+            ("POST", "https://api.example.com/x", "1.1.1.1", true),
+            ("GET", "https://a.example.com/v1/x", "1.1.1.1", true),
+            ("POST", "https://a.example.com/v1/x", "1.1.1.1", false),
+            ("GET", "https://a.example.com/v2", "1.1.1.1", false),
+            ("GET", "http://nas.lan:8080", "10.1.2.3", true),
+            ("GET", "http://nas.lan:8080", "fd00::1", true),
+            ("GET", "http://nas.lan:8080", "fd00::2", false),
+            ("GET", "https://api.example.com", "10.1.2.3", false),
+        ] {
+            let admits = grant.http.admits(method, &Url::parse(url).unwrap(), address.parse().unwrap());
+            assert_eq!(admits, expected, "{method} {url} {address}");
+        }
+        // The same wherever it may stand.
+        for text in [
+            format!("agents: [{{name: a, use: {{http: {text}}}}}]"),
+            format!("agents: [{{name: a, delegable: {{grant: {{http: {text}}}}}}}]"),
+            format!("agents: [{{name: a, effects: [{{kind: p, http: {text}}}]}}]"),
+            format!("agents: [{{name: a, middleware: [{{kind: p, http: {text}}}]}}]"),
+            format!("providers: [{{name: m, kind: plugin, plugin: p, http: {text}}}]"),
+        ] {
+            let config = parse(&text).unwrap_or_else(|report| panic!("{text}: {report}"));
+            let found = config.agents.first().map(|agent| {
+                let bounds = agent.ceiling.iter().chain(&agent.delegable.grant).map(|bound| &bound.http);
+                let steps = agent.effects.iter().flatten().chain(&agent.middleware).map(|step| &step.uses.http);
+                bounds.chain(steps).cloned().collect::<Vec<_>>()
+            });
+            let found = found.unwrap_or_else(|| vec![config.providers[0].http.clone()]);
+            assert_eq!(found.iter().map(|found| requests(found)).collect::<Vec<_>>(), [grant.http.clone()], "{text}");
+        }
+    }
+
+    #[test]
+    fn what_may_not_be_granted_is_said() {
+        let many = |what: &str, count| vec![what; count].join(", ");
+        let place = "agents.a.plugins.p.http: ";
+        for (http, says) in [
+            ("[api.example.com]".to_owned(), format!("{place}`api.example.com` is no URL: write it with its scheme")),
+            ("['https://me:pw-1234@h']".into(), format!("{place}a URL here holds no user and no password")),
+            ("['https://me:pw-1234@h:x']".into(), format!("{place}a URL here holds no user and no password")),
+            ("['https://h?key=pw-1234']".into(), format!("{place}`https://h` has a query or a fragment")),
+            ("[{url: 'https://h', methods: [get]}]".into(), format!("{place}`get` is no method")),
+            ("[{url: 'https://h', networks: [10.0]}]".into(), format!("{place}networks: `10.0` is no network")),
+            ("[{url: 'https://1.1.1.1', networks: [10.0.0.0/8]}]".into(), format!("{place}networks: an address that")),
+            (
+                format!("[{{url: 'https://h', methods: [{}]}}]", many("GET", 17)),
+                format!("{place}methods: there are more than 16"),
+            ),
+            (
+                format!("[{{url: 'https://h', networks: [{}]}}]", many("10.0.0.0/8", 17)),
+                format!("{place}networks: there are more than 16"),
+            ),
+            (format!("[{}]", many("'https://h'", 65)), format!("{place}there are more than 64 entries")),
+            (
+                "[{url: 'https://h', methods: [A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P], \
+                 networks: [10.0.0.0/8, 11.0.0.0/8, 12.0.0.0/8, 13.0.0.0/8, 14.0.0.0/8, 15.0.0.0/8, 16.0.0.0/8, 17.0.0.0/8]}]"
+                    .into(),
+                format!("{place}with each method and each network by itself these are 144 rules, at most 128"),
+            ),
+            ("[{methods: [GET]}]".into(), "the key `url` is missing".into()),
+            ("[{url: x, method: GET}]".into(), "there is no key `method`".into()),
+            ("[[x]]".into(), "a URL, or a mapping with `url`".into()),
+            ("'https://h'".into(), "`http` is not a list".into()),
+        ] {
+            let report = parse(&granting(&http)).unwrap_err();
+            let shown = format!("{report}");
+            assert!(shown.contains(&says) && !format!("{report:?}").contains("pw-1234"), "{http}\n{report:?}");
+        }
+    }
+
+    #[test]
+    fn a_credential_is_read() {
+        for (keys, header, scheme, is_basic) in [
+            ("name: a, env: A, for: ['https://h']", "authorization", "Bearer", false),
+            ("name: B_2-x, file: keys/b, for: ['https://*.h/v1'], auth: {header: x-api-key}", "x-api-key", "", false),
+            (
+                "name: c, command: [pass, show, c], for: ['http://h'], auth: {header: authorization, scheme: basic}",
+                "authorization",
+                "basic",
+                true,
+            ),
+        ] {
+            let config = parse(&held(keys)).unwrap_or_else(|report| panic!("{keys}: {report}"));
+            let credential = &config.credentials[0];
+            let sent = credential.sent();
+            assert_eq!((sent.header.as_str(), sent.scheme.as_str(), credential.is_basic()), (header, scheme, is_basic));
+            assert_eq!(credential.audience().rules().count(), 1);
+        }
+    }
+
+    #[test]
+    fn what_is_no_credential_is_said() {
+        let good = "env: A, for: ['https://h']";
+        for (keys, says) in [
+            (format!("name: '', {good}"), "credentials: one of them has an empty name"),
+            (format!("name: 'a b', {good}"), "credentials: `a b` is no name of a credential"),
+            (format!("name: {}, {good}", "a".repeat(65)), "is no name of a credential"),
+            (format!("name: a, {good}}}, {{name: a, {good}"), "credentials: two of them are called `a`"),
+            ("name: a, for: ['https://h']".into(), "credentials.a: it does not say where it is"),
+            (format!("name: a, file: f, {good}"), "credentials.a: `env` and `file` both say where it is"),
+            (format!("name: a, command: [c], {good}"), "credentials.a: `env` and `command` both say where it is"),
+            ("name: a, env: '${A}', for: ['https://h']".into(), "credentials.a.env: `${A}` is no name of a variable"),
+            ("name: a, file: '', for: ['https://h']".into(), "credentials.a.file: it names no file"),
+            ("name: a, env: A".into(), "the key `for` is missing"),
+            ("name: a, env: A, for: []".into(), "credentials.a.for: it has 1 to 64 URLs"),
+            ("name: a, env: A, for: ['https://*']".into(), "credentials.a.for: a credential that every server may"),
+            ("name: a, env: A, for: ['https://h', 'http://*:8080/x']".into(), "a.for: a credential that every server"),
+            ("name: a, env: A, for: [h]".into(), "credentials.a.for: `h` is no URL"),
+            (format!("name: a, {good}, auth: {{header: host}}"), "credentials.a.auth.header: the header `host` is set"),
+            (format!("name: a, {good}, auth: {{header: 'x y'}}"), "credentials.a.auth.header: `x y` is no name"),
+            (format!("name: a, {good}, auth: {{header: x, scheme: 'a b'}}"), "credentials.a.auth.scheme: it is one"),
+            (format!("name: a, {good}, key: k"), "there is no key `key`"),
+        ] {
+            let report = parse(&held(&keys)).unwrap_err();
+            assert!(report.to_string().contains(says), "{keys}\n{report:?}");
+        }
+    }
+
+    #[test]
+    fn a_credential_that_is_granted_is_one_that_is_held() {
+        let held = held("name: github, env: A, for: ['https://h']");
+        let with =
+            |rest: &str, name: &str| format!("{held}\n{}", rest.replace("NAMES", &format!("credentials: [{name}]")));
+        for (rest, place) in [
+            ("agents: [{name: a, plugins: {p: {NAMES}}}]", "agents.a.plugins.p"),
+            ("agents: [{name: a, effects: [{kind: p, NAMES}]}]", "agents.a.effects.p"),
+            ("agents: [{name: a, middleware: [{kind: p, NAMES}]}]", "agents.a.middleware.p"),
+            ("agents: [{name: a, use: {NAMES}}]", "agents.a.use"),
+            ("agents: [{name: a, delegable: {grant: {NAMES}}}]", "agents.a.delegable.grant"),
+            ("providers: [{name: m, kind: plugin, plugin: p, NAMES}]", "providers.m"),
+        ] {
+            assert!(parse(&with(rest, "github")).is_ok(), "{rest}");
+            let report = parse(&with(rest, "githb")).unwrap_err();
+            let said = format!("there is no credential `githb`: {place}.credentials names it");
+            assert_eq!((report.to_string(), report.hint.as_deref()), (said, Some("did you mean `github`?")), "{rest}");
+        }
+        let report = parse("agents: [{name: a, plugins: {p: {credentials: [x]}}}]").unwrap_err();
+        assert_eq!(report.hint.as_deref(), Some("the config has none: add it under `credentials`"));
+    }
+}
