@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::guest;
 use crate::{
     agent::Phase,
-    capability::{Access, Powers, Wants},
+    capability::{Access, Http, Powers, Wants},
     limits,
     plugin::Kind,
 };
@@ -118,6 +118,8 @@ struct Asked {
     chat: bool,
     kv: bool,
     models: bool,
+    /// As entries of a config.
+    http: Vec<String>,
     powers: Powers,
 }
 
@@ -138,9 +140,14 @@ fn arguments() -> String {
     r#"{"attack":true}"#.into()
 }
 
-impl From<Asked> for Wants {
-    fn from(Asked { files, clock, random, chat, kv, models, powers }: Asked) -> Self {
-        Self { files, clock, random, chat, kv, models, powers, ..Self::default() }
+impl TryFrom<Asked> for Wants {
+    type Error = String;
+
+    fn try_from(Asked { files, clock, random, chat, kv, models, http, powers }: Asked) -> Result<Self, String> {
+        let entries =
+            http.iter().map(|url| Http::entry(url, &[], &[]).map_err(|why| format!("attack.toml: http: {why}")));
+        let http = entries.collect::<Result<Vec<_>, _>>()?.iter().fold(Http::default(), |all, one| all.join(one));
+        Ok(Self { files, clock, random, chat, kv, models, http, powers, ..Self::default() })
     }
 }
 
@@ -183,9 +190,9 @@ impl Attack {
             tries: parsed.tries,
             kind,
             expect,
-            wants: parsed.wants.into(),
-            grant: parsed.grant.map(Wants::from),
-            ceiling: parsed.ceiling.map(Wants::from),
+            wants: parsed.wants.try_into()?,
+            grant: parsed.grant.map(Wants::try_from).transpose()?,
+            ceiling: parsed.ceiling.map(Wants::try_from).transpose()?,
             phases: parsed.phases,
             calls: parsed.calls,
             arguments: parsed.arguments,
@@ -204,7 +211,7 @@ impl Attack {
     /// What it has in the end.
     pub(super) fn given(&self) -> Wants {
         let (granted, ceiling) = (self.granted(), self.ceiling.as_ref().unwrap_or(self.granted()));
-        let Wants { files, clock, random, chat, kv, models, http: _, credentials: _, powers } = granted;
+        let Wants { files, clock, random, chat, kv, models, http, credentials: _, powers } = granted;
         Wants {
             files: (*files).min(ceiling.files),
             clock: *clock && ceiling.clock,
@@ -212,6 +219,7 @@ impl Attack {
             chat: *chat && ceiling.chat,
             kv: *kv && ceiling.kv,
             models: *models && ceiling.models,
+            http: http.meet(&ceiling.http),
             powers: powers & &ceiling.powers,
             ..Wants::default()
         }
@@ -219,13 +227,15 @@ impl Attack {
 
     /// The manifest of the plugin that it is.
     pub(super) fn manifest(&self) -> String {
-        let Wants { files, clock, random, chat, kv, models, http: _, credentials: _, powers } = &self.wants;
+        let Wants { files, clock, random, chat, kv, models, http, credentials: _, powers } = &self.wants;
         let files = match files {
             Some(Access::Read) => "files = \"read\"\n",
             Some(Access::Write) => "files = \"write\"\n",
             None => "",
         };
         let powers: Vec<_> = powers.iter().map(|power| format!("\"{power}\"")).collect();
+        let http: Vec<_> = http.rules().map(|rule| format!("{:?}", rule.url())).collect();
+        let http = if http.is_empty() { String::new() } else { format!("http = [{}]\n", http.join(", ")) };
         let effect = match self.kind {
             Kind::Effect => {
                 let phase = |phase: &Phase| if *phase == Phase::AfterModel { "after-model" } else { "before-model" };
@@ -235,7 +245,7 @@ impl Attack {
             _ => String::new(),
         };
         format!(
-            "id = \"{}\"\ncomponent = \"component.wasm\"\nkinds = [\"{}\"]\n[wants]\n{files}clock = {clock}
+            "id = \"{}\"\ncomponent = \"component.wasm\"\nkinds = [\"{}\"]\n[wants]\n{files}{http}clock = {clock}
 random = {random}\nchat = {chat}\nkv = {kv}\nmodels = {models}\npowers = [{}]\n{effect}",
             self.name,
             self.kind,

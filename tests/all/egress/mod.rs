@@ -1,22 +1,37 @@
-//! What guests send over HTTP, through both doors: the host's own interface and `wasi:http`.
+//! What guests send over HTTP, through both doors: the host's own interface and `wasi:http`. Real guests, servers on
+//! loopback, and the program itself.
 
 use std::{
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Arc, OnceLock},
 };
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 use shelly_host::{
-    capability::{Grant, Http},
+    capability::Http,
     chat::{Snapshot, ToolCall},
-    event::{Event, EventSink, RunCx},
-    plugin::{Plugin, PluginEngine, PluginPackage, PluginTool, Settings},
+    event::{Event, EventSink, EventStream, RunCx},
+    plugin::{Plugin, PluginEngine, PluginError, PluginPackage, PluginTool, Settings},
     tool::{ToolBox, ToolCx},
 };
 
+mod bodies;
+mod credentials;
+mod gone;
+mod grants;
+mod headers;
+mod program;
+mod redirects;
 mod server;
+mod targets;
 
-use server::Echo;
+use server::{Answer, Server};
+
+/// The host's own interface, and the standard's.
+const OWN: &str = "probe-http";
+const WASI: &str = "probe-wasi-http";
+const DOORS: [&str; 2] = [OWN, WASI];
 
 fn engine() -> &'static Arc<PluginEngine> {
     static ENGINE: OnceLock<Arc<PluginEngine>> = OnceLock::new();
@@ -24,58 +39,169 @@ fn engine() -> &'static Arc<PluginEngine> {
     ENGINE.get_or_init(|| Arc::new(PluginEngine::new(Some(cache)).unwrap()))
 }
 
-/// The tools of a guest that is granted these requests.
-async fn tools(door: &str, entries: &[&str]) -> ToolBox {
-    let package = PluginPackage::read(&Path::new(crate::GUEST_ROOT).join(door)).unwrap();
-    let http = entries.iter().fold(Http::default(), |all, url| all.join(&Http::entry(url, &[], &[]).unwrap()));
-    let settings = Settings {
-        grant: Grant { http, ..Grant::default() },
-        ..Settings::new("ada", format!("agents.ada.plugins.{door}"))
-    };
-    let plugin = Arc::new(Plugin::load(engine(), &Arc::new(package), &settings).await.unwrap());
-    let mut tools = ToolBox::new();
-    PluginTool::all(&plugin).for_each(|tool| tools.register(tool).unwrap());
-    tools
+/// What these entries of a config allow.
+fn http<S: AsRef<str>>(entries: &[S]) -> Http {
+    entries.iter().fold(Http::default(), |all, url| all.join(&Http::entry(url.as_ref(), &[], &[]).unwrap()))
 }
 
-/// What a guest fetches, and what is told of that.
-async fn fetch(tools: &ToolBox, arguments: Value) -> (Value, Vec<Event>) {
-    let (events, mut told) = EventSink::channel();
-    let mut stream = Vec::new();
-    let run = RunCx::new("ada").with_events(events);
-    let cx = ToolCx { run, chat: Snapshot::default(), tools: [].into(), begin: Default::default() };
-    let call = ToolCall { id: "c".into(), name: "fetch".into(), arguments: arguments.to_string(), meta: vec![] };
-    let text = tools.dispatch(&cx, &call).await.result.text();
-    drop(cx);
-    while let Some(event) = told.next().await {
-        stream.push(event);
+/// A guest behind one door.
+struct Guest {
+    door: &'static str,
+    tools: ToolBox,
+}
+
+impl Guest {
+    /// Of the agent `ada`, which grants it these requests.
+    async fn granted<S: AsRef<str>>(door: &'static str, entries: &[S]) -> Self {
+        Self::with(door, "ada", |settings| settings.grant.http = http(entries)).await
     }
-    (serde_json::from_str(&text).unwrap_or_else(|_| json!({"failed": text})), stream)
+
+    /// Of this agent, with what it is given.
+    async fn with(door: &'static str, agent: &str, give: impl FnOnce(&mut Settings)) -> Self {
+        let mut settings = Settings::new(agent, format!("agents.{agent}.plugins.{door}"));
+        give(&mut settings);
+        let plugin = load(&guest(door), &settings).await.unwrap();
+        let mut tools = ToolBox::new();
+        PluginTool::all(&plugin).for_each(|tool| tools.register(tool).unwrap());
+        Self { door, tools }
+    }
+
+    /// What a tool says, and what is told of that.
+    async fn call(&self, name: &str, arguments: &Value) -> (String, Vec<Event>) {
+        let (events, stream) = EventSink::channel();
+        tokio::join!(self.call_in(RunCx::new("ada").with_events(events), name, arguments), all(stream))
+    }
+
+    /// What a tool says in this run.
+    async fn call_in(&self, run: RunCx, name: &str, arguments: &Value) -> String {
+        let cx = ToolCx { run, chat: Snapshot::default(), tools: [].into(), begin: Default::default() };
+        let call = ToolCall { id: "c".into(), name: name.into(), arguments: arguments.to_string(), meta: vec![] };
+        self.tools.dispatch(&cx, &call).await.result.text()
+    }
+
+    async fn fetch(&self, arguments: Value) -> Fetched {
+        let (said, events) = self.call("fetch", &arguments).await;
+        let mut fetched: Fetched =
+            serde_json::from_str(&said).unwrap_or_else(|_| panic!("{}, {arguments}: {said}", self.door));
+        fetched.requests = events.iter().filter_map(Told::of).collect();
+        fetched.events = format!("{events:?} {}", serde_json::to_string(&events).unwrap());
+        fetched
+    }
+
+    async fn get(&self, url: &str) -> Fetched {
+        self.fetch(json!({ "url": url })).await
+    }
+}
+
+/// All events, until nobody is left who could tell one.
+async fn all(mut stream: EventStream) -> Vec<Event> {
+    let mut told = Vec::new();
+    while let Some(event) = stream.next().await {
+        told.push(event);
+    }
+    told
+}
+
+/// The folder of a guest.
+fn guest(door: &str) -> PathBuf {
+    Path::new(crate::GUEST_ROOT).join(door)
+}
+
+async fn load(folder: &Path, settings: &Settings) -> Result<Arc<Plugin>, String> {
+    let package = PluginPackage::read(folder).unwrap();
+    let loaded = Plugin::load(engine(), &Arc::new(package), settings).await;
+    let told = |error: PluginError| {
+        let report = error.report();
+        [std::slice::from_ref(&report.message), &report.causes, report.hint.as_slice()].concat().join("\n")
+    };
+    loaded.map(Arc::new).map_err(told)
+}
+
+/// What came of a request, as the guest says.
+#[derive(Debug, Deserialize)]
+struct Fetched {
+    status: Option<u16>,
+    headers: Vec<(String, String)>,
+    body: String,
+    bytes: u64,
+    error: Option<(String, String)>,
+    found: Option<usize>,
+    /// What was told of requests.
+    #[serde(skip)]
+    requests: Vec<Told>,
+    /// All that was told, in full.
+    #[serde(skip)]
+    events: String,
+}
+
+impl Fetched {
+    /// In the words of either door.
+    fn is(&self, own: &str, wasi: &str) -> bool {
+        self.error.as_ref().is_some_and(|(case, _)| case == own || case == wasi)
+    }
+
+    fn is_denied(&self) -> bool {
+        self.is("Denied", "HttpRequestDenied")
+    }
+
+    /// What the guest says it was, and why.
+    fn why(&self) -> &str {
+        self.error.as_ref().map_or("", |(_, why)| why)
+    }
+
+    fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(header, _)| header == name).map(|(_, value)| &**value)
+    }
+
+    /// The one request that was told of.
+    fn told(&self) -> &Told {
+        assert_eq!(self.requests.len(), 1, "{self:?}");
+        &self.requests[0]
+    }
+}
+
+/// What is told of a request to whoever watches.
+#[derive(Debug, Clone, PartialEq)]
+struct Told {
+    method: String,
+    url: String,
+    outcome: &'static str,
+    status: Option<u16>,
+    reason: String,
+    credential: Option<String>,
+    hops: u32,
+}
+
+impl Told {
+    fn of(event: &Event) -> Option<Self> {
+        let Event::PluginRequest { method, url, outcome, status, reason, credential, hops, .. } = event else {
+            return None;
+        };
+        Some(Self {
+            method: method.clone(),
+            url: url.clone(),
+            outcome,
+            status: *status,
+            reason: reason.clone().unwrap_or_default(),
+            credential: credential.clone(),
+            hops: *hops,
+        })
+    }
 }
 
 /// A guest fetches what it is granted, and nothing else.
-pub async fn fetches(door: &str) {
-    {
-        let server = Echo::start().await;
-        let tools = tools(door, &[&server.url]).await;
-        let (fetched, events) = fetch(&tools, json!({"url": format!("{}/x?y", server.url)})).await;
-        assert_eq!(fetched["status"], 200, "{door}");
-        assert!(fetched["body"].as_str().unwrap().starts_with("GET /x?y HTTP/1.1"), "{door}: {fetched}");
-        assert!(
-            events.iter().any(|event| matches!(event, Event::PluginRequest { outcome: "answered", .. })),
-            "{door}: {events:?}"
-        );
-        let (fetched, events) = fetch(&tools, json!({"url": "http://169.254.169.254/"})).await;
-        assert!(fetched["error"].is_array(), "{door}: {fetched}");
-        assert!(
-            events.iter().any(|event| matches!(event, Event::PluginRequest { outcome: "refused", .. })),
-            "{door}: {events:?}"
-        );
-        let body = json!({"url": server.url, "method": "POST", "body": "x".repeat(20_000)});
-        let (fetched, _) = fetch(&tools, body).await;
-        assert_eq!(fetched["status"], 200, "{door}");
-        let pieces = json!({"url": server.url, "method": "POST", "pieces": ["y".repeat(2_000), 10]});
-        let (fetched, _) = fetch(&tools, pieces).await;
-        assert_eq!(fetched["status"], 200, "{door}");
+pub async fn fetches(door: &'static str) {
+    let server = Server::echo().await;
+    let guest = Guest::granted(door, &[&server.url]).await;
+    let fetched = guest.get(&format!("{}/x?y", server.url)).await;
+    assert_eq!((fetched.status, fetched.told().outcome), (Some(200), "answered"), "{door}: {fetched:?}");
+    assert!(fetched.body.starts_with("GET /x?y HTTP/1.1"), "{door}: {fetched:?}");
+    let fetched = guest.get("http://169.254.169.254/").await;
+    assert!(fetched.is_denied() && fetched.told().outcome == "refused", "{door}: {fetched:?}");
+    for body in [json!({ "body": "x".repeat(20_000) }), json!({ "pieces": ["x".repeat(2_000), 10] })] {
+        let mut arguments = json!({ "url": server.url, "method": "POST" });
+        arguments.as_object_mut().unwrap().extend(body.as_object().unwrap().clone());
+        assert_eq!(guest.fetch(arguments).await.status, Some(200), "{door}");
+        assert_eq!(server.last().body, [b'x'; 20_000], "{door}");
     }
 }

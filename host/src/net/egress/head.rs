@@ -103,11 +103,12 @@ pub(super) fn of_response(
     }
     let named = headers.get_all(header::CONNECTION).iter().filter_map(|value| value.to_str().ok());
     let named: Vec<_> = named.flat_map(|value| value.split(',')).map(|name| name.trim().to_ascii_lowercase()).collect();
+    // It counts what is not blotted out.
+    let has_length = !has_body || scrubber.is_empty();
     let is_shown = |name: &HeaderName| {
         !OF_THE_CONNECTION.contains(name)
             && !named.iter().any(|named| named == name.as_str())
-            // It counts what is not blotted out.
-            && !(has_body && !scrubber.is_empty() && name == header::CONTENT_LENGTH)
+            && (has_length || name != header::CONTENT_LENGTH)
     };
     let shown = headers.iter().filter(|(name, _)| is_shown(name));
     let shown = shown.map(|(name, value)| (name.as_str().to_owned(), scrubber.bytes(value.as_bytes())));

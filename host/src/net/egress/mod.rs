@@ -220,6 +220,7 @@ impl Inner {
                     let most = limits::EGRESS_HOPS;
                     return Err(Fault::other(format!("more than {most} redirects: they may lead in a circle")));
                 }
+                redirect::check_clean(response.headers(), &self.scrubber)?;
                 self.pace.count()?;
                 facts.hops += 1;
                 target = next;

@@ -4,6 +4,7 @@ use http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use url::Url;
 
 use super::{
+    scrub::Scrubber,
     target::{Policy, Target, checked},
     upload::EgressBody,
 };
@@ -44,6 +45,20 @@ pub(super) fn next(
         policy.forget_sender(&mut headers);
     }
     Ok(Some(Target { method, url, headers, body }))
+}
+
+/// Whether it is for the plugin, and for servers on the way, to know where a redirect leads.
+///
+/// # Errors
+///
+/// [`Fault::Denied`] if that says a credential: it would go to where it may not, and be read by others once a URL parser has
+/// written it in a way of its own.
+pub(super) fn check_clean(headers: &HeaderMap, scrubber: &Scrubber) -> Result<(), Fault> {
+    let location = headers.get(header::LOCATION).map_or(&b""[..], |value| value.as_bytes());
+    if scrubber.bytes(location) == location {
+        return Ok(());
+    }
+    Err(Fault::Denied { message: "a redirect leads to a URL with a credential in it".into() })
 }
 
 /// What was sent on the last hop.

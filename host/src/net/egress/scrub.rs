@@ -28,7 +28,9 @@ impl Scrubber {
     /// A scrubber of these; of those with fewer than 4 bytes nothing is found. None if they are too much to look for.
     pub fn new<'a>(secrets: impl IntoIterator<Item = &'a Secret>) -> Option<Self> {
         let long = secrets.into_iter().filter(|secret| secret.expose().len() >= Secret::SHORTEST);
-        let mut forms: Vec<_> = long.flat_map(Secret::forms).collect();
+        // Names of hosts and headers are told in small letters.
+        let forms = |secret: &Secret| secret.forms().into_iter().chain([secret.expose().to_ascii_lowercase()]);
+        let mut forms: Vec<_> = long.flat_map(forms).collect();
         forms.sort();
         forms.dedup();
         if forms.is_empty() {

@@ -18,7 +18,7 @@ use http_body_util::{BodyExt, combinators::UnsyncBoxBody};
 use tokio::sync::mpsc;
 
 use super::{Egress, EgressFacts, EgressFailure, EgressRequest, EgressResponse, facts, target};
-use crate::{error::Fault, limits};
+use crate::{capability::is_method, error::Fault, limits};
 
 type BoxError = Box<dyn Error + Send + Sync>;
 
@@ -226,6 +226,13 @@ impl fmt::Debug for EgressUpload {
 }
 
 impl Egress {
+    /// What is told of a request before anything came of it.
+    pub fn facts_of(&self, request: &EgressRequest) -> EgressFacts {
+        let url = target::url(&request.url).map_or(String::new(), |url| facts::shown(&url, &self.0.scrubber));
+        let method = if is_method(&request.method) { request.method.clone() } else { String::new() };
+        EgressFacts { method, url, ..EgressFacts::default() }
+    }
+
     /// Begins a request whose body is written piece by piece; what `request` has for a body is left out. The request's time
     /// begins now.
     ///
@@ -233,8 +240,7 @@ impl Egress {
     ///
     /// Those of [`Egress::send`] that are known at once: whatever is wrong with the request, or not granted.
     pub fn begin(&self, request: EgressRequest) -> Result<EgressUpload, EgressFailure> {
-        let url = target::url(&request.url).map_or(String::new(), |url| facts::shown(&url, &self.0.scrubber));
-        let facts = EgressFacts { method: request.method.clone(), url, ..EgressFacts::default() };
+        let facts = self.facts_of(&request);
         let (sender, pieces) = pieces();
         let request = EgressRequest { body: EgressBody::stream(pieces, None), ..request };
         let egress = self.clone();
@@ -249,9 +255,13 @@ impl Egress {
 }
 
 impl EgressUpload {
-    /// What is told of it before anything came of it.
+    /// What is told of it so far.
     pub fn facts(&self) -> &EgressFacts {
-        &self.facts
+        match &self.outcome {
+            Some(Ok(response)) => &response.facts,
+            Some(Err(failure)) => &failure.facts,
+            None => &self.facts,
+        }
     }
 
     /// Sends on. Waits while the network is behind.

@@ -6,6 +6,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use tokio::time::timeout;
 use wasmtime::component::Resource;
 
 use crate::{
@@ -31,11 +32,22 @@ pub struct Asker {
 }
 
 impl Asker {
-    /// Sends a request until the head of the response is there.
-    pub async fn send(&self, request: EgressRequest) -> (Result<EgressResponse, Fault>, Event) {
-        let started = Instant::now();
-        let sent = self.egress.send(request).await;
-        self.told(sent, started.elapsed())
+    /// Sends a request until the head of the response is there, which takes so long at most if that is said.
+    pub async fn send(
+        &self,
+        request: EgressRequest,
+        begins_within: Option<Duration>,
+    ) -> (Result<EgressResponse, Fault>, Event) {
+        let mut untold = Untold::new(self, self.egress.facts_of(&request));
+        let sending = self.egress.send(request);
+        let sent = match begins_within {
+            Some(time) => timeout(time, sending).await.unwrap_or_else(|_| {
+                let message = "the response did not begin within the time that the plugin has set".into();
+                Err(EgressFailure { fault: Fault::Timeout { message }, facts: Box::new(untold.facts.clone()) })
+            }),
+            None => sending.await,
+        };
+        untold.told(sent)
     }
 
     /// What the plugin is told of an exchange, and what whoever watches is.
@@ -97,13 +109,47 @@ impl ResponseBody {
     }
 }
 
+/// A request of which nothing was told yet. If it is dropped, because the plugin or the run goes away before there is an
+/// answer, that is told: it may have been sent, and what was sent may have been heard.
+struct Untold {
+    asker: Asker,
+    began: Instant,
+    facts: EgressFacts,
+    is_told: bool,
+}
+
+impl Untold {
+    fn new(asker: &Asker, facts: EgressFacts) -> Self {
+        Self { asker: asker.clone(), began: Instant::now(), facts, is_told: false }
+    }
+
+    /// What came of it, for the plugin and for whoever watches.
+    fn told(&mut self, sent: Result<EgressResponse, EgressFailure>) -> (Result<EgressResponse, Fault>, Event) {
+        self.is_told = true;
+        self.asker.told(sent, self.began.elapsed())
+    }
+
+    /// That it was given up.
+    fn given_up(&mut self) -> Event {
+        self.is_told = true;
+        let why = Fault::other("the plugin did not wait for its end");
+        self.asker.event(&self.facts, Some(&why), self.began.elapsed())
+    }
+}
+
+impl Drop for Untold {
+    fn drop(&mut self) {
+        if !self.is_told {
+            let event = self.given_up();
+            self.asker.cx.events.emit_now(event);
+        }
+    }
+}
+
 /// A request whose body the guest writes piece by piece.
 pub struct Upload {
     upload: EgressUpload,
-    asker: Asker,
-    began: Instant,
-    /// What is told of it if it is never finished.
-    facts: EgressFacts,
+    untold: Untold,
 }
 
 type Asked<T> = wasmtime::Result<Result<T, types::Error>>;
@@ -154,7 +200,7 @@ impl http::Host for PluginState {
     async fn send(&mut self, request: http::Request, body: Vec<u8>) -> Asked<http::Response> {
         let request = self.asked(request, EgressBody::Bytes(body.into()))?;
         match self.asker() {
-            Ok(asker) => self.answered(asker.send(request).await).await,
+            Ok(asker) => self.answered(asker.send(request, None).await).await,
             Err(fault) => failed(&fault),
         }
     }
@@ -168,8 +214,8 @@ impl http::Host for PluginState {
         let began = Instant::now();
         match asker.egress.begin(request) {
             Ok(upload) => {
-                let facts = upload.facts().clone();
-                Ok(Ok(self.table.push(Upload { upload, asker, began, facts })?))
+                let untold = Untold::new(&asker, upload.facts().clone());
+                Ok(Ok(self.table.push(Upload { upload, untold })?))
             }
             Err(failure) => {
                 let (sent, event) = asker.told(Err(failure), began.elapsed());
@@ -211,15 +257,17 @@ impl http::HostUpload for PluginState {
     }
 
     async fn finish(&mut self, upload: Resource<Upload>) -> Asked<http::Response> {
-        let Upload { upload, asker, began, .. } = self.table.delete(upload)?;
+        let Upload { upload, mut untold } = self.table.delete(upload)?;
         let sent = upload.finish().await;
-        self.answered(asker.told(sent, began.elapsed())).await
+        self.answered(untold.told(sent)).await
     }
 
     async fn drop(&mut self, upload: Resource<Upload>) -> wasmtime::Result<()> {
-        let Upload { asker, began, facts, .. } = self.table.delete(upload)?;
-        let cut = Fault::other("the plugin did not finish it");
-        self.emit(asker.event(&facts, Some(&cut), began.elapsed())).await;
+        let Upload { upload, mut untold } = self.table.delete(upload)?;
+        untold.facts.clone_from(upload.facts());
+        drop(upload);
+        let event = untold.given_up();
+        self.emit(event).await;
         Ok(())
     }
 }

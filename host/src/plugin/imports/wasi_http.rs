@@ -70,11 +70,7 @@ impl WasiHttpHooks for Hooks {
                 options.unwrap_or_default();
             let begins_within =
                 [connect_timeout, first_byte_timeout].into_iter().flatten().reduce(|one, two| one + two);
-            let sending = asker.send(asked(request));
-            let (sent, event) = match begins_within {
-                Some(time) => timeout(time, sending).await.map_err(|_| Error::ConnectionReadTimeout)?,
-                None => sending.await,
-            };
+            let (sent, event) = asker.send(asked(request), begins_within).await;
             asker.cx.events.emit(event).await;
             let response = response(sent.map_err(|fault| code(&fault))?, between_bytes_timeout)?;
             Ok((response, Box::new(async { Ok(()) }) as Box<dyn Future<Output = _> + Send>))
