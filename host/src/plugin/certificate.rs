@@ -90,7 +90,7 @@ impl Certificate {
             let need = imports::need_of_import(name);
             let state = match need {
                 // It takes types from it alone.
-                Some(Need::Files) if imports::holds_types_alone(name) => ImportState::Powerless,
+                Some(_) if imports::holds_types_alone(name) => ImportState::Powerless,
                 Some(need) if need.is_given_by(&grant, manifest) => ImportState::Satisfied,
                 _ => ImportState::Refused,
             };

@@ -406,7 +406,10 @@ fn egress(granted: &Grant, settings: &Settings, limits: &Limits) -> Option<Egres
 fn check_grant(package: &PluginPackage, settings: &Settings) -> Result<(), PluginError> {
     let manifest = &package.manifest;
     let granted = settings.granted(manifest);
-    for import in &package.anatomy.imports {
+    let (types, functions): (Vec<_>, Vec<_>) =
+        package.anatomy.imports.iter().partition(|import| imports::holds_types_alone(import));
+    // What only has types says least of what is refused.
+    for import in functions.into_iter().chain(types) {
         let Some(need) = imports::need_of_import(import).filter(|need| !need.is_given_by(&granted, manifest)) else {
             continue;
         };

@@ -17,8 +17,11 @@ use super::{Answer, DOORS, Guest, Server, Told, all, http, load};
 async fn cancelled(guest: &Arc<Guest>, server: &mut Server, arguments: Value) -> Vec<Told> {
     let (events, stream) = EventSink::channel();
     let (run, calling) = (RunCx::new("ada").with_events(events), guest.clone());
-    let call = tokio::spawn(async move { calling.call_in(run, "fetch", &arguments).await });
-    server.begun().await;
+    let mut call = tokio::spawn(async move { calling.call_in(run, "fetch", &arguments).await });
+    tokio::select! {
+        () = server.begun() => {}
+        said = &mut call => panic!("{}: it ended: {said:?}", guest.door),
+    }
     call.abort();
     assert!(call.await.unwrap_err().is_cancelled(), "{}", guest.door);
     all(stream).await.iter().filter_map(Told::of).collect()
@@ -44,7 +47,7 @@ async fn a_call_that_is_cancelled_hangs_up() {
             assert!(path != "head" || told.outcome == "failed" && told.status.is_none(), "{door}: {told:?}");
         }
         // More than fits into what is between them.
-        let upload = json!({ "url": deaf.url, "method": "POST", "pieces": ["x".repeat(1 << 20), 15] });
+        let upload = json!({ "url": deaf.url, "method": "POST", "pieces": ["x".repeat(16 << 10), 900] });
         let told = cancelled(&guest, &mut deaf, upload).await;
         assert!(matches!(&told[..], [told] if told.outcome == "failed" && told.method == "POST"), "{door}: {told:?}");
         deaf.listen();

@@ -7,7 +7,7 @@ use shelly_host::{
     agent::Agent,
     approval::{Desk, Policy, Trusted},
     builtin::AskingMiddleware,
-    capability::{Bound, Ceiling, Grant},
+    capability::{Bound, Ceiling, Grant, Power},
     plugin::{PluginEffect, PluginMiddleware, PluginModelMiddleware, PluginTool, PluginToolMiddleware, Settings},
 };
 
@@ -109,7 +109,7 @@ async fn of_a_component_of_several_kinds_the_tool_alone_sends() {
         let denied = format!(
             "{sends}
              (if (i32.ne (i32.load8_u (i32.const {SCRATCH})) (i32.const 1)) (then unreachable))
-             (if (i32.ne (i32.load8_u offset=4 (i32.const {SCRATCH})) (i32.const 1)) (then unreachable))
+             (if (i32.ne (i32.load8_u offset=8 (i32.const {SCRATCH})) (i32.const 1)) (then unreachable))
              (call $credentials (i32.const {SCRATCH}))
              (if (i32.load offset=4 (i32.const {SCRATCH})) (then unreachable))"
         );
@@ -122,10 +122,16 @@ async fn of_a_component_of_several_kinds_the_tool_alone_sends() {
         let quoted: Vec<_> = kinds.iter().map(|kind| format!("\"{kind}\"")).collect();
         let phases =
             if kinds[1] == "effect" { "effect = { phases = [\"before-model\", \"after-model\"] }" } else { "" };
-        let manifest = format!("kinds = [{}]\nwants = {{ http = true }}\n{phases}", quoted.join(", "));
+        let powers = if kinds[1] == "effect" { "[\"provide-tools\"]" } else { "[]" };
+        let wants = format!("wants = {{ http = true, powers = {powers} }}");
+        let manifest = format!("kinds = [{}]\n{wants}\n{phases}", quoted.join(", "));
         place.plugin_bytes("hostile", &manifest, &guest.component());
         let mut settings = Settings::new("ada", "agents.ada.plugins.hostile");
-        settings.grant.http = http(&[&server.url]);
+        settings.grant = Grant {
+            http: http(&[&server.url]),
+            powers: [Power::ProvideTools].into_iter().collect(),
+            ..Grant::default()
+        };
         let plugin = load(&place.path().join("plugins/hostile"), &settings).await.unwrap();
         let mut agent = Agent::new("ada", "", Arc::new(Mind::steps([act("t", json!({})), text("done")])));
         PluginTool::all(&plugin).for_each(|tool| agent.tools.register(tool).unwrap());

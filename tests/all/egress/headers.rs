@@ -73,9 +73,9 @@ async fn a_length_that_is_wrong_hides_no_request_in_a_body() {
     let server = Server::echo().await;
     let guest = Guest::granted(WASI, &[&server.url]).await;
     for lengths in
-        [&["34"][..], &["5"], &["0"], &["100"], &["34", "5"], &["5", "34"], &["0", "34"], &["+34"], &["34, 34"]]
+        [&["33"][..], &["5"], &["0"], &["100"], &["33", "5"], &["5", "33"], &["0", "33"], &["+33"], &["33, 33"]]
     {
-        assert_eq!(HIDDEN.len(), 34);
+        assert_eq!(HIDDEN.len(), 33);
         for body in [json!({ "body": HIDDEN }), json!({ "pieces": [HIDDEN, 1] })] {
             let before = server.heard().len();
             let headers: Vec<_> = lengths.iter().map(|length| ["content-length", length]).collect();
@@ -87,7 +87,7 @@ async fn a_length_that_is_wrong_hides_no_request_in_a_body() {
                 let said = (heard.all("content-length").len(), heard.all("transfer-encoding").len());
                 assert!(matches!(said, (1, 0) | (0, 1)), "{lengths:?}: {heard:?}");
                 assert!(
-                    !heard.is_whole || fetched.status.is_none() || [0, 34].contains(&heard.body.len()),
+                    !heard.is_whole || fetched.status.is_none() || [0, 33].contains(&heard.body.len()),
                     "{heard:?}"
                 );
             }

@@ -131,8 +131,12 @@ async fn refused(guest: &Guest, url: &str) {
     // What the library of a guest does not send, no host is told of.
     assert!(door != OWN || fetched.requests.len() == 1, "{url:?}: {fetched:?}");
     for told in &fetched.requests {
-        assert_eq!(told.outcome, "refused", "{door}, {url:?}: {told:?}");
-        assert!(!told.url.contains(['@', '?', '#', '\n', '\r', '\t']), "{door}, {url:?}: {told:?}");
+        // One that is too long was looked at no further.
+        let outcome = if url.len() > 8 << 10 { "failed" } else { "refused" };
+        assert_eq!(told.outcome, outcome, "{door}, {url:?}: {told:?}");
+        let host = told.url.split('/').nth(2).unwrap_or_default();
+        let is_bare = !host.contains('@') && !told.url.contains(['?', '#', '\n', '\r', '\t']);
+        assert!(is_bare, "{door}, {url:?}: {told:?}");
     }
 }
 
@@ -211,7 +215,6 @@ async fn this_machine_is_asked_by_the_name_that_is_granted() {
             assert!(heard.all("host").len() == 1 && host.starts_with("localhost"), "{door}: {heard:?}");
             let told = fetched.told();
             assert!(told.url.ends_with("/x") && told.method == "GET" && told.status == Some(200), "{door}: {told:?}");
-            assert!(!fetched.events.contains("hidden"), "{door}: {}", fetched.events);
         }
         refused(&guest, &format!("http://127.0.0.1:{}/", server.port)).await;
     }

@@ -46,10 +46,9 @@ pub struct Fetched {
 impl Fetched {
     pub fn take(&mut self, bytes: &[u8]) {
         self.bytes += bytes.len() as u64;
-        // What is long is counted alone.
-        if self.body.len() < 100_000 {
-            self.body.push_str(&String::from_utf8_lossy(bytes));
-        }
+        // The rest of what is long is counted alone: a model is told so much and no more, also of what is escaped.
+        let room = 2_000_usize.saturating_sub(self.body.len());
+        self.body.push_str(&String::from_utf8_lossy(&bytes[..bytes.len().min(room)]));
     }
 
     pub fn looked_for(mut self, hexadecimal: &str) -> Self {

@@ -8,5 +8,5 @@
     (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 32))
   ;; All but `denied`.
   (if (i32.ne (i32.load8_u (i32.const 32)) (i32.const 1)) (then unreachable))
-  (if (i32.ne (i32.load8_u (i32.const 36)) (i32.const 1)) (then unreachable))
+  (if (i32.ne (i32.load8_u (i32.const 40)) (i32.const 1)) (then unreachable))
   (i32.const 0x280))

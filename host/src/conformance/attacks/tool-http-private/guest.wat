@@ -14,7 +14,7 @@
   (call $send (i32.const 0x400) (i32.const 3) (local.get 0) (local.get 1) (i32.const 0) (i32.const 0) (i32.const 0)
     (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 32))
   ;; An answer, or an error that is neither `invalid` nor `denied`: it was sent, or tried.
-  (if (i32.or (i32.eqz (i32.load8_u (i32.const 32))) (i32.gt_u (i32.load8_u (i32.const 36)) (i32.const 1)))
+  (if (i32.or (i32.eqz (i32.load8_u (i32.const 32))) (i32.gt_u (i32.load8_u (i32.const 40)) (i32.const 1)))
     (then (global.set $through (i32.const 1)))))
 (func (export "shelly:plugin/tool@0.1.0#call") (param i32 i32 i32 i32 i32 i32 i32 i32) (result i32)
   (call $try (i32.const 0x410) (i32.const 40))
