@@ -760,8 +760,9 @@ pub const EGRESS_RATE_WINDOW: Duration = Duration::from_secs(60);
 pub const EGRESS_REQUESTS_PER_MINUTE: u32 = 600;
 /// The most that a config can allow: a thousand a second.
 pub const EGRESS_REQUESTS_PER_MINUTE_CEILING: u32 = 60_000;
-/// Requests and open bodies of one plugin of an agent at once, when the config names none.
-pub const EGRESS_CONCURRENCY: u32 = 16;
+/// Requests and open bodies of one plugin of an agent at once, when the config names none: one for each of its calls. A
+/// model that every agent asks holds one open for as long as it speaks.
+pub const EGRESS_CONCURRENCY: u32 = PLUGIN_CONCURRENCY;
 /// The most that a config can allow.
 pub const EGRESS_CONCURRENCY_CEILING: u32 = 256;
 /// Requests and open bodies of all plugins together: each holds a socket, and a process commonly has 1,024 of them.
@@ -780,6 +781,8 @@ pub const EGRESS_CHUNK_BYTES: usize = 64 << 10;
 pub const EGRESS_WINDOW_BYTES: u32 = 256 << 10;
 /// From the sending of a request to the end of its response, whatever the plugin asks for: no call lives so long.
 pub const EGRESS_TIME: Duration = Duration::from_secs(3_600);
+/// Names that are looked up at once for all plugins. Each takes a thread until it is answered, also if nobody waits any more.
+pub const EGRESS_LOOKUPS: usize = 32;
 /// Connections to one server that are kept for the next request, for each plugin of an agent.
 pub const EGRESS_IDLE_CONNECTIONS: usize = 4;
 /// Time that such a connection is kept.

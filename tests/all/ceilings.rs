@@ -271,9 +271,13 @@ async fn a_link_in_the_place_of_a_folder_leads_nowhere() {
 /// A config in which a plugin is granted all of these, and its agent may use this.
 fn bounded(place: &Place, plugin: &str, grants: &str, uses: &str) -> Certificate {
     let models = "providers: [{name: own, kind: openai, model: m}, {name: other, kind: openai, model: n}]";
-    let text = format!("{models}\nagents: [{{name: a, use: {{{uses}}}, plugins: {{{plugin}: {{{grants}}}}}}}]");
+    let held =
+        "credentials: [{name: held, env: HELD, for: ['https://h']}, {name: other, env: HELD, for: ['https://h']}]";
+    let text = format!("{models}\n{held}\nagents: [{{name: a, use: {{{uses}}}, plugins: {{{plugin}: {{{grants}}}}}}}]");
     let config = Config::parse(&text, place.path()).unwrap_or_else(|report| panic!("{text}: {report}"));
-    let plugins = [crate::PLUGIN_ROOT.into(), crate::GUEST_ROOT.into()];
+    let own = place.path().join("plugins");
+    let plugins = [Some(crate::PLUGIN_ROOT.into()), Some(crate::GUEST_ROOT.into()), own.is_dir().then_some(own)];
+    let plugins: Vec<_> = plugins.into_iter().flatten().collect();
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
     let desk = Desk::new(Policy::Never, Trusted::default());
     let app = App::new(config, &plugins, Some(cache), Arc::new(|_| None), desk).unwrap();
@@ -300,6 +304,9 @@ fn every_capability_of_a_ceiling_bounds() {
         grants.extend(wants.kv.then(|| "kv: run".to_owned()));
         grants.extend(wants.files.map(|_| files("read")));
         grants.extend(wants.models.then(|| "models: [other]".to_owned()));
+        let url = wants.http.rules().next().map_or_else(|| "https://h".into(), |rule| rule.url());
+        grants.extend((!wants.http.is_empty()).then(|| format!("http: ['{url}']")));
+        grants.extend(wants.credentials.then(|| "credentials: [held]".to_owned()));
         let powers: Vec<_> = wants.powers.iter().map(ToString::to_string).collect();
         grants.extend((!powers.is_empty()).then(|| format!("powers: [{}]", powers.join(", "))));
         let all = grants.join(", ");
@@ -323,9 +330,14 @@ fn every_capability_of_a_ceiling_bounds() {
                 // Who imports it is not started, whoever does not has it not.
                 let imports = less.imports.iter().any(|import| import.capability == Some(capability));
                 assert_eq!(less.runs, !imports, "{id} without {left_out}: {less:?}");
+                // Streams come with what is read and sent through them.
+                let is_of_it = |import: &Import| match import.capability {
+                    None => import.name.starts_with("wasi:io/") && ["files", "http"].contains(&capability),
+                    of => of == Some(capability),
+                };
                 let is_refused = |import: &Import| match import.state {
                     ImportState::Powerless => true,
-                    state => (import.capability == Some(capability)) == (state == ImportState::Refused),
+                    state => is_of_it(import) == (state == ImportState::Refused),
                 };
                 assert!(less.imports.iter().all(is_refused), "{id} without {left_out}: {less:?}");
                 assert!(!less.grant.covers(&whole.grant) && whole.grant.covers(&less.grant), "{id}");
@@ -337,6 +349,49 @@ fn every_capability_of_a_ceiling_bounds() {
     // Reading stays reading.
     let certificate = bounded(&place, "read-files", &files("write"), &files("read"));
     assert_eq!(certificate.grant.files.access(&folder), Some(Access::Read));
+}
+
+/// Of what a plugin may send a ceiling leaves what lies in both, and names what it takes away.
+#[test]
+fn a_ceiling_takes_away_parts_of_the_way_out() {
+    let place = place();
+    let wants =
+        "kinds = [\"tool\"]\nwants = {http = [\"https://*.example.com\", \"http://nas.lan\"], credentials = true}";
+    place.plugin_bytes("fetch", wants, &Guest::tool().component());
+    let grants = "http: [{url: 'https://*.example.com', methods: [GET, PUT]}, {url: 'http://nas.lan', \
+                  networks: [10.0.0.0/8]}], credentials: [held, other]";
+    let all =
+        ["GET https://*.example.com", "PUT https://*.example.com", "http://nas.lan", "http://nas.lan in 10.0.0.0/8"];
+    let lost =
+        "http: [{url: http://nas.lan, networks: [10.0.0.0/8]}, {url: https://*.example.com, methods: [GET, PUT]}]";
+    for (uses, left, credentials, refused) in [
+        (grants, &all[..], &["held", "other"][..], &[][..]),
+        (
+            "http: ['https://a.example.com/v1'], credentials: [held]",
+            &["GET https://a.example.com/v1", "PUT https://a.example.com/v1"],
+            &["held"],
+            &[lost, "credentials: [other]"],
+        ),
+        (
+            "http: [{url: 'http://nas.lan', networks: [10.1.0.0/16]}], credentials: [other]",
+            &["http://nas.lan", "http://nas.lan in 10.1.0.0/16"],
+            &["other"],
+            &[
+                // To its public addresses it may.
+                "http: [{url: http://nas.lan, networks: [10.0.0.0/8]}, {url: https://*.example.com, methods: [GET, PUT]}]",
+                "credentials: [held]",
+            ],
+        ),
+        ("http: ['https://example.com']", &[], &[], &[lost, "credentials: [held, other]"]),
+    ] {
+        let certificate = bounded(&place, "fetch", grants, uses);
+        let grant = serde_json::to_value(&certificate.grant).unwrap();
+        assert_eq!((&grant["http"], &grant["credentials"]), (&json!(left), &json!(credentials)), "{uses}");
+        let told = certificate.decisions.iter().filter(|decision| !decision.allowed);
+        let told: Vec<_> = told.map(|decision| (decision.capability.as_str(), &*decision.rule)).collect();
+        let refused: Vec<_> = refused.iter().map(|line| (*line, "agents.a.use")).collect();
+        assert_eq!(told, refused, "{uses}");
+    }
 }
 
 #[test]

@@ -3,13 +3,21 @@
 use insta::assert_snapshot;
 use serde_json::Value;
 
-use crate::{PLUGIN_ROOT, support::Place};
+use crate::{
+    PLUGIN_ROOT,
+    bad_input::{FOUR, Server, answer},
+    hostile::guest::Guest,
+    support::Place,
+};
 
 const CONFIG: &str = "
 providers:
   - {name: gpt, kind: openai, model: gpt-5-mini, api_key: sk-never-shown}
   - {name: far, kind: openai, model: far-1, base_url: '${FAR_URL}/v1', api_key: '${FAR_KEY}', price: {input: 1, output: 2}}
   - {name: offline, kind: plugin, plugin: offline-model, clock: true, params: {token: sk-never-shown}}
+credentials:
+  - {name: github, env: GITHUB_TOKEN, for: ['https://api.github.com']}
+  - {name: shop, command: [pass, show, shop], for: ['https://*.shop.example/v2'], auth: {header: x-key}}
 agents:
   - name: lead
     description: leads
@@ -44,6 +52,49 @@ fn what_holds_is_shown_with_all_that_the_file_leaves_out() {
     assert!(!(ran.shown() + &json.shown()).contains("never-shown"));
 }
 
+const HELD: &str = "credentials: [{name: github, env: GITHUB_TOKEN, for: ['https://h']}]\n";
+
+#[test]
+fn what_is_doubtful_of_the_way_out_is_told_before_a_run_and_in_it() {
+    let place = Place::new();
+    let wants = "kinds = [\"tool\"]\nwants = {http = [\"https://*.example.com\"], credentials = true}";
+    place.plugin_bytes("fetch", wants, &Guest::tool().component());
+    let server = Server::start(|_| answer("200 OK", FOUR));
+    place.file(
+        "shelly.yaml",
+        format!(
+            "plugin_dirs: [plugins]\n{}agents:\n  - {{name: a, plugins: {{fetch: {{http: ['https://api.example.com', \
+             'https://elsewhere.example'], credentials: [github, plain]}}}}}}\n\
+             credentials:\n  - {{name: github, env: GITHUB_TOKEN, for: ['https://api.github.com']}}\n  \
+             - {{name: plain, env: GITHUB_TOKEN, for: ['http://api.example.com', 'https://api.example.com']}}\n",
+            server.config("api_key: x").split("agents:").next().unwrap(),
+        ),
+    );
+    for (arguments, token, is_there) in [
+        (&["config", "check"][..], None, false),
+        (&["config", "check"], Some("gh-never-shown"), true),
+        (&["run", "hi"], None, false),
+        (&["run", "hi"], Some("gh-never-shown"), true),
+    ] {
+        let mut command = place.command(arguments);
+        command.envs(token.map(|token| ("GITHUB_TOKEN", token)));
+        let ran = place.ran(command.output().unwrap());
+        assert_eq!(ran.code, 0, "{}", ran.shown());
+        let left_out = "agents.a.plugins.fetch: the credential `github` is left out: the environment variable \
+                        `GITHUB_TOKEN` is not set";
+        assert_eq!(ran.stderr.contains(left_out), !is_there, "{arguments:?}: {}", ran.shown());
+        for says in [
+            "agents.a.plugins.fetch grants `http: [https://elsewhere.example]`, which the plugin does not ask for",
+            "credentials.plain: it goes to http://api.example.com unencrypted: write https://",
+            "agents.a.plugins.fetch grants the credential `github`, which is for https://api.github.com: `http` grants \
+             no request to there",
+        ] {
+            assert!(ran.stderr.contains(says), "{says}: {}", ran.shown());
+        }
+        assert!(!ran.shown().contains("never-shown"), "{}", ran.shown());
+    }
+}
+
 #[test]
 fn the_first_mistake_is_told_as_a_run_tells_it() {
     let mut told = String::new();
@@ -57,6 +108,9 @@ fn the_first_mistake_is_told_as_a_run_tells_it() {
         ("no such toolbox", format!("{base}    toolboxes: [mail]\n")),
         ("a namespace that is none", format!("{base}    toolboxes: [{{name: state, ns: A-b}}]\n")),
         ("no such plugin", format!("{base}    plugins: {{count-txt: }}\n")),
+        ("no such credential", format!("{base}    plugins: {{count-text: {{credentials: [githb]}}}}\n") + HELD),
+        ("no URL", format!("{base}    plugins: {{count-text: {{http: [api.example.com]}}}}\n")),
+        ("a credential for everybody", base.to_owned() + &HELD.replace("//h", "//*")),
         ("not granted", format!("{base}    plugins: {{read-files: }}\n")),
         ("no such folder", format!("{base}  - name: b\n    plugins: {{read-files: {{files: [{{path: nowhere}}]}}}}\n")),
         ("no provider", "providers: [{name: o, kind: plugin, plugin: count-text}]\nagents: [{name: a}]\n".into()),

@@ -101,33 +101,6 @@ mod shipped {
         assert_eq!(server.asked.lock().unwrap().len(), 1);
     }
 
-    /// The example, but that nobody listens where it looks for a server.
-    #[test]
-    fn where_a_provider_has_no_server_another_model_answers() {
-        let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/03-custom-provider/shelly.yaml");
-        let mut config = std::fs::read_to_string(example).unwrap();
-        let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let url = format!("http://localhost:{closed}");
-        for (there, here) in [
-            ("http://localhost:11434", url.clone()),
-            ("params: {num_ctx", format!("params: {{base_url: \"{url}\", num_ctx")),
-            ("path: ../..", "path: docs".into()),
-        ] {
-            assert!(config.contains(there), "{there}");
-            config = config.replace(there, &here);
-        }
-        let place = Place::new();
-        place.file("docs/a.txt", TEXT);
-        place.file("shelly.yaml", config);
-        let ask = || place.run(&["run", "--plugins", crate::PLUGIN_ROOT, "How many words are in a.txt?"]);
-        let first = ask();
-        assert!(first.code == 0 && first.stdout.contains("18"), "{}", first.shown());
-        assert!(!first.stderr.contains("cache: answer"), "{}", first.shown());
-        let second = ask();
-        assert!(second.code == 0 && second.stdout == first.stdout, "{}", second.shown());
-        assert!(second.stderr.contains("cache: answer"), "{}", second.shown());
-    }
-
     #[test]
     fn redact() {
         let place = Place::new();

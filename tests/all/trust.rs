@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::{
     PLUGIN_ROOT,
     bad_input::{FOUR, Server, answer},
+    hostile::guest::Guest,
     support::{Place, Ran},
 };
 
@@ -98,6 +99,50 @@ fn what_a_project_names_is_refused_where_nobody_can_be_asked() {
     assert_eq!(server.asked.lock().unwrap().len(), asked);
     // Who names the config has seen it.
     assert_eq!(fine(run(&["run", "hi", "--config", "shelly.yaml"])).stdout, "Four.\n");
+}
+
+#[test]
+fn a_program_for_a_credential_does_not_run_unasked() {
+    let place = Place::untrusted();
+    let wants = "kinds = [\"tool\"]\nwants = {http = true, credentials = true}";
+    place.plugin_bytes("fetch", wants, &Guest::tool().component());
+    let server = server();
+    let mark = place.path().join("mark");
+    let config = |command: &str| {
+        format!(
+            "plugin_dirs: [plugins]\n{}agents: [{{name: a, plugins: {{fetch: {{http: ['https://h'], credentials: \
+             [held]}}}}}}]\ncredentials: [{{name: held, command: [{command}], for: ['https://h']}}]\n",
+            server.config("api_key: x").split("agents:").next().unwrap(),
+        )
+    };
+    place.file("shelly.yaml", config(&format!("/usr/bin/env, touch, '{}'", mark.display())));
+    let run = |arguments: &[&str]| {
+        let mut command = place.command(arguments);
+        command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        place.ran(command.output().unwrap())
+    };
+    let said =
+        "+ the credential `held` runs `/usr/bin/env touch [DIR]/mark` and is what it prints, sent to `https://h`";
+    for says in [
+        said,
+        "+ the agent `a`: the plugin `fetch` may have the credential `held` sent",
+        "+ the agent `a`: the plugin `fetch` may send requests to `https://h`",
+    ] {
+        refused(&run(&["run", "hi"]), says);
+    }
+    let checked = fine(run(&["config", "check"]));
+    assert!(checked.stderr.contains("asks for `http: [URL]`, `credentials: [NAME]`"), "{}", checked.shown());
+    fine(run(&["plugin", "certify", "fetch", "--trust"]));
+    assert!(!mark.exists(), "nobody needs it there");
+    let ran = fine(run(&["run", "hi", "--trust"]));
+    assert!(mark.exists() && ran.stderr.contains("the credential `held` is left out"), "{}", ran.shown());
+    // What is there is used, and another program is asked about again.
+    place.file("shelly.yaml", config("/usr/bin/env, echo, pw-never-shown"));
+    fine(run(&["config", "trust", "--yes"]));
+    let ran = fine(run(&["run", "hi", "--verbose"]));
+    assert!(!ran.stderr.contains("left out") && !ran.shown().contains("never-shown"), "{}", ran.shown());
+    place.file("shelly.yaml", config("/usr/bin/env, echo, pw-other"));
+    refused(&run(&["run", "hi"]), "+ the credential `held` runs `/usr/bin/env echo pw-other`");
 }
 
 #[test]

@@ -22,8 +22,8 @@ use shelly_host::{
     capability::{Budget, Price},
     chat::{Chat, Message},
     config::{
-        AgentConfig, AgentOptions, AuthConfig, Config, ContextConfig, DelegableConfig, FileUse, FolderUse, GrantConfig,
-        LimitsConfig, PluginUse, ProviderConfig, SessionsConfig, ToolboxUse,
+        AgentConfig, AgentOptions, AuthConfig, Config, ContextConfig, CredentialConfig, DelegableConfig, FileUse,
+        FolderUse, GrantConfig, HttpUse, LimitsConfig, PluginUse, ProviderConfig, SessionsConfig, ToolboxUse,
     },
     event::{EventSink, RunCx},
     model::{BatchConfig, RateLimitConfig},
@@ -50,6 +50,8 @@ fn all_keys() -> BTreeSet<String> {
         keys::<SessionsConfig>("sessions"),
         keys::<ProviderConfig>("provider"),
         keys::<AuthConfig>("auth"),
+        keys::<CredentialConfig>("credential"),
+        keys::<HttpUse>("http"),
         keys::<RateLimitConfig>("rate_limit"),
         keys::<BatchConfig>("batch"),
         keys::<Price>("price"),
@@ -70,11 +72,12 @@ fn all_keys() -> BTreeSet<String> {
 }
 
 /// Events that the runs of the table do not bring about, and what does.
-const EVENTS: [(&str, &str, &str); 5] = [
+const EVENTS: [(&str, &str, &str); 6] = [
     ("Missed", "../../host/src/event.rs", "every_reader_is_told_and_a_slow_one_is_told_what_it_missed"),
     ("ModelWaits", "../../host/src/model/batched/tests.rs", "a_request_says_what_becomes_of_it"),
     ("Warning", "bad_input.rs", "the_default_agent_leaves_out_what_it_cannot_have"),
     ("ToolProgress", "hostile/call.rs", "a_flood_of_progress_is_thinned_and_the_last_report_is_told"),
+    ("PluginRequest", "egress/mod.rs", "fetches"),
     ("PluginLog", "hostile/call.rs", "a_flood_of_log_entries_is_capped_and_counted"),
 ];
 

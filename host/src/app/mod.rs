@@ -89,7 +89,7 @@ pub struct Prepared {
     pub warnings: Vec<String>,
     /// Where its model comes from, for hints: `providers.local in the config`, `OPENAI_API_KEY is set`.
     pub model_source: String,
-    /// Whether its model is a plugin: then hints are not of servers and keys.
+    /// Whether its model is behind a plugin: hints are of what that may do then.
     pub model_is_plugin: bool,
     /// Where what it does is written down, if it is.
     pub session: Option<Session>,

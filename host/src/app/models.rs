@@ -15,8 +15,9 @@ use crate::{
     config::{self, AgentConfig, ProviderConfig, ProviderKind},
     error::{ErrorKind, Report},
     kv::Stores,
-    model::{Completer, ModelInfo, Price},
-    net::ClientConfig,
+    limits,
+    model::{Completer, ModelInfo, Price, RateLimit, RateLimitConfig, RateLimited},
+    net::{ClientConfig, Retries},
     plugin::{Kind, Plugin, PluginModel, PluginPackage, Settings},
     provider::{self, AdapterConfig, WireOptions},
 };
@@ -39,7 +40,7 @@ impl Models {
 pub(super) struct Model {
     pub completer: Arc<dyn Completer>,
     pub source: String,
-    /// Whether it runs in a sandbox here: then it is asked of nobody else.
+    /// Whether it is behind a plugin.
     pub is_plugin: bool,
 }
 
@@ -147,7 +148,14 @@ impl App {
             context_window: self.config.context_window(provider),
         };
         let model = PluginModel::new(&Arc::new(plugin), info, provider.max_tokens, provider.temperature);
-        Ok(Arc::new(model.ok_or_else(|| no_provider(&settings.place, plugin_id(provider)))?))
+        let model = model.ok_or_else(|| no_provider(&settings.place, plugin_id(provider)))?;
+        let retries = provider.retries.map_or(Retries::HOUSE, Retries::times);
+        let idle = provider.idle_timeout.unwrap_or(limits::STREAM_IDLE_TIME);
+        let model = Arc::new(model.with_retries(retries).with_idle(idle));
+        if provider.rate_limit == RateLimitConfig::default() {
+            return Ok(model);
+        }
+        Ok(Arc::new(RateLimited::new(model, Arc::new(RateLimit::new(provider.rate_limit)))))
     }
 
     /// The plugin of a provider of kind `plugin`, and what it is given.

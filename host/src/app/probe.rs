@@ -27,7 +27,7 @@ pub struct Probe {
     pub model: String,
     /// Where it comes from, for hints.
     pub source: String,
-    /// Whether it runs in a sandbox here.
+    /// Whether it is behind a plugin.
     pub is_plugin: bool,
     /// What a person should know of how it came to be.
     pub warnings: Vec<String>,

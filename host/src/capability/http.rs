@@ -256,7 +256,11 @@ impl HttpRule {
 
     /// Whether it allows all that `other` does.
     fn covers(&self, other: &Self) -> bool {
-        self.meet(other).as_ref() == Some(other)
+        (self.is_encrypted, self.port) == (other.is_encrypted, other.port)
+            && (self.method.is_none() || self.method == other.method)
+            && is_below(&other.path, &self.path)
+            && other.host.is_within(&self.host)
+            && other.reach.is_within(&self.reach)
     }
 
     fn meet(&self, other: &Self) -> Option<Self> {
@@ -295,13 +299,16 @@ impl HostPattern {
     }
 
     fn meet(&self, other: &Self) -> Option<Self> {
-        let is_within = |one: &Self, other: &Self| match (one, other) {
+        if self.is_within(other) { Some(self.clone()) } else { other.is_within(self).then(|| other.clone()) }
+    }
+
+    fn is_within(&self, other: &Self) -> bool {
+        match (self, other) {
             (Self::Name(_) | Self::Below(_) | Self::Any, Self::Any) => true,
             (Self::Name(name), Self::Below(domain)) => is_subdomain(name, domain),
             (Self::Below(one), Self::Below(other)) => one == other || is_subdomain(one, other),
             (one, other) => one == other,
-        };
-        if is_within(self, other) { Some(self.clone()) } else { is_within(other, self).then(|| other.clone()) }
+        }
     }
 }
 
@@ -317,12 +324,14 @@ impl Reach {
 
     /// Of a network and the public addresses only what is written as a network can be told: all of it or nothing.
     fn meet(&self, other: &Self) -> Option<Self> {
+        if self.is_within(other) { Some(*self) } else { other.is_within(self).then_some(*other) }
+    }
+
+    fn is_within(&self, other: &Self) -> bool {
         match (self, other) {
-            (one, Self::Any) | (Self::Any, one) => Some(*one),
-            (Self::Public, Self::Public) => Some(Self::Public),
-            (Self::Network(one), Self::Network(two)) if one.contains(two) => Some(Self::Network(*two)),
-            (Self::Network(one), Self::Network(two)) if two.contains(one) => Some(Self::Network(*one)),
-            _ => None,
+            (_, Self::Any) | (Self::Public, Self::Public) => true,
+            (Self::Network(one), Self::Network(other)) => other.contains(one),
+            _ => false,
         }
     }
 }

@@ -360,7 +360,12 @@ fn run_id() -> String {
 pub fn how_to_mend(fault: &Fault, source: &str, is_plugin: bool) -> String {
     let or = "or use another with --model";
     match fault {
-        Fault::Unavailable { .. } if is_plugin => format!("try again later, {or}"),
+        Fault::Unavailable { .. } if is_plugin => {
+            format!("check that its server runs, if it asks one ({source}), try again later, {or}")
+        }
+        Fault::Denied { .. } if is_plugin => {
+            format!("check what the plugin is granted, `http` and `credentials`, and its key ({source}), {or}")
+        }
         Fault::Exhausted { .. } | Fault::Timeout { .. } if is_plugin => {
             format!("give the plugin more under `limits` of the model ({source}) if it says that it needs it, {or}")
         }

@@ -254,6 +254,8 @@ fn provider(provider: &ProviderConfig, config: &Config, price: Option<Price>) ->
             ("kv", kv_setting(*kv)),
             ("http", list(http.iter().map(http_setting))),
             ("credentials", is(credentials)),
+            ("retries", or(*retries, limits::HTTP_RETRIES, "default")),
+            ("idle_timeout", time_or(*idle_timeout, limits::STREAM_IDLE_TIME)),
         ]),
     }
     keys.extend([
@@ -568,71 +570,4 @@ fn house() -> Setting {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_file_leaves_out_is_filled_in() {
-        let text = "
-providers:
-  - {name: gpt, kind: openai, model: m, api_key: sk-secret}
-credentials:
-  - {name: github, env: TOKEN, for: ['https://api.github.com']}
-  - {name: hub, file: keys/hub, for: ['https://hub.example'], auth: {header: x-key}}
-default_context_windows: {openai: 8000}
-agents:
-  - name: lead
-    options: {max_iterations: 0, max_delegation_depth: 2}
-  - name: coder
-    max_concurrency: 2
-    budget: {time: 90s}
-    instructions: \"two\\nlines: # no comment\"
-    toolboxes: [{name: state, tools: [shared_state_get]}]
-    plugins: {guard: {http: ['https://api.github.com', {url: 'http://nas.lan', methods: [GET], networks: [10.0.0.0/8]}], credentials: [hub]}}
-";
-        let config = Config::parse(text, "/project".into()).unwrap();
-        let coder = KnownAgent {
-            toolboxes: vec![vec!["shared_state_get".into()]],
-            plugins: vec![KnownPlugin { kinds: vec!["effect"], ..KnownPlugin::default() }],
-            order: Order { effects: vec!["guard".into()], ..Order::default() },
-            ..KnownAgent::default()
-        };
-        let known = Known { prices: vec![None], agents: vec![KnownAgent::default(), coder], ..Known::default() };
-        let effective = Effective::new(&config, &known);
-        let (yaml, json) = (effective.to_yaml(), serde_json::to_value(&effective).unwrap());
-        assert_eq!(serde_saphyr::from_str::<Value>(&yaml).unwrap(), json, "{yaml}");
-        assert!(!yaml.contains("sk-secret"), "{yaml}");
-        for line in [
-            "base_url: https://api.openai.com/v1 # default",
-            "api_key: \"***\"",
-            "env: TOKEN",
-            "file: /project/keys/hub",
-            "header: authorization # default",
-            "header: x-key",
-            "methods: null # all",
-            "networks: null # public addresses, or the one that is named",
-            "context_window: 8000 # of default_context_windows",
-            "price: null # not known",
-            "max_iterations: 10000 # 0: the ceiling",
-            "max_iterations: 50 # default",
-            "max_concurrency: 1024 # 0: the ceiling",
-            "max_concurrency: 2",
-            "time: 1m 30s",
-            "tokens: null # no bound of its own",
-            "ns: shared # default",
-            "on_failure: stop # as the plugin says",
-            "question_timeout: 1day # as long as a delegation",
-            "entry_agent: lead # the first",
-            "max_external_file_size: 524288 # bytes; default",
-        ] {
-            assert!(yaml.lines().any(|found| found.trim_start_matches([' ', '-']) == line), "{line}\n{yaml}");
-        }
-        let (lead, coder) = (&json["agents"][0], &json["agents"][1]);
-        assert_eq!((&lead["delegates_to"][0], &lead["hand_overs"]), (&"coder".into(), &limits::HAND_OVERS.into()));
-        assert_eq!(coder["delegates_to"], serde_json::json!([]));
-        assert_eq!(coder["order"]["effects"], serde_json::json!(["guard"]));
-        assert_eq!(coder["order"]["runs"], serde_json::json!([]));
-        assert_eq!(json["limits"]["memory_bytes"], limits::PLUGIN_MEMORY_BYTES);
-        assert_eq!(json["house"]["plugin_calls"], limits::PLUGIN_CALLS);
-    }
-}
+mod tests;

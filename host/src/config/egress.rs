@@ -258,7 +258,7 @@ mod tests {
                 bounds.chain(steps).cloned().collect::<Vec<_>>()
             });
             let found = found.unwrap_or_else(|| vec![config.providers[0].http.clone()]);
-            assert_eq!(found.iter().map(|found| requests(found)).collect::<Vec<_>>(), [grant.http.clone()], "{text}");
+            assert!(found.len() == 1 && found.iter().all(|found| requests(found) == grant.http), "{text}");
         }
     }
 

@@ -209,9 +209,7 @@ impl ProviderConfig {
             ("headers", !self.headers.is_empty()),
             ("body", !self.body.is_empty()),
             ("proxy", self.proxy.is_some()),
-            ("retries", self.retries.is_some()),
             ("timeout", self.timeout.is_some()),
-            ("idle_timeout", self.idle_timeout.is_some()),
             ("api", self.api.is_some()),
             ("max_tokens_field", self.max_tokens_field.is_some()),
             ("printed_calls", self.printed_calls.is_some()),
@@ -221,7 +219,11 @@ impl ProviderConfig {
         ];
         if let Some((key, _)) = of_servers.iter().find(|(_, is_set)| is_plugin && *is_set) {
             let message = format!("{at}.{key}: this is for providers that are reached over HTTP");
-            return Err(Report::new(ErrorKind::Usage, message).hint("remove it, or name a vendor in `kind`"));
+            let report = Report::new(ErrorKind::Usage, message);
+            return Err(report.hint(match *key {
+                "timeout" => "write `limits: {time: …}`",
+                _ => "remove it, or name a vendor in `kind`",
+            }));
         }
         if let Some(vendor) = self.kind.vendor().filter(|vendor| self.batch.is_some() && !vendor.has_batches()) {
             let message = format!("{at}.batch: no batches of {} are known", vendor.preset().name);

@@ -87,6 +87,14 @@ fn sources(error: &reqwest::Error) -> impl Iterator<Item = &(dyn Error + 'static
     std::iter::successors(error.source(), |&error| error.source())
 }
 
+/// Whether it is what came that cannot be decoded, not the connection that broke.
+pub(super) fn is_of_decoder(error: &reqwest::Error) -> bool {
+    // The decoder's own errors are of I/O; those of the connection, below it, are the HTTP library's.
+    let cause = sources(error).find(|cause| !cause.is::<reqwest::Error>());
+    let cause = cause.and_then(|cause| cause.downcast_ref::<io::Error>());
+    cause.is_some_and(|error| error.kind() != io::ErrorKind::UnexpectedEof)
+}
+
 /// The first of its causes that is of this kind.
 pub(super) fn cause<T: Error + 'static>(error: &reqwest::Error) -> Option<&T> {
     sources(error).find_map(|cause| cause.downcast_ref())

@@ -1,8 +1,8 @@
 //! The way out: one HTTP client for the whole process, WebSockets that begin with it, where credentials come from, and the
 //! way out of plugins, which is bounded by what they are granted. Only here: reqwest and tungstenite.
 //!
-//! It follows no redirects, asks no proxy that no config names, bounds time and size of whatever a server says, tries
-//! again what may pass, and turns every failure into a [`Fault`](crate::error::Fault) that never shows a key.
+//! The client of models follows no redirects, asks no proxy that no config names, bounds time and size of whatever a server
+//! says, tries again what may pass, and turns every failure into a [`Fault`](crate::error::Fault) that never shows a key.
 
 mod client;
 mod command;

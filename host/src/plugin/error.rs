@@ -121,8 +121,12 @@ impl PluginError {
                 .cause(format!("they are in {} and {}", first.display(), second.display()))
                 .hint("remove one of them, or give it another id in its plugin.toml"),
             Self::NotGranted { place, import, missing, .. } => {
-                // Of the several interfaces that come with files, the one that is meant.
-                let import = if missing.capability == "files" { "wasi:filesystem" } else { import };
+                // Of the several interfaces that come with one, the one that is meant.
+                let import = match missing.capability.as_str() {
+                    "files" => "wasi:filesystem",
+                    "http" if import.starts_with("wasi:") => "wasi:http",
+                    _ => import,
+                };
                 report
                     .cause(format!("it imports `{import}`, and its plugin.toml asks for `{}`", missing.capability))
                     .hint(format!("grant it under {place} in the config: `{}`", missing.line))

@@ -291,7 +291,8 @@ impl Plugin {
     /// Who sends the requests of one of its calls; nobody if it may send none.
     pub(super) fn asker(&self, cx: &RunCx) -> Option<Asker> {
         let (cx, plugin) = (cx.clone(), Arc::clone(&self.id));
-        self.egress.as_ref().map(|egress| Asker { egress: egress.clone(), cx, plugin })
+        let egress = self.egress.clone()?;
+        Some(Asker { egress, cx, plugin, idle: None, nobody_listens: Arc::default() })
     }
 
     /// Which places the calls of its tools take: who sends requests waits for servers.

@@ -8,7 +8,8 @@ use shelly_host::{
 };
 
 use super::{
-    Asked, Choice, Item, Piece, Said, Turns, Vendor, contract::keeps_the_contract, image_of, pieces, server::Sent, word,
+    Asked, Choice, Item, Native, Piece, Said, Turns, Vendor, contract::keeps_the_contract, image_of, pieces,
+    server::Sent, word,
 };
 
 pub struct Anthropic;
@@ -55,16 +56,8 @@ fn grow(index: usize, delta: &Value) -> String {
     event(&json!({"type": "content_block_delta", "index": index, "delta": delta}))
 }
 
-impl Vendor for Anthropic {
+impl Native for Anthropic {
     type Wire = Messages;
-
-    const STOPS: &[StopReason] = &[
-        StopReason::EndTurn,
-        StopReason::ToolCalls,
-        StopReason::MaxTokens,
-        StopReason::StopSequence,
-        StopReason::Refusal,
-    ];
 
     fn wire() -> Messages {
         Messages::default()
@@ -74,13 +67,23 @@ impl Vendor for Anthropic {
         Auth::header("x-api-key", key)
     }
 
+    fn base(server: &str) -> String {
+        server.into()
+    }
+}
+
+impl Vendor for Anthropic {
+    const STOPS: &[StopReason] = &[
+        StopReason::EndTurn,
+        StopReason::ToolCalls,
+        StopReason::MaxTokens,
+        StopReason::StopSequence,
+        StopReason::Refusal,
+    ];
+
     fn key(sent: &Sent) -> Option<&str> {
         assert_eq!(sent.header("anthropic-version"), Some("2023-06-01"));
         sent.header("x-api-key")
-    }
-
-    fn base(server: &str) -> String {
-        server.into()
     }
 
     fn stream(said: &Said) -> String {

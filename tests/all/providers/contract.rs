@@ -9,12 +9,12 @@ use shelly_host::{
     event::RunCx,
     limits,
     model::{Delta, DeltaSink, DeltaTarget, StopReason, Usage},
-    provider::AdapterConfig,
 };
 use tokio::{sync::Notify, task::JoinSet, time::timeout};
 
 use super::{
-    Heard, Item, KEY, Piece, Said, Vendor, ask, ask_with, call, comparable, config, model, question, read, read_all,
+    Heard, Item, KEY, Piece, Said, Setup, Vendor, ask, ask_with, call, comparable, comparable_usage, question,
+    read_all,
     server::{Answer, Server},
     text, thinking, tool,
 };
@@ -75,8 +75,8 @@ fn said() -> Said {
 fn check<V: Vendor>(heard: &Heard, said: &Said, case: &str) {
     let expected: Vec<_> = said.pieces.iter().cloned().map(comparable::<V>).collect();
     assert_eq!(heard.pieces::<V>(), expected, "{case}");
-    let completion = heard.result.as_ref().unwrap();
-    assert_eq!((&completion.stop, completion.usage), (&said.stop, said.usage), "{case}");
+    let (completion, usage) = (heard.result.as_ref().unwrap(), comparable_usage::<V>(said.usage));
+    assert_eq!((&completion.stop, completion.usage), (&said.stop, usage), "{case}");
     assert_eq!(completion.model, said.model, "{case}");
     let (mut texts, mut thoughts) = (String::new(), String::new());
     for part in &completion.parts {
@@ -94,7 +94,7 @@ fn check<V: Vendor>(heard: &Heard, said: &Said, case: &str) {
     assert!(names.eq(called), "{case}: {:?}", heard.deltas);
     let counted =
         heard.deltas.iter().rev().find_map(|delta| if let Delta::Usage(usage) = delta { Some(*usage) } else { None });
-    assert_eq!(counted.unwrap_or_default(), said.usage, "{case}");
+    assert_eq!(counted.unwrap_or_default(), usage, "{case}");
 }
 
 pub async fn what_is_said_is_heard<V: Vendor>() {
@@ -104,8 +104,8 @@ pub async fn what_is_said_is_heard<V: Vendor>() {
         Said::of([call("c1", "read", r#"{"path":"a"}"#)]),
         Said::of([text("Both:"), call("c1", "read", "{}"), call("c2", "read", "{}"), call("c3", "list", "{}")]),
     ] {
-        check::<V>(&read_all::<V>(V::stream(&said)), &said, "streamed");
-        check::<V>(&read_all::<V>(V::whole(&said)), &said, "in one piece");
+        check::<V>(&read_all::<V>(V::stream(&said)).await, &said, "streamed");
+        check::<V>(&read_all::<V>(V::whole(&said)).await, &said, "in one piece");
     }
     let server = Server::start(|_, _| Answer::stream(V::stream(&said()))).await;
     check::<V>(&ask::<V>(&server, &question("Hi")).await, &said(), "over HTTP");
@@ -116,22 +116,22 @@ pub async fn what_is_said_is_heard<V: Vendor>() {
 
 pub async fn where_a_stream_is_split_does_not_matter<V: Vendor>() {
     let stream = V::stream(&said()).into_bytes();
-    let whole = read_all::<V>(stream.clone());
+    let whole = read_all::<V>(stream.clone()).await;
     for at in 0..stream.len() {
         let (start, end) = stream.split_at(at);
-        assert_eq!(read::<V>(vec![start.into(), end.into()], &[]), whole, "split at {at}");
+        assert_eq!(V::read(vec![start.into(), end.into()], &[]).await, whole, "split at {at}");
     }
-    assert_eq!(read::<V>(stream.iter().map(|byte| vec![*byte]).collect(), &[]), whole);
+    assert_eq!(V::read(stream.iter().map(|byte| vec![*byte]).collect(), &[]).await, whole);
     let crlf = String::from_utf8(stream).unwrap().replace('\n', "\r\n");
-    assert_eq!(read_all::<V>(crlf), whole);
+    assert_eq!(read_all::<V>(crlf).await, whole);
 }
 
 pub async fn a_cut_never_passes_for_a_reply<V: Vendor>() {
     let stream = V::stream(&said());
-    let whole = read_all::<V>(stream.clone()).result.unwrap();
+    let whole = read_all::<V>(stream.clone()).await.result.unwrap();
     let mut cuts = 0;
     for at in 0..stream.len() {
-        match read_all::<V>(&stream.as_bytes()[..at]).result {
+        match read_all::<V>(&stream.as_bytes()[..at]).await.result {
             // After the end was announced only usage can be missing.
             Ok(completion) => {
                 assert_eq!((completion.parts, completion.stop), (whole.parts.clone(), whole.stop.clone()), "at {at}");
@@ -143,7 +143,7 @@ pub async fn a_cut_never_passes_for_a_reply<V: Vendor>() {
     assert!(cuts > stream.len() / 2, "the end is announced at the end, not at {cuts}");
     let json = V::whole(&said());
     for at in 0..json.trim_end().len() {
-        let cut = read_all::<V>(&json.as_bytes()[..at]).result;
+        let cut = read_all::<V>(&json.as_bytes()[..at]).await.result;
         assert!(matches!(cut, Err(Fault::Unavailable { .. })), "cut at {at}: {cut:?}");
     }
     // The same over HTTP, where the connection ends.
@@ -155,21 +155,23 @@ pub async fn a_cut_never_passes_for_a_reply<V: Vendor>() {
 }
 
 pub async fn what_is_no_reply_is_a_fault<V: Vendor>() {
-    for garbled in ["", " \n\n", "data: {\n\n", &format!("data: {KEY}\n\n"), "data: 7\n\n", "{}", "[]", "[[[]]]"] {
-        let fault = read_all::<V>(garbled).result.unwrap_err();
+    let event = |data: &str| format!("{}{data}{}", V::EVENT.0, V::EVENT.1);
+    for garbled in ["", " \n\n", &event("{"), &event(KEY), &event("7"), "{}", "[]", "[[[]]]"] {
+        let fault = read_all::<V>(garbled).await.result.unwrap_err();
         assert!(matches!(fault, Fault::Unavailable { .. }), "{garbled}: {fault:?}");
         assert!(!format!("{fault:?} {fault}").contains(KEY), "{fault:?}");
     }
-    assert!(matches!(read_all::<V>("<html></html>").result, Err(Fault::Other { .. })));
-    let nested = format!("data: {}\n\n", "[".repeat(100_000));
-    assert!(matches!(read_all::<V>(nested).result, Err(Fault::Unavailable { .. })));
+    assert!(matches!(read_all::<V>("<html></html>").await.result, Err(Fault::Other { .. })));
+    let nested = event(&"[".repeat(100_000));
+    assert!(matches!(read_all::<V>(nested).await.result, Err(Fault::Unavailable { .. })));
 }
 
 pub async fn events_that_nobody_knows_are_passed_over<V: Vendor>() {
     let stream = V::stream(&said());
-    let (first, rest) = stream.split_once("\n\n").unwrap();
-    let with = format!("{first}\n\n: a comment\n\n{}\n\nid: 7\nretry: 100\n\n{rest}", V::unknown().trim_end());
-    assert_eq!(read_all::<V>(with), read_all::<V>(stream));
+    let (first, rest) = stream.split_once(V::EVENT.1).unwrap();
+    let ([before, behind], end) = (V::BESIDE, V::EVENT.1);
+    let with = format!("{first}{end}{before}{end}{}{end}{behind}{end}{rest}", V::unknown().trim_end());
+    assert_eq!(read_all::<V>(with).await, read_all::<V>(stream).await);
 }
 
 pub async fn the_reason_to_stop_is_translated<V: Vendor>() {
@@ -179,20 +181,20 @@ pub async fn the_reason_to_stop_is_translated<V: Vendor>() {
             _ => vec![text("Well")],
         };
         let said = Said { stop: stop.clone(), ..Said::of(pieces) };
-        check::<V>(&read_all::<V>(V::stream(&said)), &said, "streamed");
-        check::<V>(&read_all::<V>(V::whole(&said)), &said, "in one piece");
+        check::<V>(&read_all::<V>(V::stream(&said)).await, &said, "streamed");
+        check::<V>(&read_all::<V>(V::whole(&said)).await, &said, "in one piece");
     }
     // A call that was cut is not run.
     let cut = Said { stop: StopReason::MaxTokens, ..Said::of([call("c1", "read", "{}")]) };
-    assert_eq!(read_all::<V>(V::stream(&cut)).result.unwrap().stop, StopReason::MaxTokens);
+    assert_eq!(read_all::<V>(V::stream(&cut)).await.result.unwrap().stop, StopReason::MaxTokens);
 }
 
 pub async fn counts_of_tokens_do_not_overlap<V: Vendor>() {
     for (input_tokens, output_tokens, cache_read_tokens) in [(9, 4, 0), (1, 4, 8), (0, 1, 9), (1 << 40, 1 << 40, 1)] {
         let usage = Usage { input_tokens, output_tokens, cache_read_tokens, cache_write_tokens: 0 };
         let said = Said { usage, ..Said::of([text("Four.")]) };
-        check::<V>(&read_all::<V>(V::stream(&said)), &said, "streamed");
-        check::<V>(&read_all::<V>(V::whole(&said)), &said, "in one piece");
+        check::<V>(&read_all::<V>(V::stream(&said)).await, &said, "streamed");
+        check::<V>(&read_all::<V>(V::whole(&said)).await, &said, "in one piece");
     }
 }
 
@@ -204,20 +206,20 @@ pub async fn calls_that_nobody_can_answer_are_handed_on<V: Vendor>() {
         vec![call("c1", "no_such_tool", "{}")],
     ] {
         let said = Said::of(pieces);
-        check::<V>(&read_all::<V>(V::stream(&said)), &said, "streamed");
-        check::<V>(&read_all::<V>(V::whole(&said)), &said, "in one piece");
+        check::<V>(&read_all::<V>(V::stream(&said)).await, &said, "streamed");
+        check::<V>(&read_all::<V>(V::whole(&said)).await, &said, "in one piece");
     }
     if V::ARGUMENTS_ARE_TEXT {
         let broken = Said::of([call("c1", "read", r#"{"path": "a"#), call("c2", "read", "[1")]);
-        check::<V>(&read_all::<V>(V::stream(&broken)), &broken, "broken arguments");
+        check::<V>(&read_all::<V>(V::stream(&broken)).await, &broken, "broken arguments");
     }
     let many = Said::of((0..=limits::CALLS_IN_REPLY).map(|n| call(&format!("c{n}"), "read", "{}")).collect::<Vec<_>>());
-    assert!(matches!(read_all::<V>(V::stream(&many)).result, Err(Fault::TooLarge { .. })));
+    assert!(matches!(read_all::<V>(V::stream(&many)).await.result, Err(Fault::TooLarge { .. })));
 }
 
 pub async fn a_reply_without_end_is_stopped<V: Vendor>() {
     for flood in [V::flood(1, 10 << 20), V::flood(17, 1 << 20)] {
-        let heard = read_all::<V>(flood).result;
+        let heard = read_all::<V>(flood).await.result;
         assert!(matches!(heard, Err(Fault::TooLarge { .. })), "{:?}", heard.map(|completion| completion.stop));
     }
 }
@@ -238,7 +240,7 @@ pub async fn an_error_of_the_server_has_its_case_and_shows_no_key<V: Vendor>() {
             Answer::error(status, V::error(status, &format!("no luck with {KEY}"))).with("retry-after: 7")
         })
         .await;
-        let fault = ask_with::<V>(AdapterConfig { retries: 0, ..config::<V>(&server) }, &question("Hi")).await.result;
+        let fault = ask_with::<V>(Setup { retries: 0, ..Setup::on(&server) }, &question("Hi")).await.result;
         let fault = fault.unwrap_err();
         assert!(is_expected(&fault), "{status}: {fault:?}");
         assert!(fault.to_string().contains("no luck with ***"), "{fault}");
@@ -246,18 +248,18 @@ pub async fn an_error_of_the_server_has_its_case_and_shows_no_key<V: Vendor>() {
         assert_eq!(fault.retry_after(), fault.is_transient().then_some(Duration::from_secs(7)), "{status}");
     }
     let server = Server::start(|_, _| Answer::json("{}")).await;
-    assert!(!format!("{:?}", config::<V>(&server)).contains(KEY));
+    assert!(!V::shown(&Setup::on(&server)).contains(KEY));
 }
 
 pub async fn an_error_in_the_middle_of_a_stream_ends_it<V: Vendor>() {
     let stream = V::stream(&said());
-    let (first, rest) = stream.split_once("\n\n").unwrap();
-    let heard = read_all::<V>(format!("{first}\n\n{}{rest}", V::broken_off(&format!("lost {KEY}"))));
+    let (first, rest) = stream.split_once(V::EVENT.1).unwrap();
+    let heard = read_all::<V>(format!("{first}{}{}{rest}", V::EVENT.1, V::broken_off(&format!("lost {KEY}")))).await;
     let fault = heard.result.unwrap_err();
     assert!(fault.is_transient(), "{fault:?}");
     assert!(fault.to_string().contains("lost ***") && !format!("{fault:?}").contains(KEY), "{fault:?}");
     // In place of a stream, with a status of success.
-    let fault = read_all::<V>(V::error(400, "no such thing")).result.unwrap_err();
+    let fault = read_all::<V>(V::error(400, "no such thing")).await.result.unwrap_err();
     assert!(fault.to_string().contains("no such thing"), "{fault:?}");
 }
 
@@ -286,7 +288,7 @@ pub async fn the_pause_that_a_server_asks_for_is_kept<V: Vendor>() {
     assert!(seen[1].at - seen[0].at >= Duration::from_secs(1), "{:?}", seen[1].at - seen[0].at);
     // A pause for which there is no time is reported instead.
     let server = Server::start(|_, _| Answer::error(429, V::error(429, "slow down")).with("retry-after: 60")).await;
-    let hurried = AdapterConfig { total: Duration::from_secs(20), ..config::<V>(&server) };
+    let hurried = Setup { total: Duration::from_secs(20), ..Setup::on(&server) };
     let fault = ask_with::<V>(hurried, &question("Hi")).await.result.unwrap_err();
     assert_eq!((fault.retry_after(), server.seen().len()), (Some(Duration::from_secs(60)), 1));
 }
@@ -312,7 +314,7 @@ pub async fn whoever_goes_away_hangs_up<V: Vendor>() {
     }
 
     let mut server = Server::start(|_, _| Answer::stream(beginning::<V>()).and_silence()).await;
-    let (first, model) = (Arc::new(First::default()), model::<V>(config::<V>(&server)));
+    let (first, model) = (Arc::new(First::default()), V::model(Setup::on(&server)).await);
     let (cx, request, sink) = (RunCx::new("ada"), question("Hi"), DeltaSink::new(first.clone()));
     tokio::select! {
         done = model.complete(&cx, &request, &sink) => panic!("{done:?}"),
@@ -324,10 +326,10 @@ pub async fn whoever_goes_away_hangs_up<V: Vendor>() {
 pub async fn silence_and_slowness_are_bounded<V: Vendor>() {
     let server = Server::start(|_, _| Answer::stream(beginning::<V>()).and_silence()).await;
     let short = Duration::from_millis(50);
-    let heard = ask_with::<V>(AdapterConfig { idle: short, ..config::<V>(&server) }, &question("Hi")).await;
+    let heard = ask_with::<V>(Setup { idle: short, ..Setup::on(&server) }, &question("Hi")).await;
     assert!(matches!(heard.result, Err(Fault::Unavailable { .. })), "{heard:?}");
     assert!(heard.told().0.starts_with("A long story."), "{heard:?}");
-    let heard = ask_with::<V>(AdapterConfig { total: short, ..config::<V>(&server) }, &question("Hi")).await;
+    let heard = ask_with::<V>(Setup { total: short, ..Setup::on(&server) }, &question("Hi")).await;
     assert!(matches!(heard.result, Err(Fault::Timeout { .. })), "{heard:?}");
 }
 
@@ -338,7 +340,7 @@ pub async fn many_at_once_do_not_mix<V: Vendor>() {
         Answer::stream(V::stream(&Said::of([text(&format!("{question} is what you said. ").repeat(50))])))
     })
     .await;
-    let (model, mut asking) = (model::<V>(config::<V>(&server)), JoinSet::new());
+    let (model, mut asking) = (V::model(Setup::on(&server)).await, JoinSet::new());
     for n in 0..50 {
         let model = model.clone();
         asking.spawn(async move {

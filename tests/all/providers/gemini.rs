@@ -10,7 +10,8 @@ use shelly_host::{
 };
 
 use super::{
-    Asked, Choice, Item, Piece, Said, Turns, Vendor, contract::keeps_the_contract, image_of, pieces, server::Sent, word,
+    Asked, Choice, Item, Native, Piece, Said, Turns, Vendor, contract::keeps_the_contract, image_of, pieces,
+    server::Sent, word,
 };
 
 pub struct Gemini;
@@ -53,12 +54,8 @@ fn call(id: &str, name: &str, arguments: &str) -> String {
     format!("{{\"functionCall\":{{\"id\":{},\"name\":{},\"args\":{arguments}}}}}", json!(id), json!(name))
 }
 
-impl Vendor for Gemini {
+impl Native for Gemini {
     type Wire = provider::Gemini;
-
-    const ARGUMENTS_ARE_TEXT: bool = false;
-    const STOPS: &[StopReason] =
-        &[StopReason::EndTurn, StopReason::ToolCalls, StopReason::MaxTokens, StopReason::Refusal];
 
     fn wire() -> provider::Gemini {
         provider::Gemini
@@ -68,12 +65,18 @@ impl Vendor for Gemini {
         Auth::header("x-goog-api-key", key)
     }
 
-    fn key(sent: &Sent) -> Option<&str> {
-        sent.header("x-goog-api-key")
-    }
-
     fn base(server: &str) -> String {
         format!("{server}/v1beta")
+    }
+}
+
+impl Vendor for Gemini {
+    const ARGUMENTS_ARE_TEXT: bool = false;
+    const STOPS: &[StopReason] =
+        &[StopReason::EndTurn, StopReason::ToolCalls, StopReason::MaxTokens, StopReason::Refusal];
+
+    fn key(sent: &Sent) -> Option<&str> {
+        sent.header("x-goog-api-key")
     }
 
     fn stream(said: &Said) -> String {

@@ -1,22 +1,32 @@
 //! What every model behind an HTTP API keeps to, whatever its vendor's wire is like.
 //!
 //! A vendor is told as a [`Vendor`]: how its server says something, and what of a request reaches it. [`contract`] is one
-//! list of cases, run for each of them.
+//! list of cases, run for each of them: for those that the host speaks itself ([`Native`]), and for one behind a plugin
+//! ([`guest`]).
 
 mod contract;
 mod requests;
 mod server;
 
+mod guest;
+
 mod anthropic;
 mod gemini;
+mod ollama;
 mod openai;
 mod responses;
 
 mod check;
 mod configured;
+mod example;
+mod program;
 mod secrecy;
+mod streams;
 
-use std::sync::{Arc, Mutex};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use futures_util::{FutureExt, StreamExt, stream};
@@ -25,9 +35,10 @@ use shelly_host::{
     chat::{Chat, Message, Part, ToolHints, ToolSpec},
     error::Fault,
     event::RunCx,
+    limits,
     model::{Completer, Completion, CompletionRequest, Delta, DeltaSink, DeltaTarget, StopReason, Usage},
     net::{Auth, HttpClient, Secret},
-    provider::{AdapterConfig, HttpModel, Incoming, Names, Source, Wire},
+    provider::{AdapterConfig, HttpModel, Incoming, ModelAdapter, Names, Source, Wire},
 };
 
 use server::{Sent, Server};
@@ -35,25 +46,68 @@ use server::{Sent, Server};
 /// The key that every vendor's server is asked with.
 pub const KEY: &str = "sk-a-key-that-nobody-may-see";
 
-/// A vendor, as far as the contract needs to know it.
-pub trait Vendor: 'static {
-    type Wire: Wire + 'static;
+/// How a model is asked.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    pub server: String,
+    pub retries: usize,
+    /// From the first attempt to the end of the reply.
+    pub total: Duration,
+    /// The longest silence in the middle of a reply.
+    pub idle: Duration,
+}
 
-    /// A call keeps the id that the server gave it.
-    const KEEPS_IDS: bool = true;
-    /// Arguments come as text, which need not be JSON.
-    const ARGUMENTS_ARE_TEXT: bool = true;
-    /// Reasons to stop that its server can give.
-    const STOPS: &[StopReason];
+impl Setup {
+    /// As a model is asked where nobody says otherwise.
+    pub fn on(server: &Server) -> Self {
+        let (server, retries) = (server.url.clone(), limits::HTTP_RETRIES);
+        Self { server, retries, total: limits::COMPLETION_TIME, idle: limits::STREAM_IDLE_TIME }
+    }
+}
+
+/// How a vendor's model is reached, and what can be looked at on the way.
+#[async_trait(?Send)]
+pub trait Reached: 'static {
+    /// The model `m-1`, asked with [`KEY`].
+    async fn model(setup: Setup) -> Arc<dyn Completer>;
+    /// What is shown of what it is made of.
+    fn shown(setup: &Setup) -> String;
+    /// A reply that comes in these pieces.
+    async fn read(pieces: Vec<Vec<u8>>, tools: &[Arc<ToolSpec>]) -> Heard;
+    /// What goes out.
+    async fn sent(request: &CompletionRequest) -> Sent;
+}
+
+/// A vendor whose wire the host speaks itself.
+pub trait Native: Vendor {
+    type Wire: Wire + 'static;
 
     fn wire() -> Self::Wire;
     /// How the key is sent.
     fn auth(key: Secret) -> Auth;
-    /// The key that a request shows.
-    fn key(sent: &Sent) -> Option<&str>;
     /// Where the API begins on a server.
     fn base(server: &str) -> String;
+}
 
+/// A vendor, as far as the contract needs to know it.
+pub trait Vendor: Reached {
+    /// A call keeps the id that the server gave it.
+    const KEEPS_IDS: bool = true;
+    /// Arguments come as text, which need not be JSON.
+    const ARGUMENTS_ARE_TEXT: bool = true;
+    /// Tokens that were read from a cache are counted apart.
+    const COUNTS_CACHE_READS: bool = true;
+    /// Tools that must not be called are listed nevertheless.
+    const LISTS_WHAT_MAY_NOT_BE_CALLED: bool = true;
+    /// Reasons to stop that its server can give.
+    const STOPS: &[StopReason];
+    /// What stands around the data of an event.
+    const EVENT: (&str, &str) = ("data: ", "\n\n");
+    /// What may stand between events, without their end.
+    const BESIDE: [&str; 2] = [": a comment", "id: 7\nretry: 100"];
+
+    /// The key that a request shows.
+    fn key(sent: &Sent) -> Option<&str>;
     /// A stream that says it, in pieces.
     fn stream(said: &Said) -> String;
     /// The same in one piece, as where nothing is streamed.
@@ -262,6 +316,14 @@ pub fn comparable<V: Vendor>(piece: Piece) -> Piece {
     }
 }
 
+/// A count of tokens as the vendor's wire can tell it.
+pub fn comparable_usage<V: Vendor>(usage: Usage) -> Usage {
+    if V::COUNTS_CACHE_READS {
+        return usage;
+    }
+    Usage { input_tokens: usage.input_tokens + usage.cache_read_tokens, cache_read_tokens: 0, ..usage }
+}
+
 /// JSON as it is written here.
 fn plain(json: &str) -> String {
     serde_json::from_str::<serde_json::Value>(json).unwrap().to_string()
@@ -277,44 +339,71 @@ impl DeltaTarget for Watcher {
     }
 }
 
-/// A reply that comes in these pieces, read without a network.
-pub fn read<V: Vendor>(bytes: Vec<Vec<u8>>, tools: &[Arc<ToolSpec>]) -> Heard {
-    let (watcher, key) = (Arc::new(Watcher::default()), Secret::new(KEY));
-    let source = Source { origin: "host", model: "asked", secrets: std::slice::from_ref(&key) };
-    let names = Names::of(&<V::Wire as Wire>::NAMES, tools.iter().map(AsRef::as_ref));
-    let sink = DeltaSink::new(watcher.clone());
-    let read = async {
-        let stream = stream::iter(bytes.into_iter().map(Ok)).boxed();
-        let reply = Incoming::of(stream, &source).await?;
-        V::wire().read(reply, &source, &names, &sink).await
-    };
-    let result = read.now_or_never().expect("it waits for more than there is");
+/// Asks a model, and hears every piece.
+async fn heard(model: &dyn Completer, request: &CompletionRequest) -> Heard {
+    let watcher = Arc::new(Watcher::default());
+    let result = model.complete(&RunCx::new("ada"), request, &DeltaSink::new(watcher.clone())).await;
     Heard { result, deltas: std::mem::take(&mut *watcher.0.lock().unwrap()) }
 }
 
-pub fn read_all<V: Vendor>(reply: impl Into<Vec<u8>>) -> Heard {
-    read::<V>(vec![reply.into()], &[])
+#[async_trait(?Send)]
+impl<V: Native> Reached for V {
+    async fn model(setup: Setup) -> Arc<dyn Completer> {
+        Arc::new(HttpModel::new(HttpClient::new().unwrap(), config::<V>(&setup), V::wire()).unwrap())
+    }
+
+    fn shown(setup: &Setup) -> String {
+        format!("{:?}", config::<V>(setup))
+    }
+
+    /// Without a network.
+    async fn read(pieces: Vec<Vec<u8>>, tools: &[Arc<ToolSpec>]) -> Heard {
+        let (watcher, key) = (Arc::new(Watcher::default()), Secret::new(KEY));
+        let source = Source { origin: "host", model: "asked", secrets: std::slice::from_ref(&key) };
+        let names = Names::of(&<V::Wire as Wire>::NAMES, tools.iter().map(AsRef::as_ref));
+        let sink = DeltaSink::new(watcher.clone());
+        let read = async {
+            let stream = stream::iter(pieces.into_iter().map(Ok)).boxed();
+            let reply = Incoming::of(stream, &source).await?;
+            V::wire().read(reply, &source, &names, &sink).await
+        };
+        let result = read.now_or_never().expect("it waits for more than there is");
+        Heard { result, deltas: std::mem::take(&mut *watcher.0.lock().unwrap()) }
+    }
+
+    /// Without a network.
+    async fn sent(request: &CompletionRequest) -> Sent {
+        let setup =
+            Setup { server: "http://localhost:1".into(), retries: 0, total: Duration::MAX, idle: Duration::MAX };
+        let adapter = ModelAdapter::new(HttpClient::new().unwrap(), config::<V>(&setup)).unwrap();
+        let url = V::wire().url(&adapter).unwrap();
+        let path = url.query().map_or_else(|| url.path().into(), |query| format!("{}?{query}", url.path()));
+        Sent::new(path, vec![], V::wire().body(&adapter, request).unwrap())
+    }
 }
 
-/// Settings of the vendor's model on a server.
-pub fn config<V: Vendor>(server: &Server) -> AdapterConfig {
-    AdapterConfig { auth: Some(V::auth(Secret::new(KEY))), ..AdapterConfig::new(V::base(&server.url), "m-1") }
+/// Settings of a vendor's model.
+fn config<V: Native>(setup: &Setup) -> AdapterConfig {
+    AdapterConfig {
+        auth: Some(V::auth(Secret::new(KEY))),
+        retries: setup.retries,
+        total: setup.total,
+        idle: setup.idle,
+        ..AdapterConfig::new(V::base(&setup.server), "m-1")
+    }
 }
 
-pub fn model<V: Vendor>(config: AdapterConfig) -> Arc<dyn Completer> {
-    Arc::new(HttpModel::new(HttpClient::new().unwrap(), config, V::wire()).unwrap())
+pub async fn read_all<V: Vendor>(reply: impl Into<Vec<u8>>) -> Heard {
+    V::read(vec![reply.into()], &[]).await
 }
 
 /// Asks the vendor's model on a server.
 pub async fn ask<V: Vendor>(server: &Server, request: &CompletionRequest) -> Heard {
-    ask_with::<V>(config::<V>(server), request).await
+    ask_with::<V>(Setup::on(server), request).await
 }
 
-pub async fn ask_with<V: Vendor>(config: AdapterConfig, request: &CompletionRequest) -> Heard {
-    let watcher = Arc::new(Watcher::default());
-    let sink = DeltaSink::new(watcher.clone());
-    let result = model::<V>(config).complete(&RunCx::new("ada"), request, &sink).await;
-    Heard { result, deltas: std::mem::take(&mut *watcher.0.lock().unwrap()) }
+pub async fn ask_with<V: Vendor>(setup: Setup, request: &CompletionRequest) -> Heard {
+    heard(&*V::model(setup).await, request).await
 }
 
 /// A conversation of one question.

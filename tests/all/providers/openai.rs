@@ -8,7 +8,7 @@ use shelly_host::{
 };
 
 use super::{
-    Asked, Choice, Item, Piece, Said, Turns, Vendor, contract::keeps_the_contract, pieces, server::Sent, word,
+    Asked, Choice, Item, Native, Piece, Said, Turns, Vendor, contract::keeps_the_contract, pieces, server::Sent, word,
 };
 
 pub struct OpenAi;
@@ -39,11 +39,8 @@ fn event(data: &Value) -> String {
     format!("data: {data}\n\n")
 }
 
-impl Vendor for OpenAi {
+impl Native for OpenAi {
     type Wire = ChatCompletions;
-
-    const STOPS: &[StopReason] =
-        &[StopReason::EndTurn, StopReason::ToolCalls, StopReason::MaxTokens, StopReason::Refusal];
 
     fn wire() -> ChatCompletions {
         ChatCompletions::default()
@@ -53,12 +50,17 @@ impl Vendor for OpenAi {
         Auth::bearer(key)
     }
 
-    fn key(sent: &Sent) -> Option<&str> {
-        sent.header("authorization")?.strip_prefix("Bearer ")
-    }
-
     fn base(server: &str) -> String {
         format!("{server}/v1")
+    }
+}
+
+impl Vendor for OpenAi {
+    const STOPS: &[StopReason] =
+        &[StopReason::EndTurn, StopReason::ToolCalls, StopReason::MaxTokens, StopReason::Refusal];
+
+    fn key(sent: &Sent) -> Option<&str> {
+        sent.header("authorization")?.strip_prefix("Bearer ")
     }
 
     fn stream(said: &Said) -> String {

@@ -6,30 +6,16 @@ use serde_json::{Value, json};
 use shelly_host::{
     chat::{self, Chat, Content, Media, Message, Part, Role, Thinking, ToolCall, ToolResult},
     model::{CompletionRequest, ToolChoice},
-    net::{HttpClient, Secret},
-    provider::{AdapterConfig, ModelAdapter, Wire},
 };
 
 use super::{
     Asked, Choice, Item, KEY, Said, Turn, Vendor, ask, question,
-    server::{Answer, Sent, Server},
+    server::{Answer, Server},
     text, tool,
 };
 
-/// What goes out, as bytes and as a request.
-fn sent<V: Vendor>(request: &CompletionRequest) -> (Vec<u8>, Sent) {
-    let base = V::base("http://localhost:1");
-    let config = AdapterConfig { auth: Some(V::auth(Secret::new(KEY))), ..AdapterConfig::new(base, "m-1") };
-    let adapter = ModelAdapter::new(HttpClient::new().unwrap(), config).unwrap();
-    let url = V::wire().url(&adapter).unwrap();
-    let path = url.query().map_or_else(|| url.path().into(), |query| format!("{}?{query}", url.path()));
-    let bytes = V::wire().body(&adapter, request).unwrap();
-    let body = serde_json::from_slice(&bytes).unwrap();
-    (bytes, Sent { path, headers: vec![], body, at: std::time::Instant::now() })
-}
-
-fn asked<V: Vendor>(chat: &Chat) -> Asked {
-    V::asked(&sent::<V>(&CompletionRequest::new(chat.snapshot(), Arc::new([tool("read")]))).1)
+async fn asked<V: Vendor>(chat: &Chat) -> Asked {
+    V::asked(&V::sent(&CompletionRequest::new(chat.snapshot(), Arc::new([tool("read")]))).await)
 }
 
 fn image(name: Option<&str>, source: chat::Source) -> Part {
@@ -84,7 +70,7 @@ fn called(name: &str, arguments: Value) -> Item {
 }
 
 pub async fn a_conversation_goes_out<V: Vendor>() {
-    let asked = asked::<V>(&conversation());
+    let asked = asked::<V>(&conversation()).await;
     assert_eq!((asked.model.as_str(), asked.system.as_str()), ("m-1", "Be brief."));
     let result = |of, text: &str, is_error| Item::Result { of, text: text.into(), is_error };
     let expected = [
@@ -118,10 +104,14 @@ pub async fn tools_are_offered_as_asked<V: Vendor>() {
     ] {
         let mut request = question("Hi");
         request.tools = ["read", "list"].map(tool).into();
-        request.tool_choice = choice;
+        request.tool_choice = choice.clone();
         request.max_output_tokens = Some(77);
-        let asked = V::asked(&sent::<V>(&request).1);
+        let asked = V::asked(&V::sent(&request).await);
         assert_eq!((asked.choice, asked.max_tokens), (expected, Some(77)));
+        if choice == ToolChoice::Never && !V::LISTS_WHAT_MAY_NOT_BE_CALLED {
+            assert_eq!(asked.tools, []);
+            continue;
+        }
         let names: Vec<_> = asked.tools.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["read", "list"]);
         let (_, schema) = &asked.tools[0];
@@ -147,12 +137,12 @@ pub async fn what_a_chat_may_hold_is_never_refused<V: Vendor>() {
 
     let nothing_but_a_reply = Chat::new();
     nothing_but_a_reply.reply(Message::text(Role::Assistant, "ada", "First!"));
-    assert!(texts(&asked::<V>(&nothing_but_a_reply)).contains("First!"));
+    assert!(texts(&asked::<V>(&nothing_but_a_reply).await).contains("First!"));
 
     let in_a_row = begin();
     in_a_row.append(Message::note("watcher", "Mind the gap.")).unwrap();
     in_a_row.append(Message::user("Well?")).unwrap();
-    let said = texts(&asked::<V>(&in_a_row));
+    let said = texts(&asked::<V>(&in_a_row).await);
     assert!(["Hi", "Mind the gap.", "Well?"].iter().all(|text| said.contains(text)), "{said}");
 
     for parts in [
@@ -166,19 +156,19 @@ pub async fn what_a_chat_may_hold_is_never_refused<V: Vendor>() {
         let chat = begin();
         reply(&chat, parts.clone(), vec![]);
         chat.append(Message::user("And?")).unwrap();
-        let (bytes, _) = sent::<V>(&CompletionRequest::new(chat.snapshot(), Arc::new([])));
-        assert!(!String::from_utf8(bytes).unwrap().contains("elsewhere."), "{parts:?}");
-        let said = texts(&asked::<V>(&chat));
+        let sent = V::sent(&CompletionRequest::new(chat.snapshot(), Arc::new([]))).await;
+        assert!(!String::from_utf8(sent.bytes).unwrap().contains("elsewhere."), "{parts:?}");
+        let said = texts(&asked::<V>(&chat).await);
         assert!(said.starts_with("Hi") && said.ends_with("And?"), "{parts:?}: {said}");
         let last = begin();
         reply(&last, parts, vec![]);
-        asked::<V>(&last);
+        asked::<V>(&last).await;
     }
 
     for arguments in ["", " ", "{\"path\":", "[1]", "null", "\"a\""] {
         let chat = begin();
         reply(&chat, vec![call("c1", "read", arguments)], vec![good("c1", "")]);
-        let asked = asked::<V>(&chat);
+        let asked = asked::<V>(&chat).await;
         let Item::Call { arguments: sent, .. } = &asked.turns[1].items[0] else { panic!("{asked:?}") };
         assert!(sent.is_object(), "{arguments}: {sent}");
         assert!(matches!(asked.turns[2].items[..], [Item::Result { of: 0, is_error: false, .. }]), "{asked:?}");
@@ -192,7 +182,7 @@ pub async fn what_a_chat_may_hold_is_never_refused<V: Vendor>() {
         parts: vec![call("call:1/ä", "gone.tool", "{}"), call("", "", "{}")],
         meta: vec![],
     }));
-    let asked_of_gone = asked::<V>(&chat);
+    let asked_of_gone = asked::<V>(&chat).await;
     assert_eq!(asked_of_gone.turns[1].items.len(), 2, "{asked_of_gone:?}");
     assert_eq!(asked_of_gone.turns[2].items.len(), 2, "{asked_of_gone:?}");
 
@@ -207,17 +197,17 @@ pub async fn what_a_chat_may_hold_is_never_refused<V: Vendor>() {
         user.parts.push(Part::Media(Media { media_type: media_type.into(), name: Some("a".into()), source }));
     }
     chat.append(user).unwrap();
-    assert!(texts(&asked::<V>(&chat)).contains("See"));
+    assert!(texts(&asked::<V>(&chat).await).contains("See"));
 }
 
 pub async fn the_same_chat_is_the_same_bytes<V: Vendor>() {
     let chat = conversation();
     let request = |chat: &Chat| CompletionRequest::new(chat.snapshot(), ["read", "list", "fs.read"].map(tool).into());
-    let (before, _) = sent::<V>(&request(&chat));
-    assert_eq!(sent::<V>(&request(&conversation())).0, before);
-    let turns = asked::<V>(&chat).turns;
+    let before = V::sent(&request(&chat)).await.bytes;
+    assert_eq!(V::sent(&request(&conversation())).await.bytes, before);
+    let turns = asked::<V>(&chat).await.turns;
     chat.reply(Message::text(Role::Assistant, "ada", "Welcome."));
     chat.append(Message::user("One more.")).unwrap();
-    let longer = asked::<V>(&chat).turns;
+    let longer = asked::<V>(&chat).await.turns;
     assert_eq!(longer[..turns.len()], turns, "what was sent stays what it was");
 }

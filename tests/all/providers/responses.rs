@@ -8,7 +8,7 @@ use shelly_host::{
 };
 
 use super::{
-    Asked, Choice, Item, Piece, Said, Turns, Vendor, contract::keeps_the_contract, pieces, server::Sent, word,
+    Asked, Choice, Item, Native, Piece, Said, Turns, Vendor, contract::keeps_the_contract, pieces, server::Sent, word,
 };
 
 pub struct Responses;
@@ -78,11 +78,8 @@ fn empty(item: &Value) -> Value {
     empty
 }
 
-impl Vendor for Responses {
+impl Native for Responses {
     type Wire = provider::Responses;
-
-    const STOPS: &[StopReason] =
-        &[StopReason::EndTurn, StopReason::ToolCalls, StopReason::MaxTokens, StopReason::Refusal];
 
     fn wire() -> provider::Responses {
         provider::Responses::default()
@@ -92,12 +89,17 @@ impl Vendor for Responses {
         Auth::bearer(key)
     }
 
-    fn key(sent: &Sent) -> Option<&str> {
-        sent.header("authorization")?.strip_prefix("Bearer ")
-    }
-
     fn base(server: &str) -> String {
         format!("{server}/v1")
+    }
+}
+
+impl Vendor for Responses {
+    const STOPS: &[StopReason] =
+        &[StopReason::EndTurn, StopReason::ToolCalls, StopReason::MaxTokens, StopReason::Refusal];
+
+    fn key(sent: &Sent) -> Option<&str> {
+        sent.header("authorization")?.strip_prefix("Bearer ")
     }
 
     fn stream(said: &Said) -> String {

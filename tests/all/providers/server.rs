@@ -2,7 +2,7 @@
 
 use std::{
     sync::{Arc, Mutex},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use serde_json::Value;
@@ -11,6 +11,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
     sync::mpsc,
     task::JoinSet,
+    time::sleep,
 };
 
 /// A request as it came.
@@ -20,10 +21,16 @@ pub struct Sent {
     /// By lower-case name.
     pub headers: Vec<(String, String)>,
     pub body: Value,
+    /// The body as it came.
+    pub bytes: Vec<u8>,
     pub at: Instant,
 }
 
 impl Sent {
+    pub fn new(path: String, headers: Vec<(String, String)>, bytes: Vec<u8>) -> Self {
+        Self { path, headers, body: serde_json::from_slice(&bytes).unwrap(), bytes, at: Instant::now() }
+    }
+
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(header, _)| header == name).map(|(_, value)| value.as_str())
     }
@@ -36,16 +43,41 @@ pub struct Answer {
     body: Vec<u8>,
     /// Nothing follows the body, but the connection stays open.
     stays: bool,
+    /// What follows the body again and again, without an end.
+    drips: &'static str,
 }
+
+/// Between two drops.
+const DROP: Duration = Duration::from_millis(5);
 
 impl Answer {
     /// The beginning of a stream, or all of it; then the connection is closed.
     pub fn stream(body: impl Into<Vec<u8>>) -> Self {
-        Self { status: 200, headers: "content-type: text/event-stream\r\n".into(), body: body.into(), stays: false }
+        Self {
+            status: 200,
+            headers: "content-type: text/event-stream\r\n".into(),
+            body: body.into(),
+            stays: false,
+            drips: "",
+        }
+    }
+
+    /// A stream that comes in these pieces, whatever the network makes of them.
+    pub fn pieces<'a>(pieces: impl IntoIterator<Item = &'a Vec<u8>>) -> Self {
+        let chunk = |piece: &Vec<u8>| [format!("{:x}\r\n", piece.len()).as_bytes(), piece, b"\r\n"].concat();
+        let chunks = pieces.into_iter().filter(|piece| !piece.is_empty()).flat_map(chunk);
+        let body: Vec<u8> = chunks.chain(*b"0\r\n\r\n").collect();
+        Self::stream(body).with("transfer-encoding: chunked")
     }
 
     pub fn json(body: impl Into<Vec<u8>>) -> Self {
-        Self { status: 200, headers: "content-type: application/json\r\n".into(), body: body.into(), stays: false }
+        Self {
+            status: 200,
+            headers: "content-type: application/json\r\n".into(),
+            body: body.into(),
+            stays: false,
+            drips: "",
+        }
     }
 
     pub fn error(status: u16, body: impl Into<Vec<u8>>) -> Self {
@@ -60,6 +92,11 @@ impl Answer {
     /// The server falls silent after it.
     pub fn and_silence(self) -> Self {
         Self { stays: true, ..self }
+    }
+
+    /// The server says this after it, again and again.
+    pub fn and_drips(self, drips: &'static str) -> Self {
+        Self { drips, ..self }
     }
 }
 
@@ -91,12 +128,18 @@ impl Server {
                         seen.push(sent.clone());
                         seen.len() - 1
                     };
-                    let Answer { status, headers, body, stays } = answer(at, &sent);
+                    let Answer { status, headers, body, stays, drips } = answer(at, &sent);
                     let head = format!("HTTP/1.1 {status} Said\r\nconnection: close\r\n{headers}\r\n");
                     let sent = connection.write_all(&[head.as_bytes(), &body].concat()).await;
                     if stays && sent.is_ok() {
                         // Ends when the client goes away: it sends nothing more.
                         let _ = connection.read(&mut [0]).await;
+                        let _ = closes.send(()).await;
+                    }
+                    if !drips.is_empty() {
+                        while connection.write_all(drips.as_bytes()).await.is_ok() {
+                            sleep(DROP).await;
+                        }
                         let _ = closes.send(()).await;
                     }
                 });
@@ -116,7 +159,8 @@ impl Server {
     }
 }
 
-async fn request(connection: &mut TcpStream) -> Option<Sent> {
+/// Reads a request to its end; none if there is none.
+pub async fn request(connection: &mut TcpStream) -> Option<Sent> {
     let (mut bytes, mut chunk) = (Vec::new(), [0; 4096]);
     let end = loop {
         let end = bytes.windows(4).position(|four: &[u8]| four == b"\r\n\r\n");
@@ -141,5 +185,5 @@ async fn request(connection: &mut TcpStream) -> Option<Sent> {
             _ => return None,
         }
     }
-    Some(Sent { path, headers, body: serde_json::from_slice(&body).unwrap(), at: Instant::now() })
+    Some(Sent::new(path, headers, body))
 }

@@ -108,6 +108,12 @@ const fn calling(parts: Parts, calls: &'static [(&'static str, &'static str)]) -
 const LIMITS: &str = "hostile/limits.rs";
 /// Where the keys of a model are tried that need a server of their own.
 const CONFIGURED: &str = "providers/configured.rs";
+/// Where it is read what may be sent, and with which credentials.
+const WAY_OUT: &str = "../../host/src/config/egress.rs";
+/// A credential that nobody asks for.
+const HELD: &str = "credentials: [{name: third, env: THIRD, for: ['https://h']}]";
+/// Where it is read what plugins may take.
+const LIMITS_READ: &str = "../../host/src/config/bounds.rs";
 const EACH_LIMIT: &str = "a_guest_runs_into_each_limit_that_a_config_sets";
 
 /// Every key, and what shows that it does something.
@@ -116,6 +122,23 @@ pub fn table() -> Vec<(&'static str, Shown)> {
     let free = poor("{input: 0, output: 0}");
     vec![
         ("config.providers", Seen("POST /v1/chat", BASE, model("kind: plugin, plugin: offline-model"))),
+        (
+            "config.credentials",
+            Seen(
+                "there is no credential `third`",
+                agent(", plugins: {count-text: {credentials: [third]}}"),
+                Parts { top: HELD, ..agent(", plugins: {count-text: {credentials: [third]}}") },
+            ),
+        ),
+        ("credential.name", By(WAY_OUT, "a_credential_is_read")),
+        ("credential.env", By(WAY_OUT, "a_credential_is_read")),
+        ("credential.file", By(WAY_OUT, "a_credential_is_read")),
+        ("credential.command", By(WAY_OUT, "a_credential_is_read")),
+        ("credential.for", By(WAY_OUT, "a_credential_is_read")),
+        ("credential.auth", By(WAY_OUT, "a_credential_is_read")),
+        ("http.url", By(WAY_OUT, "what_may_be_sent_is_read")),
+        ("http.methods", By(WAY_OUT, "what_may_be_sent_is_read")),
+        ("http.networks", By(WAY_OUT, "what_may_be_sent_is_read")),
         ("config.plugin_dirs", Seen("nowhere", top("plugin_dirs: [nowhere]"), BASE)),
         ("config.agents", Seen("You are eve", Parts { name: "eve", ..BASE }, BASE)),
         ("config.entry_agent", Seen("You are bob", top("entry_agent: bob"), BASE)),
@@ -141,6 +164,10 @@ pub fn table() -> Vec<(&'static str, Shown)> {
         ("limits.log_bytes", By(LIMITS, "log_entries_over_the_limits_of_a_config_are_dropped_and_counted")),
         ("limits.concurrency", By(LIMITS, "a_config_bounds_the_concurrency_of_a_plugin")),
         ("limits.state_bytes", By(LIMITS, "limits_of_one_plugin_stand_over_those_of_all")),
+        ("limits.http_requests_per_minute", By(LIMITS_READ, "a_limit_that_cannot_be_kept_is_refused_by_name")),
+        ("limits.http_concurrency", By(LIMITS_READ, "a_limit_that_cannot_be_kept_is_refused_by_name")),
+        ("limits.http_request_bytes", By(LIMITS_READ, "a_limit_that_cannot_be_kept_is_refused_by_name")),
+        ("limits.http_response_bytes", By(LIMITS_READ, "a_limit_that_cannot_be_kept_is_refused_by_name")),
         (
             "context.max_external_file_size",
             Seen(
@@ -189,6 +216,22 @@ pub fn table() -> Vec<(&'static str, Shown)> {
                 "providers.first grants `kv`, which",
                 model("kind: plugin, plugin: offline-model, kv: run"),
                 model("kind: plugin, plugin: offline-model"),
+            ),
+        ),
+        (
+            "provider.http",
+            Seen(
+                "providers.first grants `http`, which",
+                model("kind: plugin, plugin: offline-model, http: ['https://h']"),
+                model("kind: plugin, plugin: offline-model"),
+            ),
+        ),
+        (
+            "provider.credentials",
+            Seen(
+                "providers.first grants `credentials`, which",
+                Parts { top: HELD, ..model("kind: plugin, plugin: offline-model, credentials: [third]") },
+                Parts { top: HELD, ..model("kind: plugin, plugin: offline-model") },
             ),
         ),
         (
@@ -409,6 +452,22 @@ pub fn table() -> Vec<(&'static str, Shown)> {
             ),
         ),
         (
+            "plugin.http",
+            Seen(
+                "grants `http`, which",
+                agent(", plugins: {count-text: {http: ['https://h']}}"),
+                agent(", plugins: {count-text: }"),
+            ),
+        ),
+        (
+            "plugin.credentials",
+            Seen(
+                "grants `credentials`, which",
+                Parts { top: HELD, ..agent(", plugins: {count-text: {credentials: [third]}}") },
+                Parts { top: HELD, ..agent(", plugins: {count-text: }") },
+            ),
+        ),
+        (
             "plugin.confirm",
             Seen(
                 "needs a person's consent",
@@ -467,6 +526,8 @@ pub fn table() -> Vec<(&'static str, Shown)> {
         ("grant.kv", By("ceilings.rs", "every_capability_of_a_ceiling_bounds")),
         ("grant.chat", By("ceilings.rs", "every_capability_of_a_ceiling_bounds")),
         ("grant.models", By("ceilings.rs", "every_capability_of_a_ceiling_bounds")),
+        ("grant.http", By("ceilings.rs", "every_capability_of_a_ceiling_bounds")),
+        ("grant.credentials", By("ceilings.rs", "every_capability_of_a_ceiling_bounds")),
         ("grant.powers", By("ceilings.rs", "every_capability_of_a_ceiling_bounds")),
         ("folder.path", By("ceilings.rs", "one_that_is_started_has_what_its_starter_may_pass_on")),
         ("folder.mode", By("ceilings.rs", "every_capability_of_a_ceiling_bounds")),

@@ -18,17 +18,28 @@ use crate::{
 };
 
 pub(super) struct Clients {
-    pub lookup: Lookup,
+    lookup: Lookup,
     made: Mutex<HashMap<Reaches, Client>>,
 }
 
 impl Default for Clients {
     fn default() -> Self {
-        Self { lookup: of_system(), made: Mutex::default() }
+        Self::new(of_system())
     }
 }
 
 impl Clients {
+    /// None yet; names are looked up so.
+    pub fn new(lookup: Lookup) -> Self {
+        Self { lookup, made: Mutex::default() }
+    }
+
+    /// How many there are.
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.made.lock().unwrap().len()
+    }
+
     /// The client that reaches these addresses and no other.
     pub fn get(&self, reaches: Reaches) -> Result<Client, Fault> {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);

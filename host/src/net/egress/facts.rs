@@ -27,6 +27,8 @@ pub struct EgressFacts {
     pub status: Option<u16>,
     /// Where the server on the last hop is, or an address of it that is not granted.
     pub address: Option<IpAddr>,
+    /// Whether the last hop led to a port of this machine on which nobody listens: that does not change within seconds.
+    pub nobody_listens: bool,
 }
 
 /// Why there is no response, and what is told of the request.

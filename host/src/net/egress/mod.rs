@@ -46,7 +46,7 @@ use crate::{
     error::Fault,
     limits,
     net::{
-        failure::{cause, not_reached, root, timed_out},
+        failure::{cause, is_loopback, is_refused, not_reached, root, timed_out},
         origin, status,
     },
 };
@@ -102,6 +102,8 @@ pub struct EgressRequest {
     pub follow: bool,
     /// From now to the end of the response. None, or longer: [`limits::EGRESS_TIME`].
     pub timeout: Option<Duration>,
+    /// The longest silence in the middle of the response, once its head is there. None: only the time ends it.
+    pub idle: Option<Duration>,
     /// The body; there is none of GET and HEAD.
     pub body: EgressBody,
 }
@@ -204,15 +206,12 @@ impl Inner {
     ) -> Result<Answer, Fault> {
         self.pace.count()?;
         let place = self.pace.place()?;
-        let (wanted, follow) = (request.credential.clone(), request.follow);
+        let (wanted, follow, idle) = (request.credential.clone(), request.follow, request.idle);
         let mut target = Target::first(request)?;
         facts.method = target.method.as_str().into();
         loop {
             (facts.url, facts.status, facts.address) = (facts::shown(&target.url, &self.scrubber), None, None);
             let credential = self.policy.clear(&target, &wanted, facts.hops, &self.scrubber)?;
-            if let Some(credential) = &credential {
-                facts.credential = Some(credential.name().into());
-            }
             let why_cut = CutReason::default();
             let (response, sent) = self.go(target, credential.as_deref(), &why_cut, facts).await?;
             if follow && let Some(next) = redirect::next(&self.policy, sent, response.status(), response.headers())? {
@@ -241,7 +240,8 @@ impl Inner {
             }
             let (scrubber, scrub) = (self.scrubber.clone(), self.scrubber.stream());
             let left = self.limits.response_bytes;
-            let open = Open { response, origin, scrubber, scrub, left, deadline, why_cut, _place: place, held: None };
+            let open =
+                Open { response, origin, scrubber, scrub, left, deadline, idle, why_cut, _place: place, held: None };
             return Ok(Answer { status, headers, body: EgressReply::new(Some(open)) });
         }
     }
@@ -270,11 +270,17 @@ impl Inner {
             message.headers_mut().insert(credential.header.clone(), credential.value.clone());
         }
         self.fill(&mut message, body, why_cut)?;
+        let before = facts.credential.clone();
+        if let Some(credential) = credential {
+            facts.credential = Some(credential.name().into());
+        }
         let response = client.execute(message).await.map_err(|error| {
+            facts.nobody_listens = is_loopback(&url) && is_refused(&error);
             let Some(NotGranted(addresses)) = cause(&error) else {
                 return why_cut.get().cloned().unwrap_or_else(|| failed(&origin, &error));
             };
-            facts.address = addresses.first().copied();
+            // Nothing was sent.
+            (facts.address, facts.credential) = (addresses.first().copied(), before);
             not_granted(&origin)
         })?;
         // The resolver has seen to it; nothing of a response is shown on its word alone.

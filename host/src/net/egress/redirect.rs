@@ -89,6 +89,3 @@ fn leads_to(from: &Url, location: &str) -> Result<Url, Fault> {
     let url = from.join(location).map_err(|error| denied(&error.to_string()))?;
     checked(url).map_err(|fault| denied(&fault.to_string()))
 }
-
-#[cfg(test)]
-mod tests;

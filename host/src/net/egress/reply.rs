@@ -1,6 +1,6 @@
 //! The body of a response, as it is read.
 
-use std::{any::Any, error::Error, fmt};
+use std::{any::Any, fmt, time::Duration};
 
 use bytes::Bytes;
 use tokio::time::{Instant, timeout_at};
@@ -14,7 +14,7 @@ use super::{
 use crate::{
     error::Fault,
     limits,
-    net::failure::{root, timed_out, unavailable},
+    net::failure::{is_of_decoder, root, timed_out, unavailable},
 };
 
 /// The body of a response, decoded, without credentials. It is read from the network as it is asked for; dropping it hangs
@@ -35,6 +35,8 @@ pub(super) struct Open {
     /// Decoded bytes that may still come.
     pub left: u64,
     pub deadline: Instant,
+    /// The longest silence.
+    pub idle: Option<Duration>,
     pub why_cut: CutReason,
     pub _place: Place,
     /// What must not be dropped before.
@@ -58,7 +60,7 @@ impl EgressReply {
     /// # Errors
     ///
     /// [`Fault::TooLarge`] beyond the bytes that a response may have, [`Fault::Timeout`] after the request's time,
-    /// [`Fault::Unavailable`] if it was cut off, [`Fault::Other`] if it cannot be decoded. It stays at that.
+    /// [`Fault::Unavailable`] if it was cut off or fell silent, [`Fault::Other`] if it cannot be decoded. It stays at that.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, Fault> {
         loop {
             if !self.ready.is_empty() {
@@ -91,8 +93,14 @@ impl EgressReply {
 
 impl Open {
     async fn next(&mut self) -> Result<Option<Bytes>, Fault> {
-        let origin = &self.origin;
-        let came = timeout_at(self.deadline, self.response.chunk()).await.map_err(|_| timed_out(origin))?;
+        let (origin, deadline) = (&self.origin, self.deadline);
+        let silent = self.idle.and_then(|idle| Some((Instant::now().checked_add(idle)?, idle)));
+        let silent = silent.filter(|(until, _)| *until < deadline);
+        let until = silent.map_or(deadline, |(until, _)| until);
+        let came = timeout_at(until, self.response.chunk()).await.map_err(|_| match silent {
+            Some((_, idle)) => unavailable(format!("{origin} fell silent in the middle of its response, for {idle:?}")),
+            None => timed_out(origin),
+        })?;
         let bytes = match came {
             Ok(bytes) => bytes,
             Err(error) => return Err(self.broke(&error)),
@@ -110,15 +118,9 @@ impl Open {
         if let Some(fault) = self.why_cut.get() {
             return fault.clone();
         }
-        // Of the decoder, the cause is its own; of the connection, the HTTP library's.
-        if error.is_decode() && error.source().is_some_and(is_of_decoder) {
+        if is_of_decoder(error) {
             return Fault::other(format!("{origin} sent a body that cannot be decoded: {why}"));
         }
         unavailable(format!("{origin} cut its response off: {why}"))
     }
-}
-
-fn is_of_decoder(error: &(dyn Error + 'static)) -> bool {
-    let kind = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
-    matches!(kind, Some(std::io::ErrorKind::InvalidData | std::io::ErrorKind::InvalidInput))
 }

@@ -2,24 +2,43 @@
 
 use std::{
     fmt, io,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
-    sync::Arc,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs},
+    sync::{Arc, LazyLock},
 };
 
 use futures_util::future::BoxFuture;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use tokio::sync::Semaphore;
 
-use crate::capability::{Reaches, is_localhost};
+use crate::{
+    capability::{Reaches, is_localhost},
+    limits,
+};
 
 /// Asks for the addresses of a name.
 pub(super) type Lookup = Arc<dyn Fn(String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> + Send + Sync>;
 
 /// Asks whom the operating system asks.
 pub(super) fn of_system() -> Lookup {
-    Arc::new(|name| {
+    static ALL: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(limits::EGRESS_LOOKUPS)));
+    in_threads(ALL.clone(), |name| Ok((name, 0).to_socket_addrs()?.map(|address| address.ip()).collect()))
+}
+
+/// Asks in threads, in so many at once as there are places: who gives up waiting does not end them.
+fn in_threads(
+    places: Arc<Semaphore>,
+    ask: impl Fn(&str) -> io::Result<Vec<IpAddr>> + Clone + Send + Sync + 'static,
+) -> Lookup {
+    Arc::new(move |name| {
+        let (places, ask) = (places.clone(), ask.clone());
         Box::pin(async move {
-            let found = tokio::net::lookup_host((name, 0)).await?;
-            Ok(found.map(|address| address.ip()).collect())
+            let place = places.acquire_owned().await.map_err(io::Error::other)?;
+            let asking = tokio::task::spawn_blocking(move || {
+                let found = ask(&name);
+                drop(place);
+                found
+            });
+            asking.await.map_err(io::Error::other)?
         })
     })
 }
@@ -61,3 +80,38 @@ impl fmt::Display for NotGranted {
 }
 
 impl std::error::Error for NotGranted {}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Mutex, mpsc};
+
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_lookup_that_nobody_waits_for_keeps_its_place() {
+        let (answer, answers) = mpsc::channel();
+        let (began, begins) = mpsc::channel();
+        let (began, answers) = (Mutex::new(began), Arc::new(Mutex::new(answers)));
+        let (began, places) = (Arc::new(began), Arc::new(Semaphore::new(1)));
+        let lookup = in_threads(places.clone(), move |name| {
+            began.lock().unwrap().send(name.to_owned()).unwrap();
+            answers.lock().unwrap().recv().map_err(io::Error::other)
+        });
+        assert!(lookup("one".into()).now_or_never().is_none());
+        assert_eq!(begins.recv().unwrap(), "one");
+        let mut two = lookup("two".into());
+        assert!((&mut two).now_or_never().is_none() && places.available_permits() == 0);
+        assert!(begins.try_recv().is_err(), "there is one place");
+        for last in [1, 2] {
+            answer.send(vec![Ipv4Addr::new(1, 1, 1, last).into()]).unwrap();
+        }
+        assert_eq!(two.await.unwrap(), [Ipv4Addr::new(1, 1, 1, 2)]);
+    }
+
+    #[tokio::test]
+    async fn names_are_asked_of_the_system() {
+        assert_eq!(of_system()("127.0.0.1".into()).await.unwrap(), [Ipv4Addr::LOCALHOST]);
+    }
+}

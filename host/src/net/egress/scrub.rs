@@ -113,12 +113,16 @@ impl Scrub {
     fn first_beginning(&self, nfa: &NFA) -> usize {
         let whole = self.held.len();
         let Ok(start) = nfa.start_state(Anchored::Yes) else { return 0 };
+        // A whole one ends there, unless a longer one begins with it.
+        let goes_on = |state| {
+            !nfa.is_match(state) || (0..=u8::MAX).any(|byte| !nfa.is_dead(nfa.next_state(Anchored::Yes, state, byte)))
+        };
         let could_begin = |from: &usize| {
             let mut state = start;
             self.held[*from..].iter().all(|&byte| {
                 state = nfa.next_state(Anchored::Yes, state, byte);
                 !nfa.is_dead(state)
-            })
+            }) && goes_on(state)
         };
         let longest = nfa.max_pattern_len().saturating_sub(1);
         (whole.saturating_sub(longest)..whole).find(could_begin).unwrap_or(whole)

@@ -143,6 +143,3 @@ impl Policy {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -320,6 +320,3 @@ impl EgressUpload {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,4 +1,7 @@
-use std::sync::Arc;
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use tokio::time::Instant;
@@ -6,25 +9,27 @@ use tokio::time::Instant;
 use crate::{
     error::Fault,
     event::RunCx,
+    limits,
     model::{self, Completer, Completion, CompletionRequest, DeltaSink, ModelInfo},
     net::{Failed, Retries},
     plugin::{
         bindings::types,
         convert::{self, Attached, Weigh},
-        imports::Attachments,
+        imports::{Asker, Attachments},
         loader::Plugin,
         runtime::{CallSetup, Lane},
     },
 };
 
 /// A model behind the provider of a plugin. A call that fails in a way that may pass, before anything of a reply was handed
-/// on, is made again.
+/// on, is made again, unless nobody listens where its server would be on this machine.
 pub struct PluginModel {
     plugin: Arc<Plugin>,
     info: ModelInfo,
     max_tokens: Option<u32>,
     temperature: Option<f32>,
     retries: Retries,
+    idle: Duration,
 }
 
 impl PluginModel {
@@ -36,13 +41,14 @@ impl PluginModel {
         max_tokens: Option<u32>,
         temperature: Option<f32>,
     ) -> Option<Self> {
-        let retries = Retries::HOUSE;
+        let (retries, idle) = (Retries::HOUSE, limits::STREAM_IDLE_TIME);
         plugin.kinds.provider.is_some().then(|| Self {
             plugin: Arc::clone(plugin),
             info,
             max_tokens,
             temperature,
             retries,
+            idle,
         })
     }
 
@@ -51,12 +57,19 @@ impl PluginModel {
         Self { retries, ..self }
     }
 
+    /// The same where a server that its plugin asks may be silent for so long in the middle of a response;
+    /// [`limits::STREAM_IDLE_TIME`] where nobody says otherwise.
+    pub fn with_idle(self, idle: Duration) -> Self {
+        Self { idle, ..self }
+    }
+
     async fn attempt(
         &self,
         cx: &RunCx,
         request: &CompletionRequest,
         asked: &types::Request,
         sink: DeltaSink,
+        asker: Option<Asker>,
     ) -> Result<Completion, Fault> {
         let Some(kind) = &self.plugin.kinds.provider else { return Err(Fault::other("the plugin has no provider")) };
         let setup = CallSetup {
@@ -70,7 +83,7 @@ impl PluginModel {
             setup,
             |state| {
                 state.sink = sink;
-                state.asker = self.plugin.asker(cx);
+                state.asker = asker;
                 state.attachments = Attachments::of(&request.messages);
             },
             async |store, instance| {
@@ -95,8 +108,11 @@ impl Completer for PluginModel {
         let deadline = Instant::now() + self.plugin.limits.completion_time;
         let attempt = || async {
             let (sink, seen) = sink.observed();
-            let completion = self.attempt(cx, request, &asked, sink).await;
-            completion.map_err(|fault| Failed { fault, again: !seen.is_set() })
+            let asker = self.plugin.asker(cx).map(|asker| Asker { idle: Some(self.idle), ..asker });
+            let nobody_listens = asker.as_ref().map(|asker| Arc::clone(&asker.nobody_listens)).unwrap_or_default();
+            let completion = self.attempt(cx, request, &asked, sink, asker).await;
+            let in_vain = || nobody_listens.load(Ordering::Relaxed);
+            completion.map_err(|fault| Failed { fault, again: !seen.is_set() && !in_vain() })
         };
         self.retries.repeat(&self.plugin.id, deadline, attempt).await
     }

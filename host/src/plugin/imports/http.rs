@@ -1,7 +1,10 @@
 //! HTTP through the host's own interface.
 
 use std::{
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -29,6 +32,10 @@ pub struct Asker {
     pub egress: Egress,
     pub cx: RunCx,
     pub plugin: Arc<str>,
+    /// The longest silence in the middle of a response; none: the call's own time ends it.
+    pub idle: Option<Duration>,
+    /// Whether the last request met a port of this machine on which nobody listens. Shared by clones.
+    pub nobody_listens: Arc<AtomicBool>,
 }
 
 impl Asker {
@@ -39,7 +46,7 @@ impl Asker {
         begins_within: Option<Duration>,
     ) -> (Result<EgressResponse, Fault>, Event) {
         let mut untold = Untold::new(self, self.egress.facts_of(&request));
-        let sending = self.egress.send(request);
+        let sending = self.egress.send(EgressRequest { idle: self.idle, ..request });
         let sent = match begins_within {
             Some(time) => timeout(time, sending).await.unwrap_or_else(|_| {
                 let message = "the response did not begin within the time that the plugin has set".into();
@@ -60,6 +67,8 @@ impl Asker {
             Ok(response) => self.event(&response.facts, None, duration),
             Err(failure) => self.event(&failure.facts, Some(&failure.fault), duration),
         };
+        let nobody_listens = sent.as_ref().is_err_and(|failure| failure.facts.nobody_listens);
+        self.nobody_listens.store(nobody_listens, Ordering::Relaxed);
         (sent.map_err(|failure| failure.fault), event)
     }
 
@@ -177,6 +186,7 @@ impl PluginState {
             credential: credential.map_or(CredentialUse::None, CredentialUse::Named),
             follow: true,
             timeout: timeout_ms.map(|time| Duration::from_millis(time.into())),
+            idle: None,
             body,
         })
     }
@@ -212,7 +222,7 @@ impl http::Host for PluginState {
             Err(fault) => return failed(&fault),
         };
         let began = Instant::now();
-        match asker.egress.begin(request) {
+        match asker.egress.begin(EgressRequest { idle: asker.idle, ..request }) {
             Ok(upload) => {
                 let untold = Untold::new(&asker, upload.facts().clone());
                 Ok(Ok(self.table.push(Upload { upload, untold })?))

@@ -1,12 +1,20 @@
 //! `wasi:http`, for components that were not written for this host: another door to the way out that the import `http`
 //! leads to.
 
-use std::{pin::Pin, time::Duration};
+use std::{
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use futures_util::stream;
 use http::{HeaderName, HeaderValue, Request, Response, header};
-use http_body::Frame;
+use http_body::{Body, Frame};
 use http_body_util::{BodyExt, StreamBody};
 use tokio::time::timeout;
 use wasmtime::component::Linker;
@@ -18,6 +26,7 @@ use wasmtime_wasi_http::{
 use super::http::Asker;
 use crate::{
     error::Fault,
+    limits,
     net::egress::{CredentialUse, EgressBody, EgressReply, EgressRequest, EgressResponse},
     plugin::runtime::PluginState,
 };
@@ -28,22 +37,33 @@ pub fn link(linker: &mut Linker<PluginState>) -> wasmtime::Result<()> {
     wasi::types::add_to_linker::<_, WasiHttp>(linker, &LinkOptions::default().into(), |state| state.called().http())
 }
 
-/// What stands behind `wasi:http` in one store.
+/// What stands behind `wasi:http` in one store. It goes before the store's table does, so that a body whose writer has gone
+/// with the store is cut and not taken for whole.
 #[derive(Default)]
 pub struct WasiDoor {
     context: WasiHttpCtx,
     hooks: Hooks,
 }
 
+impl Drop for WasiDoor {
+    fn drop(&mut self) {
+        self.hooks.is_gone.store(true, Ordering::Release);
+    }
+}
+
 /// Sends what the guest wants sent; nothing in calls that may send nothing.
 #[derive(Default)]
-struct Hooks(Option<Asker>);
+struct Hooks {
+    asker: Option<Asker>,
+    /// Whether the store is.
+    is_gone: Arc<AtomicBool>,
+}
 
 impl WasiHttpView for PluginState {
     fn http(&mut self) -> WasiHttpCtxView<'_> {
         let Self { wasi_http: WasiDoor { context, hooks }, asker, table, .. } = self;
-        if hooks.0.is_none() {
-            hooks.0.clone_from(asker);
+        if hooks.asker.is_none() {
+            hooks.asker.clone_from(asker);
         }
         WasiHttpCtxView { hooks, table, ctx: context }
     }
@@ -57,20 +77,25 @@ impl WasiHttpHooks for Hooks {
         false
     }
 
+    /// As much as goes out at once: it is in memory until then, of each body that the guest has begun.
+    fn p2_outgoing_body_chunk_size(&mut self) -> usize {
+        limits::EGRESS_CHUNK_BYTES
+    }
+
     fn send_request(
         &mut self,
         request: Request<WasiBody>,
         options: Option<RequestOptions>,
         _: Box<dyn Future<Output = Result<(), Error>> + Send>,
     ) -> Box<dyn Future<Output = Sent> + Send> {
-        let asker = self.0.clone();
+        let (asker, is_gone) = (self.asker.clone(), Arc::clone(&self.is_gone));
         Box::new(async move {
             let Some(asker) = asker else { return Err(Error::HttpRequestDenied) };
             let RequestOptions { connect_timeout, first_byte_timeout, between_bytes_timeout } =
                 options.unwrap_or_default();
             let begins_within =
                 [connect_timeout, first_byte_timeout].into_iter().flatten().reduce(|one, two| one + two);
-            let (sent, event) = asker.send(asked(request), begins_within).await;
+            let (sent, event) = asker.send(asked(request, is_gone), begins_within).await;
             asker.cx.events.emit(event).await;
             let response = response(sent.map_err(|fault| code(&fault))?, between_bytes_timeout)?;
             Ok((response, Box::new(async { Ok(()) }) as Box<dyn Future<Output = _> + Send>))
@@ -79,12 +104,12 @@ impl WasiHttpHooks for Hooks {
 }
 
 /// What the guest asks for. Of its headers those that say how the body comes are left out: that is the host's.
-fn asked(request: Request<WasiBody>) -> EgressRequest {
+fn asked(request: Request<WasiBody>, is_gone: Arc<AtomicBool>) -> EgressRequest {
     let (parts, body) = request.into_parts();
     let length = parts.headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
     let is_host = |name: &HeaderName| matches!(*name, header::CONTENT_LENGTH | header::ACCEPT_ENCODING);
     let headers = parts.headers.iter().filter(|(name, _)| !is_host(name));
-    let is_empty = http_body::Body::is_end_stream(&body) || length == Some(0);
+    let is_empty = body.is_end_stream() || length == Some(0);
     EgressRequest {
         method: parts.method.as_str().into(),
         url: parts.uri.to_string(),
@@ -94,7 +119,30 @@ fn asked(request: Request<WasiBody>) -> EgressRequest {
         // As the standard has it: the guest sees the redirect, and may follow it itself.
         follow: false,
         timeout: None,
-        body: if is_empty { EgressBody::default() } else { EgressBody::stream(body, length) },
+        idle: None,
+        body: if is_empty { EgressBody::default() } else { EgressBody::stream(OfGuest { body, is_gone }, length) },
+    }
+}
+
+/// The body of a request that a guest writes.
+struct OfGuest {
+    body: WasiBody,
+    is_gone: Arc<AtomicBool>,
+}
+
+impl Body for OfGuest {
+    type Data = Bytes;
+    type Error = Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(cx);
+        match polled {
+            // The end of a body and the end of its writer look the same.
+            Poll::Ready(None) if self.is_gone.load(Ordering::Acquire) => {
+                Poll::Ready(Some(Err(Error::ConnectionTerminated)))
+            }
+            polled => polled,
+        }
     }
 }
 

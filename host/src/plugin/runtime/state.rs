@@ -26,6 +26,8 @@ pub struct PluginState {
     pub config: Arc<str>,
     /// What it holds.
     pub limiter: Limiter,
+    /// What it has of `wasi:http`: it goes before the table.
+    pub wasi_http: WasiDoor,
     /// Handles that it has been given.
     pub table: ResourceTable,
     /// The folders that it was granted.
@@ -36,8 +38,6 @@ pub struct PluginState {
     pub kv: Option<Arc<KvBinding>>,
     /// Who sends its requests, in calls that may send some.
     pub asker: Option<Asker>,
-    /// What it has of `wasi:http`.
-    pub wasi_http: WasiDoor,
     /// What it may take.
     pub limits: Arc<Limits>,
     /// What it takes.

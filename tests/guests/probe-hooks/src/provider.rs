@@ -1,10 +1,11 @@
 //! The provider. Its words are the arms of [`Provider::complete`].
 
+use serde_json::json;
 use shelly_plugin::{
-    Error, Message, Part,
+    Error, Message, Part, attachments,
     provider::Provider,
     sink::{self, Delta},
-    types::{Completion, Request, Role, StopReason, ToolCall, Usage},
+    types::{Completion, Media, Request, Role, Source, StopReason, ToolCall, Usage},
 };
 
 use crate::{Params, error, params, spin, unknown};
@@ -45,6 +46,7 @@ impl Provider for Probe {
                 sink::emit(&Delta::Usage(USAGE));
                 Err(Error::Other("asked to fail".into()))
             }
+            "attachment" => says(attachment(&params, &request)?),
             "big" => says("x".repeat(params.bytes)),
             "empty" => Ok(completion(&model, Vec::new(), StopReason::EndTurn)),
             "cut" => Ok(completion(&model, vec!["cut".into()], StopReason::MaxTokens)),
@@ -56,6 +58,26 @@ impl Provider for Probe {
 }
 
 const USAGE: Usage = Usage { input_tokens: 10, output_tokens: 5, cache_read_tokens: 3, cache_write_tokens: 2 };
+
+/// What each read comes to of the first attachment of the request, or of one by its id: how many bytes and the first of them,
+/// or an error. The arguments: `{"id": …, "reads": [[offset, max], …]}`.
+fn attachment(params: &Params, request: &Request) -> Result<String, Error> {
+    let handed = request.messages.iter().flat_map(|message| &message.parts).find_map(|part| match part {
+        Part::Media(Media { source: Source::Attachment(id), .. }) => Some(id.as_str()),
+        _ => None,
+    });
+    let id = params.arguments["id"].as_str().or(handed).ok_or_else(|| Error::Other("no attachment".into()))?;
+    let reads: Vec<(u64, u32)> = serde_json::from_value(params.arguments["reads"].clone())
+        .map_err(|error| Error::Invalid(format!("reads: {error}")))?;
+    let told: Vec<_> = reads
+        .into_iter()
+        .map(|(offset, max)| match attachments::read(id, offset, max) {
+            Ok(bytes) => json!([bytes.len(), bytes.first()]),
+            Err(error) => json!(error.message()),
+        })
+        .collect();
+    Ok(json!(told).to_string())
+}
 
 /// What the last user message says, and what else was shown.
 fn echo(request: &Request) -> String {

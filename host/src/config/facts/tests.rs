@@ -1,0 +1,278 @@
+use super::*;
+
+const CONFIG: &str = "
+providers:
+  - {name: gpt, kind: openai, model: m, base_url: 'https://a.example/${PART}', api_key: '${KEY}'}
+  - {name: own, kind: openai, model: m, api_key: sk-secret}
+  - {name: far, kind: openai, model: m, base_url: 'https://me:sk-secret@a.example/v1'}
+  - {name: off, kind: plugin, plugin: o, clock: true, random: true}
+agents:
+  - name: a
+    plugins: {p: {files: [{path: docs}, {path: out, as: o, mode: write}], chat: true, powers: [note, stop]}, q: }
+  - {name: b, plugins: {p: {clock: true, confirm: true, kv: agent}}}
+";
+
+fn lines(text: &str) -> Vec<String> {
+    let facts = Config::parse(text, "/nowhere".into()).unwrap_or_else(|report| panic!("{report}")).facts();
+    facts.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn every_thing_that_reaches_beyond_the_config_is_a_line() {
+    let far = lines(CONFIG).into_iter().find(|line| line.contains("`far`")).unwrap();
+    assert!(far.starts_with("the model `far` is at `https://a.example/v1` (sha256:") && !far.contains("secret"));
+    let others: Vec<_> = lines(CONFIG).into_iter().filter(|line| *line != far).collect();
+    assert_eq!(
+        others,
+        [
+            "the agent `a`: the plugin `p` has the power `note`",
+            "the agent `a`: the plugin `p` has the power `stop`",
+            "the agent `a`: the plugin `p` is used, and you are not asked before each call",
+            "the agent `a`: the plugin `p` may read `/nowhere/docs`",
+            "the agent `a`: the plugin `p` may read and change `/nowhere/out`",
+            "the agent `a`: the plugin `p` may read the conversation",
+            "the agent `a`: the plugin `q` is used, and you are not asked before each call",
+            "the agent `b`: the plugin `p` is used",
+            "the agent `b`: the plugin `p` may keep data (kv: agent)",
+            "the agent `b`: the plugin `p` may know the time",
+            "the model `gpt` has the environment's `PART` in its address `https://a.example/${PART}`",
+            "the model `gpt` is at `https://a.example/${PART}`: conversations go there",
+            "the model `gpt` sends the environment's `KEY` to `https://a.example/${PART}`",
+            "the model `off`: its plugin may have random bytes",
+            "the model `off`: its plugin may know the time",
+            "the model `own` is at `https://api.openai.com/v1`: conversations go there",
+        ]
+    );
+}
+
+#[test]
+fn what_is_sent_to_a_server_and_on_which_way_is_told() {
+    let of = |keys: &str| lines(&format!("providers: [{{name: m, model: m, {keys}}}]"));
+    let at = |address: &str| format!("the model `m` is at `{address}`: conversations go there");
+    let xai = at("https://api.x.ai/v1");
+    for (keys, expected) in [
+        (
+            "kind: grok",
+            vec![xai.as_str(), "the model `m` sends the environment's `XAI_API_KEY` to `https://api.x.ai/v1`"],
+        ),
+        ("kind: grok, api_key: sk-1", vec![&xai]),
+        (
+            "kind: grok, api_key_file: keys/x",
+            vec![&xai, "the model `m` sends what the file `/nowhere/keys/x` holds to `https://api.x.ai/v1`"],
+        ),
+        (
+            "kind: grok, api_key_command: [pass, show, x]",
+            vec![&xai, "the model `m` runs `pass show x` and sends what it prints to `https://api.x.ai/v1`"],
+        ),
+        // The usual key goes to the vendor alone.
+        ("kind: grok, base_url: 'http://a.example'", vec![&at("http://a.example")]),
+        ("kind: ollama", vec![&at("http://127.0.0.1:11434/v1")]),
+        (
+            "kind: ollama, headers: {x-a: 'Bearer ${TOKEN}', x-b: plain}",
+            vec![
+                &at("http://127.0.0.1:11434/v1"),
+                "the model `m` sends the environment's `TOKEN` to `http://127.0.0.1:11434/v1`",
+            ],
+        ),
+        (
+            "kind: ollama, proxy: 'http://${HOST}:1'",
+            vec![
+                "the model `m` has the environment's `HOST` in its proxy `http://${HOST}:1`",
+                &at("http://127.0.0.1:11434/v1"),
+                "the model `m` is reached through the proxy `http://${HOST}:1`: conversations go there too",
+            ],
+        ),
+    ] {
+        assert_eq!(of(keys), expected, "{keys}");
+    }
+    let proxy = |password: &str| of(&format!("kind: ollama, proxy: 'http://me:{password}@p.example:1'")).remove(1);
+    let shown = proxy("sk-secret");
+    assert!(shown.starts_with("the model `m` is reached through the proxy `http://p.example:1/` (sha256:"), "{shown}");
+    assert_ne!(shown, proxy("other"), "who changes it is asked about");
+}
+
+#[test]
+fn what_an_agent_does_not_use_is_not_told() {
+    let of = |ceiling: &str| {
+        lines(&format!(
+            "agents: [{{name: a, {ceiling} plugins: {{p: {{files: [{{path: docs, mode: write}}, {{path: out}}], \
+                 clock: true, random: true, chat: true, kv: agent, powers: [note, stop]}}}}}}]"
+        ))
+    };
+    let who = "the agent `a`: the plugin `p`";
+    let all = of("");
+    for may in ["read and change `/nowhere/docs`", "read `/nowhere/out`", "know the time", "keep data (kv: agent)"] {
+        assert!(all.contains(&format!("{who} may {may}")), "{may}: {all:?}");
+    }
+    assert_eq!(of("use: {},"), [format!("{who} is used, and you are not asked before each call")]);
+    assert_eq!(
+        of("use: {files: [{path: docs/a}, {path: ., mode: read}], clock: true, kv: [run, agent], powers: [stop]},"),
+        [
+            format!("{who} has the power `stop`"),
+            format!("{who} is used, and you are not asked before each call"),
+            format!("{who} may keep data (kv: agent)"),
+            format!("{who} may know the time"),
+            format!("{who} may read `/nowhere/docs`"),
+            format!("{who} may read `/nowhere/out`"),
+        ]
+    );
+    let below = of("use: {files: [{path: docs/a, mode: write}], chat: true, random: true, kv: run},");
+    assert!(below.contains(&format!("{who} may read and change `/nowhere/docs/a`")), "{below:?}");
+    assert!(below.iter().any(|line| line.ends_with("may read the conversation")) && below.len() == 4, "{below:?}");
+}
+
+#[test]
+fn where_an_address_leads_to_is_seen() {
+    for (address, shown) in [
+        ("https://a.example/v1", "`https://a.example/v1`"),
+        ("https://evil.example/${USER}?", "`https://evil.example/$%7BUSER%7D` (sha256:"),
+        ("https://api.good.example:x@evil.example:8443/v1#${K}", "`https://evil.example:8443/v1` (sha256:"),
+        ("https://\u{430}pi.example/v1", "`https://xn--pi-6kc.example/v1` (sha256:"),
+        ("${URL}?x", "`${URL}?x`"),
+    ] {
+        let found = shown_address(address);
+        assert!(found.starts_with(shown), "{address}: {found}");
+    }
+}
+
+#[test]
+fn only_what_reaches_beyond_the_config_changes_a_line() {
+    let before = lines(CONFIG);
+    for (from, to) in [
+        ("a.example/${PART}", "b.example/${PART}"),
+        ("${PART}", "${OTHER}"),
+        ("me:sk-secret@", "me:sk-secreT@"),
+        ("'${KEY}'", "'${KEY}${OTHER}'"),
+        ("name: off", "name: of"),
+        ("random: true", "random: false"),
+        ("path: docs", "path: doc"),
+        ("mode: write", "mode: read"),
+        ("chat: true", "chat: false"),
+        ("[note, stop]", "[note, stop, rewrite]"),
+        ("confirm: true", "confirm: false"),
+        (", q: ", ""),
+    ] {
+        assert!(CONFIG.contains(from));
+        assert_ne!(lines(&CONFIG.replacen(from, to, 1)), before, "{from}");
+    }
+    for (from, to) in [
+        ("api_key: sk-secret", "api_key: sk-other"),
+        ("model: m", "model: n, temperature: 1, max_tokens: 3, price: {input: 1, output: 2}"),
+        ("plugin: o,", "plugin: o, params: {x: 1},"),
+        ("- name: a", "- name: a\n    instructions: other\n    description: x\n    toolboxes: [notes]"),
+        ("{name: b,", "{name: b, budget: {tokens: 3}, options: {max_iterations: 3}, provider: gpt,"),
+        ("agents:", "sessions: {record: false}\nentry_agent: b # a comment\nagents:"),
+    ] {
+        assert!(CONFIG.contains(from));
+        assert_eq!(lines(&CONFIG.replacen(from, to, 1)), before, "{from}");
+    }
+}
+
+#[test]
+fn what_plugins_send_and_with_which_credentials_is_told() {
+    const WAY_OUT: &str = "
+credentials:
+  - {name: github, env: TOKEN, for: ['https://api.github.com', 'https://*.github.com/v3']}
+  - {name: hub, file: keys/hub, for: [http://hub.lan]}
+  - {name: shop, command: [pass, show, shop], for: ['https://shop.example']}
+providers:
+  - {name: own, kind: plugin, plugin: o, http: [http://localhost:11434], credentials: [hub]}
+agents:
+  - name: a
+    plugins:
+      fetch:
+        confirm: true
+        http:
+          - https://*.github.com
+          - {url: https://b\u{fc}cher.example, methods: [GET, PUT]}
+          - {url: http://nas.lan, networks: [10.0.0.0/8]}
+        credentials: [github, hub]
+";
+    let all = lines(WAY_OUT);
+    assert_eq!(
+        all,
+        [
+            "the agent `a`: the plugin `fetch` is used",
+            "the agent `a`: the plugin `fetch` may have the credential `github` sent",
+            "the agent `a`: the plugin `fetch` may have the credential `hub` sent",
+            "the agent `a`: the plugin `fetch` may send requests to `GET https://xn--bcher-kva.example`",
+            "the agent `a`: the plugin `fetch` may send requests to `PUT https://xn--bcher-kva.example`",
+            "the agent `a`: the plugin `fetch` may send requests to `http://nas.lan in 10.0.0.0/8`",
+            "the agent `a`: the plugin `fetch` may send requests to `http://nas.lan`",
+            "the agent `a`: the plugin `fetch` may send requests to `https://*.github.com`",
+            "the credential `github` is what the environment's `TOKEN` holds, sent to `https://*.github.com/v3`",
+            "the credential `github` is what the environment's `TOKEN` holds, sent to `https://api.github.com`",
+            "the credential `hub` is what the file `/nowhere/keys/hub` holds, sent to `http://hub.lan`",
+            "the credential `shop` runs `pass show shop` and is what it prints, sent to `https://shop.example`",
+            "the model `own`: its plugin may have the credential `hub` sent",
+            "the model `own`: its plugin may send requests to `http://localhost:11434`",
+        ]
+    );
+    for (from, to) in [
+        ("env: TOKEN", "env: OTHER_TOKEN"),
+        ("'https://api.github.com'", "'https://api.github.com.evil.example'"),
+        ("keys/hub", "keys/other"),
+        ("show, shop", "show shop"),
+        ("[GET, PUT]", "[GET, PUT, POST]"),
+        ("[GET, PUT]", "[]"),
+        ("[10.0.0.0/8]", "[10.0.0.0/7]"),
+        ("credentials: [github, hub]", "credentials: [github, hub, shop]"),
+        ("https://*.github.com\n", "https://*\n"),
+        ("http://localhost:11434", "https://localhost:11434"),
+    ] {
+        assert!(WAY_OUT.contains(from), "{from}");
+        assert_ne!(lines(&WAY_OUT.replacen(from, to, 1)), all, "{from}");
+    }
+    // A ceiling takes away from what is told.
+    let bounded = "    use: {http: ['https://a.github.com'], credentials: [hub]}\n    plugins:";
+    let bounded = lines(&WAY_OUT.replace("    plugins:", bounded));
+    let bounded: Vec<_> = bounded.into_iter().filter(|line| line.contains("`fetch` may")).collect();
+    assert_eq!(
+        bounded,
+        [
+            "the agent `a`: the plugin `fetch` may have the credential `hub` sent",
+            "the agent `a`: the plugin `fetch` may send requests to `https://a.github.com`",
+        ]
+    );
+}
+
+#[test]
+fn whatever_changes_a_command_or_what_a_vendor_is_told_changes_a_line() {
+    let of = |more: &str| lines(&format!("providers: [{{name: a, kind: anthropic, model: m, {more}}}]"));
+    let command = of("api_key_command: [/bin/sh, -c, 'pass show x']");
+    assert!(command.iter().any(|line| line.contains(r#"runs `/bin/sh -c "pass show x"`"#)), "{command:?}");
+    for other in ["[/bin/sh, -c, pass, show, x]", "['/bin/sh -c', pass, show, x]", "[/bin/sh, '-c \"pass', 'show x\"']"]
+    {
+        assert_ne!(of(&format!("api_key_command: {other}")), command, "{other}");
+    }
+    let tells = "body: {mcp_servers: [{url: 'https://a.example'}], top_k: 3}";
+    let told = of(tells);
+    let line = "the model `a` is sent fields of the config: `mcp_servers`, `top_k` (sha256:";
+    assert!(told.iter().any(|found| found.starts_with(line)), "{told:?}");
+    assert_ne!(of(&tells.replace("a.example", "b.example")), told);
+}
+
+#[test]
+fn names_cannot_forge_a_line_or_act_on_the_terminal() {
+    let evil = r#""a`: the plugin `p` is used\nx\e[2J\u202e""#;
+    let text = format!(
+        "providers: [{{name: {evil}, kind: openai, model: m, base_url: {evil}, api_key: \"${{\\e}}\"}}]\n\
+             agents: [{{name: {evil}, plugins: {{{evil}: {{files: [{{path: {evil}}}]}}}}}}]\n"
+    );
+    let lines = lines(&text);
+    assert_eq!(lines.len(), 4, "{lines:?}");
+    for line in lines {
+        assert!(!line.contains(crate::error::acts_on_terminal) && line.contains("\\u{60}"), "{line}");
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn a_link_is_told_as_what_it_leads_to() {
+    let root = tempfile::tempdir().unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(elsewhere.path(), root.path().join("docs")).unwrap();
+    let facts = Config::parse(CONFIG, root.path().into()).unwrap().facts();
+    let path = quoted_path(&elsewhere.path().canonicalize().unwrap());
+    assert!(facts.lines().any(|line| line.ends_with(&format!("may read {path}"))), "{facts:?}");
+}

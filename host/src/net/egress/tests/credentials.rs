@@ -1,0 +1,162 @@
+use super::*;
+
+const KEY: &str = "sk-very-secret";
+
+fn bearer() -> Auth {
+    Auth::bearer(Secret::new(KEY))
+}
+
+fn with(http: Http, credentials: Vec<Arc<Credential>>) -> Egress {
+    Egress::new(http, credentials, EgressLimits::default())
+}
+
+fn named(name: &str, request: EgressRequest) -> EgressRequest {
+    EgressRequest { credential: CredentialUse::Named(name.into()), ..request }
+}
+
+#[tokio::test]
+async fn a_credential_goes_where_it_is_for() {
+    let server = TestServer::start((0..5).map(|_| answer("200 OK", "", "fine")).collect()).await;
+    let (v1, v2) = (format!("{}/v1", server.url), format!("{}/v2", server.url));
+    let basic = Auth { header: "Authorization".into(), scheme: "Basic".into(), key: Secret::new("ada:pass:word") };
+    let egress = with(
+        granted(&[&server.url]),
+        vec![
+            key("one", bearer(), &[&v1]),
+            key("two", Auth::header("X-Api-Key", Secret::new("other-key")), &[&v1, &v2]),
+            key("three", basic, &[&v2]),
+        ],
+    );
+    assert_eq!(egress.credentials().collect::<Vec<_>>(), ["one", "two", "three"]);
+    let any = |url: &str| EgressRequest { credential: CredentialUse::Any, ..get(url) };
+    for (request, credential, line) in [
+        (named("one", get(&v1)), Some("one"), "authorization: bearer sk-very-secret\r\n"),
+        (named("three", get(&v2)), Some("three"), "authorization: basic ywrhonbhc3m6d29yza==\r\n"),
+        (any(&v1), Some("one"), "authorization: bearer sk-very-secret\r\n"),
+        (any(&v2), Some("two"), "x-api-key: other-key\r\n"),
+        (any(&server.url), None, ""),
+    ] {
+        let response = egress.send(request).await.unwrap();
+        assert_eq!(response.facts.credential.as_deref(), credential);
+        let sent = server.requests().last().unwrap().to_lowercase();
+        assert!(sent.contains(line), "{sent}");
+        let has = |name: &str| sent.contains(name);
+        assert_eq!(has("authorization:") || has("x-api-key:"), credential.is_some(), "{sent}");
+        drop(response);
+    }
+    let said = denied(&egress, named("one", get(&v2))).await;
+    assert!(said.starts_with("the credential `one` is not for GET http://127.0.0.1:"), "{said}");
+    let said = denied(&egress, named("four", get(&v2))).await;
+    assert!(said.contains("there are: one, two, three"), "{said}");
+    assert_eq!(server.requests().len(), 5);
+}
+
+#[tokio::test]
+async fn a_header_of_a_credential_is_the_hosts_where_that_goes() {
+    let server = TestServer::start(vec![answer("200 OK", "", "fine")]).await;
+    let v1 = format!("{}/v1", server.url);
+    let egress = with(granted(&[&server.url]), vec![key("one", Auth::header("x-api-key", Secret::new(KEY)), &[&v1])]);
+    let own = |url: &str| EgressRequest { headers: vec![("X-API-Key".into(), b"own".into())], ..get(url) };
+    for credential in [CredentialUse::None, CredentialUse::Any, CredentialUse::Named("one".into())] {
+        let said = denied(&egress, EgressRequest { credential, ..own(&v1) }).await;
+        assert!(said.contains("`x-api-key`") && said.contains("`one`"), "{said}");
+    }
+    assert_eq!(text(&egress, own(&server.url)).await.unwrap(), "fine", "elsewhere it is the plugin's");
+}
+
+#[test]
+fn a_credential_that_cannot_be_hidden_or_sent_is_refused() {
+    let auth = |header: &str, scheme: &str, key: &str| Auth {
+        header: header.into(),
+        scheme: scheme.into(),
+        key: Secret::new(key),
+    };
+    let long = "k".repeat(limits::EGRESS_CREDENTIAL_BYTES + 1);
+    for (auth, why) in [
+        (auth("authorization", "Bearer", "abc"), "fewer than 4 bytes"),
+        (auth("authorization", "Bearer", ""), "fewer than 4 bytes"),
+        (auth("authorization", "Basic", "ada:abc"), "fewer than 4 bytes"),
+        (auth("authorization", "basic", "no-colon"), "no `user:password`"),
+        (auth("authorization", "Bearer", "sk-\nsecret"), "cannot be sent"),
+        (auth("authorization", "Bear\r\ner", "sk-secret"), "cannot be sent"),
+        (auth("host", "", "sk-secret"), "set by the host"),
+        (auth("a b", "", "sk-secret"), "no name of a header"),
+        (auth("x-key", "", &long), "more than 8192 bytes"),
+    ] {
+        let fault = Credential::new("one", &auth, Http::all()).unwrap_err();
+        let said = fault.to_string();
+        assert!(matches!(fault, Fault::Invalid { .. }) && said.contains(why) && said.contains("`one`"), "{said}");
+        assert!(!said.contains("secret") && !said.contains("abc"), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn nothing_shows_a_credential() {
+    let server = TestServer::start(vec![answer("200 OK", "", "fine")]).await;
+    let credential = key("one", bearer(), &[&server.url]);
+    let egress = with(granted(&[&server.url]), vec![credential.clone()]);
+    let response = egress.send(named("one", get(&server.url))).await.unwrap();
+    let failure = egress.send(named("one", get(format!("http://{KEY}.example/{KEY}")))).await.unwrap_err();
+    let shown = format!("{credential:?} {egress:?} {response:?} {failure:?} {failure}");
+    assert!(!shown.contains(KEY) && shown.contains("***.example/***"), "{shown}");
+}
+
+#[tokio::test]
+async fn what_comes_back_is_clean() {
+    let encoded = "c2stdmVyeS1zZWNyZXQ";
+    let body = format!(r#"{{"key":"{KEY}","header":"Bearer {KEY}","base64":"{encoded}","url":"?k=sk-very-secret"}}"#);
+    let headers = format!("x-echo: {KEY}\r\nlocation: /?token={KEY}\r\nset-cookie: {encoded}\r\n");
+    for status in ["200 OK", "302 There", "401 No", "500 Oh sk-very-secret"] {
+        let server = TestServer::start(vec![answer(status, &headers, &body)]).await;
+        let egress = with(granted(&[&server.url]), vec![key("one", bearer(), &[&server.url])]);
+        // Also of a request that it was not sent with.
+        let response = egress.send(EgressRequest { follow: false, ..get(&server.url) }).await.unwrap();
+        let shown: Vec<_> = response
+            .headers
+            .iter()
+            .map(|(name, value)| format!("{name}: {}", String::from_utf8_lossy(value)))
+            .collect();
+        for line in ["x-echo: ***", "location: /?token=***", "set-cookie: ***"] {
+            assert!(shown.iter().any(|shown| shown == line), "{shown:?}");
+        }
+        assert!(!shown.iter().any(|line| line.starts_with("content-length")), "{shown:?}");
+        let said = whole(response.body).await.unwrap();
+        assert_eq!(said, r#"{"key":"***","header":"Bearer ***","base64":"***","url":"?k=***"}"#);
+    }
+}
+
+#[tokio::test]
+async fn pieces_of_a_credential_are_put_together() {
+    let (url, _task) = serve(|mut connection| async move {
+        until(&mut connection, "\r\n\r\n").await;
+        connection.write_all(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").await.unwrap();
+        for byte in format!("a{KEY}b{KEY}").bytes() {
+            connection.write_all(&[b'1', b'\r', b'\n', byte, b'\r', b'\n']).await.unwrap();
+            connection.flush().await.unwrap();
+        }
+        connection.write_all(b"0\r\n\r\n").await.unwrap();
+    })
+    .await;
+    let egress = with(granted(&[&url]), vec![key("one", bearer(), &[&url])]);
+    assert_eq!(text(&egress, named("one", get(&url))).await.unwrap(), "a***b***");
+}
+
+#[tokio::test]
+async fn of_basic_the_password_and_the_whole_are_hidden() {
+    let body = "ada:pass:word pass:word YWRhOnBhc3M6d29yZA==";
+    let server = TestServer::start(vec![answer("200 OK", "", body)]).await;
+    let basic = Auth { header: "authorization".into(), scheme: "Basic".into(), key: Secret::new("ada:pass:word") };
+    let egress = with(granted(&[&server.url]), vec![key("one", basic, &[&server.url])]);
+    let said = text(&egress, get(&server.url)).await.unwrap();
+    assert!(!said.contains("pass") && !said.contains("YWRh"), "{said}");
+}
+
+#[tokio::test]
+async fn a_credential_that_was_not_sent_is_not_told() {
+    let credential = key("one", bearer(), &["http://in.example"]);
+    let private = |_: &str| vec!["10.0.0.1".parse().unwrap()];
+    let egress = with_names_and(granted(&["http://*"]), vec![credential], private);
+    let failure = egress.send(named("one", get("http://in.example"))).await.unwrap_err();
+    assert!(matches!(failure.fault, Fault::Denied { .. }), "{failure:?}");
+    assert_eq!((failure.facts.credential, failure.facts.address), (None, Some("10.0.0.1".parse().unwrap())));
+}

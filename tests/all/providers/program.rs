@@ -1,0 +1,230 @@
+//! The whole program with a model behind a plugin that asks a server: what its keys in the config do, and what a user is
+//! told of what goes wrong.
+
+use std::net::TcpListener;
+
+use serde_json::{Value, json};
+
+use super::server::{Answer, Server as Silent};
+use crate::{
+    PLUGIN_ROOT,
+    bad_input::{Server, answer},
+    support::{Place, Ran},
+};
+
+pub fn url(port: u16) -> String {
+    format!("http://127.0.0.1:{port}")
+}
+
+/// A port on which nobody listens.
+pub fn closed() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+pub fn asked(server: &Server) -> Vec<String> {
+    server.asked.lock().unwrap().clone()
+}
+
+/// A reply in lines, with 1,000 tokens in and 100 out.
+pub fn says(message: &Value) -> String {
+    let end = json!({
+        "model": "m-1", "message": {"role": "assistant", "content": ""}, "done": true, "done_reason": "stop",
+        "prompt_eval_count": 1_000, "eval_count": 100,
+    });
+    answer("200 OK", &format!("{}\n{end}\n", json!({"model": "m-1", "message": message, "done": false})))
+}
+
+fn four() -> String {
+    says(&json!({"role": "assistant", "content": "Four."}))
+}
+
+/// A place whose one model is the plugin's, at `url`, with these keys; its agent has these.
+fn place(url: &str, model: &str, agent: &str) -> Place {
+    let place = Place::new();
+    let model =
+        format!("{{name: local, kind: plugin, plugin: ollama, model: m, params: {{base_url: \"{url}\"}}, {model}}}");
+    place.file("shelly.yaml", format!("providers: [{model}]\nagents: [{{name: helper, {agent}}}]\n"));
+    place
+}
+
+fn run(place: &Place, output: &str) -> Ran {
+    let mut command = place.command(&["run", "--plugins", PLUGIN_ROOT, "--output", output, "What is 2 + 2?"]);
+    place.ran(command.env("OLLAMA_KEY", "sk-only-the-host-knows").output().unwrap())
+}
+
+fn check(place: &Place) -> Ran {
+    place.run(&["provider", "check", "--plugins", PLUGIN_ROOT, "--trust", "local"])
+}
+
+#[test]
+fn its_keys_are_those_of_any_model() {
+    let server = Server::start({
+        let times = std::sync::atomic::AtomicUsize::new(0);
+        move |_| match times.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
+            0 => answer("503 Service Unavailable\r\nretry-after: 0", "{\"error\":\"loading\"}"),
+            _ => four(),
+        }
+    });
+    let url = url(server.port);
+    let keys = |more: &str| {
+        format!(
+            "http: [\"{url}\"], credentials: [key], max_tokens: 99, temperature: 0.5, price: {{input: 1, output: 10}}, {more}"
+        )
+    };
+    let held = |place: &Place| {
+        let config = std::fs::read_to_string(place.path().join("shelly.yaml")).unwrap();
+        place.file("shelly.yaml", format!("{config}credentials: [{{name: key, env: OLLAMA_KEY, for: [\"{url}\"]}}]\n"));
+    };
+    let place_of = |more: &str| {
+        let place = place(&url, &keys(more), "");
+        held(&place);
+        place
+    };
+
+    let once = run(&place_of("retries: 0"), "text");
+    assert_eq!((once.code, asked(&server).len()), (4, 1), "{}", once.shown());
+    assert!(once.stderr.contains("answered 503: loading"), "{}", once.shown());
+
+    // The next request is answered.
+    let ran = run(&place_of("retries: 1"), "json");
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+    let result: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!((&result["answer"], &result["spent"]["usd"]), (&json!("Four."), &json!(0.002)), "{result}");
+    assert_eq!(result["spent"]["usage"]["input_tokens"], 1_000, "{result}");
+    let last = asked(&server).pop().unwrap();
+    for part in ["authorization: Bearer sk-only-the-host-knows\r\n", "\"num_predict\":99", "\"temperature\":0.5"] {
+        assert!(last.contains(part), "{part}: {last}");
+    }
+    assert!(!format!("{}{}", ran.stdout, ran.stderr).contains("sk-only"), "{}", ran.shown());
+}
+
+#[test]
+fn what_may_pass_is_tried_as_often_as_is_said() {
+    for (retries, tries) in [(0, 1), (2, 3)] {
+        let server = Server::start(|_| answer("503 Service Unavailable\r\nretry-after: 0", "no luck"));
+        let url = url(server.port);
+        let ran = run(&place(&url, &format!("http: [\"{url}\"], retries: {retries}"), ""), "text");
+        assert_eq!((ran.code, asked(&server).len()), (4, tries), "{}", ran.shown());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_falls_silent_is_not_waited_for_longer_than_is_said() {
+    let begun = "{\"message\":{\"role\":\"assistant\",\"content\":\"A long story.\"}}\n";
+    let server = Silent::start(move |_, _| Answer::stream(begun).and_silence()).await;
+    let ran = run(&place(&server.url, &format!("http: [\"{}\"], idle_timeout: 200ms", server.url), ""), "text");
+    assert_eq!(ran.code, 4, "{}", ran.shown());
+    assert!(ran.stderr.contains("fell silent in the middle of its response, for 200ms"), "{}", ran.shown());
+}
+
+/// What does not fit into the minute is not asked: the time of the run is used up before.
+#[test]
+fn what_may_be_asked_in_a_minute_is_not_exceeded() {
+    let call = json!({"function": {"name": "list_notes", "arguments": {}}});
+    let message = json!({"role": "assistant", "content": "", "tool_calls": [call]});
+    let server = Server::start(move |_| says(&message));
+    let url = url(server.port);
+    let place =
+        place(&url, &format!("http: [\"{url}\"], rate_limit: {{rpm: 1}}"), "toolboxes: [notes], budget: {time: 3s}");
+    let ran = run(&place, "text");
+    assert_eq!((ran.code, asked(&server).len()), (1, 1), "{}", ran.shown());
+    assert!(ran.stderr.contains("the time of 3s is used up"), "{}", ran.shown());
+}
+
+/// What its plugin reports is charged: the run that has used up its budget asks no more.
+#[test]
+fn what_it_reports_is_charged() {
+    let call = json!({"function": {"name": "list_notes", "arguments": {}}});
+    let message = json!({"role": "assistant", "content": "", "tool_calls": [call]});
+    let server = Server::start(move |_| says(&message));
+    let url = url(server.port);
+    for budget in ["tokens: 6000", "usd: 0.006"] {
+        let before = asked(&server).len();
+        let model = format!("http: [\"{url}\"], price: {{input: 1, output: 1}}");
+        let ran = run(&place(&url, &model, &format!("toolboxes: [notes], budget: {{{budget}}}")), "json");
+        assert_eq!(ran.code, 1, "{budget}\n{}", ran.shown());
+        let result: Value = serde_json::from_str(&ran.stdout).unwrap();
+        let times = asked(&server).len() - before;
+        // It is asked while there is room for what the request itself takes.
+        assert!((2..=6).contains(&times), "{budget}: {times}\n{}", ran.shown());
+        assert_eq!(result["spent"]["usage"]["input_tokens"], 1_000 * times, "{result}");
+        assert_eq!(result["spent"]["usage"]["output_tokens"], 100 * times, "{result}");
+    }
+}
+
+/// A reply that came to nothing has cost what its plugin reported until then.
+#[test]
+fn what_a_failed_reply_reported_is_charged_too() {
+    let place = Place::new();
+    let model = "{name: local, kind: plugin, plugin: probe-hooks, params: {provider: fail-after-usage}, \
+                 price: {input: 1000, output: 1000, cache_read: 1000, cache_write: 1000}}";
+    place.file("shelly.yaml", format!("providers: [{model}]\nagents: [{{name: helper}}]\n"));
+    let ran = place.run(&["run", "--plugins", crate::GUEST_ROOT, "--output", "json", "hi"]);
+    assert_eq!(ran.code, 4, "{}", ran.shown());
+    let result: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(result["spent"]["usage"]["output_tokens"], 5, "{result}");
+    assert_eq!(result["spent"]["usd"], 0.02, "{result}");
+}
+
+#[test]
+fn a_user_is_told_what_to_mend() {
+    let failing = |status: &'static str, body: &'static str| Server::start(move |_| answer(status, body));
+    let missing = failing("404 Not Found", "{\"error\":\"model 'm' not found\"}");
+    let locked = failing("401 Unauthorized", "{\"error\":\"who are you?\"}");
+    let page = failing("200 OK", "<html><title>A router</title></html>");
+    let nobody = closed();
+    let granted = |port: u16| format!("http: [\"{}\"]", url(port));
+    for (port, keys, code, says, hint) in [
+        (
+            nobody,
+            granted(nobody),
+            4,
+            format!("cannot connect to 127.0.0.1:{nobody}"),
+            "check that its server runs".to_owned(),
+        ),
+        (
+            missing.port,
+            granted(missing.port),
+            4,
+            "answered 404: model 'm' not found".into(),
+            "check the model's name and address (providers.local in the config)".into(),
+        ),
+        (
+            locked.port,
+            granted(locked.port),
+            4,
+            "answered 401: who are you?".into(),
+            "check what the plugin is granted, `http` and `credentials`, and its key (providers.local in the config)"
+                .into(),
+        ),
+        (page.port, granted(page.port), 4, "sent a web page: check `base_url`".into(), "check the settings".into()),
+        // Another path than the one that is granted.
+        (
+            missing.port,
+            format!("http: [\"{}/v1\"]", url(missing.port)),
+            4,
+            format!("POST {}/api/chat is not granted: write `http: [\"{}\"]`", url(missing.port), url(missing.port)),
+            "`http`".into(),
+        ),
+        // Nothing at all: it does not even start.
+        (missing.port, "clock: false".into(), 3, "ollama".into(), "http: ".into()),
+    ] {
+        let place = place(&url(port), &keys, "");
+        let (run, check) = (run(&place, "text"), check(&place));
+        assert_eq!((run.code, check.code), (code, code), "{says}\n{}{}", run.shown(), check.shown());
+        for ran in [run.stderr, check.stdout] {
+            assert!(ran.contains(&says) && ran.contains(&hint), "{says} {hint}\n{ran}");
+        }
+    }
+    assert_eq!(asked(&missing).len(), 2, "what is not granted is not asked");
+}
+
+#[test]
+fn a_model_that_answers_is_checked_like_any_other() {
+    let server = Server::start(|_| four());
+    let url = url(server.port);
+    let ran = check(&place(&url, &format!("http: [\"{url}/api\"], price: {{input: 1, output: 10}}"), ""));
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+    assert!(ran.stdout.starts_with("ok      local: m-1 answered in "), "{}", ran.shown());
+    assert!(ran.stdout.ends_with("; it says Four. (1000 tokens in, 100 out, $0.002)\n"), "{}", ran.shown());
+}
