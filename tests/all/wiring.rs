@@ -77,7 +77,7 @@ const EVENTS: [(&str, &str, &str); 6] = [
     ("ModelWaits", "../../host/src/model/batched/tests.rs", "a_request_says_what_becomes_of_it"),
     ("Warning", "bad_input.rs", "the_default_agent_leaves_out_what_it_cannot_have"),
     ("ToolProgress", "hostile/call.rs", "a_flood_of_progress_is_thinned_and_the_last_report_is_told"),
-    ("PluginRequest", "egress/mod.rs", "fetches"),
+    ("PluginRequest", "providers/program.rs", "what_its_plugin_sends_is_told_and_no_key"),
     ("PluginLog", "hostile/call.rs", "a_flood_of_log_entries_is_capped_and_counted"),
 ];
 

@@ -1,7 +1,10 @@
 //! The whole program with a model behind a plugin that asks a server: what its keys in the config do, and what a user is
 //! told of what goes wrong.
 
-use std::net::TcpListener;
+use std::{
+    net::TcpListener,
+    sync::atomic::{AtomicUsize, Ordering},
+};
 
 use serde_json::{Value, json};
 
@@ -56,29 +59,29 @@ fn check(place: &Place) -> Ran {
     place.run(&["provider", "check", "--plugins", PLUGIN_ROOT, "--trust", "local"])
 }
 
+/// What grants the credential `key`.
+const KEY: &str = "credentials: [key]";
+
+/// The same place, where the host holds the credential `key`.
+fn with_key(place: Place, url: &str) -> Place {
+    let config = std::fs::read_to_string(place.path().join("shelly.yaml")).unwrap();
+    place.file("shelly.yaml", format!("{config}credentials: [{{name: key, env: OLLAMA_KEY, for: [\"{url}\"]}}]\n"));
+    place
+}
+
 #[test]
 fn its_keys_are_those_of_any_model() {
     let server = Server::start({
-        let times = std::sync::atomic::AtomicUsize::new(0);
-        move |_| match times.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
+        let times = AtomicUsize::new(0);
+        move |_| match times.fetch_add(1, Ordering::Relaxed) {
             0 => answer("503 Service Unavailable\r\nretry-after: 0", "{\"error\":\"loading\"}"),
             _ => four(),
         }
     });
     let url = url(server.port);
-    let keys = |more: &str| {
-        format!(
-            "http: [\"{url}\"], credentials: [key], max_tokens: 99, temperature: 0.5, price: {{input: 1, output: 10}}, {more}"
-        )
-    };
-    let held = |place: &Place| {
-        let config = std::fs::read_to_string(place.path().join("shelly.yaml")).unwrap();
-        place.file("shelly.yaml", format!("{config}credentials: [{{name: key, env: OLLAMA_KEY, for: [\"{url}\"]}}]\n"));
-    };
     let place_of = |more: &str| {
-        let place = place(&url, &keys(more), "");
-        held(&place);
-        place
+        let shown = "max_tokens: 99, temperature: 0.5, price: {input: 1, output: 10}";
+        with_key(place(&url, &format!("http: [\"{url}\"], {KEY}, {shown}, {more}"), ""), &url)
     };
 
     let once = run(&place_of("retries: 0"), "text");
@@ -96,6 +99,22 @@ fn its_keys_are_those_of_any_model() {
         assert!(last.contains(part), "{part}: {last}");
     }
     assert!(!format!("{}{}", ran.stdout, ran.stderr).contains("sk-only"), "{}", ran.shown());
+}
+
+#[test]
+fn what_its_plugin_sends_is_told_and_no_key() {
+    let server = Server::start(|_| four());
+    let url = url(server.port);
+    let ran = run(&with_key(place(&url, &format!("http: [\"{url}\"], {KEY}"), ""), &url), "events");
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+    let events = ran.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let told: Vec<_> = events.filter(|event| event["event"] == "plugin_request").collect();
+    let [told] = told.as_slice() else { panic!("{told:?}") };
+    let fields = ["agent", "plugin", "method", "url", "outcome", "status", "credential", "hops"];
+    let to = format!("{url}/api/chat");
+    let expected = json!(["helper", "ollama", "POST", to, "answered", 200, "key", 0]);
+    assert_eq!(json!(fields.map(|field| &told[field])), expected);
+    assert!(!ran.shown().contains("sk-only"), "{}", ran.shown());
 }
 
 #[test]
