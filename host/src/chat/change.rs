@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
@@ -67,7 +67,8 @@ impl From<&Entry> for Written {
 impl From<Written> for Entry {
     fn from(written: Written) -> Self {
         let Written { id, group, note, edited, message } = written;
-        Self { id, tokens: message.tokens(), group, note: note || message.is_note(), edited, message }
+        let (tokens, note, digest) = (message.tokens(), note || message.is_note(), OnceLock::new());
+        Self { id, tokens, group, note, edited, message, digest }
     }
 }
 

@@ -106,7 +106,7 @@ mod tests {
 
     fn entry(id: u64) -> Entry {
         let message = Arc::new(Message::user(""));
-        Entry { id, message, tokens: 0, group: None, note: false, edited: false }
+        Entry { id, message, tokens: 0, group: None, note: false, edited: false, digest: OnceLock::new() }
     }
 
     fn ids(entries: &Entries) -> Vec<u64> {

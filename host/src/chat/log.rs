@@ -1,7 +1,7 @@
 use std::{
     collections::HashSet,
     pin::pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
 };
 
 use tokio::sync::Notify;
@@ -200,7 +200,7 @@ impl Chat {
                 break;
             }
         }
-        (entry.tokens, entry.edited) = (message.tokens(), true);
+        (entry.tokens, entry.edited, entry.digest) = (message.tokens(), true, OnceLock::new());
         log.forget(position, position + 1);
         log.tokens += u64::from(entry.tokens);
         log.bytes += entry.message.bytes();
@@ -298,7 +298,7 @@ impl Log {
         self.bytes += message.bytes();
         self.next_id += 1;
         self.revision += 1;
-        Entry { id, message, tokens, group, note, edited: false }
+        Entry { id, message, tokens, group, note, edited: false, digest: OnceLock::new() }
     }
 
     /// The same for messages whose calls and results pair up.

@@ -1,4 +1,6 @@
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+
+use sha2::{Digest as _, Sha256};
 
 use super::{EditError, Message, Role, edit::check_pairs, entries::Entries, log::Log};
 
@@ -17,6 +19,18 @@ pub struct Entry {
     pub note: bool,
     /// Not as it was first written.
     pub edited: bool,
+    /// Of its message; none until somebody asks.
+    pub(super) digest: OnceLock<Box<[u8; 32]>>,
+}
+
+impl Entry {
+    /// SHA-256 of its message as JSON, which is made once: a conversation is long, and each request is looked at.
+    pub fn digest(&self) -> &[u8; 32] {
+        self.digest.get_or_init(|| {
+            let json = serde_json::to_vec(&self.message).expect("a message is JSON");
+            Box::new(Sha256::digest(json).into())
+        })
+    }
 }
 
 /// The conversation as it was at one moment. Cheap to take and to clone: it shares everything with the chat.

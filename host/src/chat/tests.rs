@@ -273,3 +273,21 @@ fn what_no_vendor_takes_does_not_come_in() {
     replace(1, 3, vec![]).unwrap();
     assert_eq!(shape(&chat), "S");
 }
+
+#[test]
+fn what_a_message_is_hashed_to_follows_what_it_says() {
+    let digests = |chat: &Chat| chat.snapshot().iter().map(|entry| *entry.digest()).collect::<Vec<_>>();
+    let chat = Chat::new();
+    chat.append(Message::user("a")).unwrap();
+    chat.append(Message::user("a")).unwrap();
+    chat.append(Message::user("b")).unwrap();
+    chat.reply(reply(&["x"])).answer(vec![ToolResult::error("x", "long")]);
+    let before = digests(&chat);
+    assert_eq!(before[0], before[1]);
+    assert_ne!(before[0], before[2]);
+    assert_eq!(digests(&chat), before);
+    chat.replace_result("x", vec![Content::Text("short".into())]).unwrap();
+    let after = digests(&chat);
+    assert_eq!(after[..4], before[..4]);
+    assert_ne!(after[4], before[4]);
+}

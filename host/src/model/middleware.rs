@@ -121,10 +121,10 @@ fn digest(request: &CompletionRequest) -> String {
     let CompletionRequest { messages, tools, tool_choice, max_output_tokens, temperature, response_schema, meta } =
         request;
     let mut hash = Hashed(Sha256::new());
+    add(&mut hash, &messages.len());
     for entry in messages.iter() {
-        add(&mut hash, &*entry.message);
+        hash.0.update(entry.digest());
     }
-    add(&mut hash, &"tools");
     for tool in tools.iter() {
         add(&mut hash, &(&tool.name, &tool.description, &tool.input_schema));
     }

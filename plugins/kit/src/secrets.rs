@@ -114,23 +114,27 @@ impl Net {
     /// The text without its secrets, and how many there were.
     pub fn redact(&self, text: &str) -> (String, usize) {
         let mut clean = String::with_capacity(text.len());
-        let mut count = 0;
-        let mut at = 0;
+        let (mut count, mut kept, mut at) = (0, 0, 0);
         let mut no_token_before = 0;
-        while let Some(next) = text[at..].chars().next() {
-            match self.secret_at(text, at, &mut no_token_before) {
+        let bytes = text.as_bytes();
+        while let Some(byte) = bytes.get(at) {
+            // Most of a text is the inside of words and what stands between them: there only what is listed begins.
+            let is_inside = at > 0 && bytes[at - 1].is_ascii_alphanumeric() && *byte != b'-';
+            let secret = match is_inside || !self.may_begin_with(*byte) {
+                true => self.listed(text, at),
+                false => self.secret_at(text, at, &mut no_token_before),
+            };
+            match secret {
                 Some((start, end)) => {
-                    clean += &text[at..start];
+                    clean += &text[kept..start];
                     clean += BLOT;
                     count += 1;
-                    at = end;
+                    (kept, at) = (end, end);
                 }
-                None => {
-                    clean.push(next);
-                    at += next.len_utf8();
-                }
+                None => at = text.ceil_char_boundary(at + 1),
             }
         }
+        clean += &text[kept..];
         (clean, count)
     }
 
@@ -166,14 +170,28 @@ impl Net {
         }
     }
 
+    /// Whether something that is not listed may begin with this byte: e-mail addresses begin with letters of all kinds.
+    fn may_begin_with(&self, byte: u8) -> bool {
+        is_token(char::from(byte)) || self.what.contains(&What::Emails)
+    }
+
+    /// The longest text of the list that begins at `at`, in case one is part of another.
+    fn listed(&self, text: &str, at: usize) -> Option<(usize, usize)> {
+        let is_here = |secret: &&String| text.as_bytes()[at..].starts_with(secret.as_bytes());
+        let longest = self.extra.iter().filter(is_here).map(String::len).max()?;
+        Some((at, at + longest))
+    }
+
     /// The secret that begins at `at`, or whose name does: from where to where it goes. Before `no_token_before` no web token
     /// begins, as far as is known.
     fn secret_at(&self, text: &str, at: usize, no_token_before: &mut usize) -> Option<(usize, usize)> {
         let rest = &text[at..];
         let has = |what| self.what.contains(&what);
-        // The longest, in case one is part of another.
-        let listed = self.extra.iter().filter(|secret| rest.starts_with(secret.as_str())).map(String::len).max();
-        if let Some(length) = listed.or_else(|| private_key(rest).filter(|_| has(What::Secrets))) {
+        if let Some(listed) = self.listed(text, at) {
+            return Some(listed);
+        }
+        let is_asked = has(What::Secrets);
+        if let Some(length) = is_asked.then(|| private_key(rest)).flatten() {
             return Some((at, at + length));
         }
         let before = text[..at].chars().next_back();
@@ -184,19 +202,21 @@ impl Net {
             let found = (at >= *no_token_before).then(|| web_token(rest))?;
             found.map_err(|none| *no_token_before = at + none).ok()
         };
-        let mut secret = || shaped(rest).or_else(&mut token).filter(|_| has(What::Secrets));
-        let email = || personal::email(rest).filter(|_| has(What::Emails));
-        let card = || personal::card(rest).filter(|_| has(What::Cards));
+        // Nothing is looked for that was not asked for.
+        let mut secret = || is_asked.then(|| shaped(rest).or_else(&mut token)).flatten();
+        let email = || has(What::Emails).then(|| personal::email(rest)).flatten();
+        let card = || has(What::Cards).then(|| personal::card(rest)).flatten();
         if let Some(length) = secret().or_else(email).or_else(card) {
             return Some((at, at + length));
         }
-        let (start, end) = assigned(rest).filter(|_| has(What::Secrets))?;
+        let (start, end) = is_asked.then(|| assigned(rest)).flatten()?;
         Some((at + start, at + end))
     }
 }
 
 fn shaped(text: &str) -> Option<usize> {
-    SHAPES.iter().find_map(|shape| {
+    let first = text.as_bytes().first()?;
+    SHAPES.iter().filter(|shape| shape.prefix.as_bytes()[0] == *first).find_map(|shape| {
         let body = run(text.strip_prefix(shape.prefix)?, shape.body);
         (body >= shape.min).then_some(shape.prefix.len() + body)
     })
@@ -233,7 +253,9 @@ fn private_key(text: &str) -> Option<usize> {
 /// `password=…`, `"api_key": "…"`: where the value is, for a name that begins here.
 fn assigned(text: &str) -> Option<(usize, usize)> {
     let name = &text[..text.bytes().take(MAX_NAME).take_while(|byte| is_token(char::from(*byte))).count()];
-    let is_called = |names: &[&str]| names.iter().any(|secret| ends_with(name, secret));
+    let last = name.as_bytes().last()?.to_ascii_lowercase();
+    let is_called =
+        |names: &[&str]| names.iter().any(|secret| secret.as_bytes().last() == Some(&last) && ends_with(name, secret));
     let is_password = is_called(PASSWORDS);
     if !is_password && !is_called(SECRETS) {
         return None;
@@ -270,9 +292,8 @@ fn assigned(text: &str) -> Option<(usize, usize)> {
 fn ends_with(name: &str, secret: &str) -> bool {
     let Some(split) = name.len().checked_sub(secret.len()) else { return false };
     let (begin, end) = name.split_at(split);
-    let is_word =
-        !begin.ends_with(|c: char| c.is_ascii_lowercase()) || end.starts_with(|c: char| c.is_ascii_uppercase());
-    is_word && end.eq_ignore_ascii_case(secret)
+    end.eq_ignore_ascii_case(secret)
+        && (!begin.ends_with(|c: char| c.is_ascii_lowercase()) || end.starts_with(|c: char| c.is_ascii_uppercase()))
 }
 
 /// `<your key>`, `${KEY}`, `****`, `next(`: stands for a secret, or computes one.

@@ -1,12 +1,14 @@
 //! A request as the API has it.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use serde_json::{Map, Value, value::RawValue};
 use shelly_plugin::{
     Error, Message, Part,
     media::base64,
     names,
-    types::{Media, Request, Role, ToolChoice, ToolResult, ToolSpec},
+    types::{Media, Request, Role, ToolCall, ToolChoice, ToolResult, ToolSpec},
 };
 
 use crate::Params;
@@ -78,13 +80,14 @@ pub(crate) fn body<'a>(
     params: &'a Params,
     read: impl Fn(&Media) -> Result<Option<Vec<u8>>, Error>,
 ) -> Result<Body<'a>, Error> {
+    let calls = request.calls();
     let mut messages = Vec::with_capacity(request.messages.len());
     for message in &request.messages {
         match message.role {
             Role::System => messages.push(of("system", message.text())),
             Role::User => messages.push(user(message, &read)?),
             Role::Assistant => messages.push(assistant(message)),
-            Role::Tool => messages.extend(results(message).map(|result| tool_result(result, request))),
+            Role::Tool => messages.extend(results(message).map(|result| tool_result(result, &calls))),
         }
     }
     // The API has no word for it.
@@ -177,8 +180,8 @@ fn results(message: &Message) -> impl Iterator<Item = &ToolResult> {
     message.parts.iter().filter_map(|part| if let Part::ToolResult(result) = part { Some(result) } else { None })
 }
 
-fn tool_result(result: &ToolResult, request: &Request) -> WireMessage {
-    let tool_name = request.call_of(result).map(|call| names::wire(&call.name).into_owned());
+fn tool_result(result: &ToolResult, calls: &BTreeMap<&str, &ToolCall>) -> WireMessage {
+    let tool_name = calls.get(&*result.call_id).map(|call| names::wire(&call.name).into_owned());
     let tool_call_id = Some(result.call_id.clone());
     WireMessage { tool_name, tool_call_id, ..of("tool", result.in_words()) }
 }

@@ -1,6 +1,11 @@
 //! JSON in: the arguments of tools, the params of plugins.
 
-use serde::de::DeserializeOwned;
+use std::fmt;
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeOwned, MapAccess, SeqAccess, Visitor},
+};
 
 /// Parses `json`. The error says which field is wrong and how; positions are left out, because who wrote the JSON
 /// (a model, a YAML file) sees no columns.
@@ -15,6 +20,63 @@ pub(crate) fn parse<T: DeserializeOwned>(json: &str) -> Result<T, String> {
     })?;
     source.end().map_err(|error| without_position(&error))?;
     Ok(value)
+}
+
+/// Whether it is an object that can be read to its end: an escape may be half a character, or a number too large, which is
+/// JSON by its form only.
+pub(crate) fn is_object(json: &str) -> bool {
+    json.starts_with('{') && serde_json::from_str::<Readable>(json).is_ok()
+}
+
+/// Any JSON, of which nothing is kept.
+struct Readable;
+
+impl<'de> Deserialize<'de> for Readable {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Readable, D::Error> {
+        deserializer.deserialize_any(Readable)
+    }
+}
+
+impl<'de> Visitor<'de> for Readable {
+    type Value = Readable;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<Readable, E> {
+        Ok(Readable)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Readable, E> {
+        Ok(Readable)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Readable, E> {
+        Ok(Readable)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Readable, E> {
+        Ok(Readable)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Readable, E> {
+        Ok(Readable)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Readable, E> {
+        Ok(Readable)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Readable, A::Error> {
+        while list.next_element::<Readable>()?.is_some() {}
+        Ok(Readable)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Readable, A::Error> {
+        while entries.next_entry::<Readable, Readable>()?.is_some() {}
+        Ok(Readable)
+    }
 }
 
 fn without_position(error: &serde_json::Error) -> String {

@@ -1,6 +1,8 @@
 //! The words that all kinds share, as `wit/types.wit` has them, with what makes them short to write in Rust.
 
-use serde_json::{Map, Value, value::RawValue};
+use std::collections::BTreeMap;
+
+use serde_json::value::RawValue;
 
 #[doc(inline)]
 pub use crate::bindings::imports::shelly::plugin::types::*;
@@ -108,12 +110,10 @@ impl ToolResult {
 }
 
 impl Request {
-    /// The call that a result is of: the newest with its id.
-    pub fn call_of(&self, result: &ToolResult) -> Option<&ToolCall> {
-        self.messages.iter().rev().flat_map(|message| &message.parts).find_map(|part| match part {
-            Part::ToolCall(call) if call.id == result.call_id => Some(call),
-            _ => None,
-        })
+    /// The calls of all messages by their ids; of one id the newest. Made once for a request: a conversation is long.
+    pub fn calls(&self) -> BTreeMap<&str, &ToolCall> {
+        let parts = self.messages.iter().flat_map(|message| &message.parts);
+        parts.filter_map(|part| if let Part::ToolCall(call) = part { Some((&*call.id, call)) } else { None }).collect()
     }
 }
 
@@ -123,11 +123,7 @@ impl ToolCall {
     pub fn object(&self) -> Box<RawValue> {
         let written = if self.arguments.trim().is_empty() { "{}" } else { self.arguments.trim() };
         let wrapped = || serde_json::json!({ "invalid_arguments": written }).to_string();
-        // Read as a whole: an escape may be half a character, which is JSON by its form only.
-        let object = match serde_json::from_str::<Map<String, Value>>(written) {
-            Ok(_) => written.to_owned(),
-            Err(_) => wrapped(),
-        };
+        let object = if crate::json::is_object(written) { written.to_owned() } else { wrapped() };
         RawValue::from_string(object).unwrap_or_default()
     }
 }
@@ -155,10 +151,34 @@ mod tests {
             ("null", "{\"invalid_arguments\":\"null\"}"),
             (r#"{"a":"\u00e4 \ud83c\udf0d"}"#, r#"{"a":"\u00e4 \ud83c\udf0d"}"#),
             (r#"{"a":"\ud83c"}"#, r#"{"invalid_arguments":"{\"a\":\"\\ud83c\"}"}"#),
+            (r#"{"a":1e999}"#, r#"{"invalid_arguments":"{\"a\":1e999}"}"#),
+            (r#"{"a":[-1,0.5,true,null,{"b":[]}]}"#, r#"{"a":[-1,0.5,true,null,{"b":[]}]}"#),
         ] {
             let call = ToolCall { id: String::new(), name: String::new(), arguments: written.into(), meta: Vec::new() };
             assert_eq!(call.object().get(), expected, "{written}");
         }
+    }
+
+    #[test]
+    fn of_calls_with_one_id_the_newest_is_found() {
+        let call = |id: &str, name: &str| {
+            Part::ToolCall(ToolCall { id: id.into(), name: name.into(), arguments: String::new(), meta: Vec::new() })
+        };
+        let message = |parts| Message { parts, ..Message::new(Role::Assistant, "") };
+        let request = Request {
+            messages: vec![
+                message(vec![call("a", "old"), "text".into(), call("b", "other")]),
+                message(vec![call("a", "new")]),
+            ],
+            tools: Vec::new(),
+            tool_choice: ToolChoice::Auto,
+            max_output_tokens: None,
+            temperature: None,
+            response_schema: None,
+            meta: Vec::new(),
+        };
+        let found: Vec<_> = request.calls().into_iter().map(|(id, call)| (id, &*call.name)).collect();
+        assert_eq!(found, [("a", "new"), ("b", "other")]);
     }
 
     #[test]

@@ -165,7 +165,7 @@ pub fn memory() -> Result<(), Box<dyn Error>> {
 }
 
 /// KiB of memory, as the system reckons.
-fn resident() -> Option<usize> {
+pub fn resident() -> Option<usize> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?.split_whitespace().next()?.parse().ok()
 }

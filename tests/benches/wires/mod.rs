@@ -210,6 +210,26 @@ fn gemini_chunk(text: &str, tokens: usize, stop: &str) -> String {
     )
 }
 
+/// As Ollama streams over its own API, JSON in lines: only a plugin knows it.
+pub const OLLAMA: Recording = Recording {
+    name: "ollama",
+    begin: Vec::new,
+    delta: |_, text| ollama_line(text, r#""done":false"#),
+    end: |deltas, _| {
+        let counts = format!(
+            r#""done_reason":"stop","done":true,"total_duration":4883583458,"load_duration":1334875,"prompt_eval_count":20,"eval_count":{deltas}"#
+        );
+        vec![ollama_line("\"\"", &counts)]
+    },
+};
+
+fn ollama_line(text: &str, rest: &str) -> String {
+    format!(
+        "{{\"model\":\"m-1\",\"created_at\":\"2026-01-01T00:00:00.123456789Z\",\"message\":{{\"role\":\"assistant\",\"content\":\
+         {text}}},{rest}}}\n"
+    )
+}
+
 /// A conversation of one question.
 pub fn question() -> CompletionRequest {
     let chat = Chat::new();

@@ -78,7 +78,7 @@ fn shown(Asked { times, bytes, peak }: &Asked) -> String {
 }
 
 /// A conversation of so many messages: a coder who reads files.
-fn chat_of(messages: usize) -> Chat {
+pub fn chat_of(messages: usize) -> Chat {
     let chat = Chat::new();
     chat.set_system_prompt("coder", "You are a coder. Read before you write. Say what you do.".into());
     chat.append(Message::user("Why does the test fail on the second run, but never on the first?")).expect("no calls");
@@ -95,7 +95,7 @@ fn chat_of(messages: usize) -> Chat {
     chat
 }
 
-fn tool(n: usize) -> Arc<ToolSpec> {
+pub fn tool(n: usize) -> Arc<ToolSpec> {
     let property = |name: &str| {
         format!(r#""{name}":{{"type":"string","description":"What it is about, as the tool before it has named it."}}"#)
     };

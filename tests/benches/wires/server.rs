@@ -1,6 +1,6 @@
 //! A server on loopback, in a process of its own, that streams replies. Its address tells which:
 //! `/recorded/WIRE/PIECES/` all at once, `/paced/WIRE/PIECES/MICROSECONDS/` a piece whenever that time has passed, whose text
-//! is when it was sent.
+//! is when it was sent, `/bytes/COUNT/` so many bytes. What follows does not matter.
 
 use std::{
     collections::HashMap,
@@ -17,7 +17,7 @@ use tokio::{
     time::{Instant, MissedTickBehavior, interval_at},
 };
 
-use super::{RECORDINGS, Recording, now};
+use super::{OLLAMA, RECORDINGS, Recording, now};
 
 /// The argument with which this program is the server.
 pub const SERVE: &str = "--serve-replies";
@@ -71,13 +71,19 @@ async fn answer(mut connection: TcpStream, streams: &Streams) -> Result<(), Box<
     connection.set_nodelay(true)?;
     let mut bytes = Vec::new();
     while let Some(path) = request(&mut connection, &mut bytes).await? {
+        let mut steps = path.split('/').skip(1);
+        let mut step = || steps.next().ok_or("the path is too short");
+        let kind = step()?;
+        if kind == "bytes" {
+            send(&mut connection, step()?.parse()?).await?;
+            continue;
+        }
         connection
             .write_all(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
             .await?;
-        let mut steps = path.split('/').skip(1);
-        let mut step = || steps.next().ok_or("the path is too short");
-        let (kind, wire, deltas) = (step()?, step()?, step()?.parse()?);
-        let recording = RECORDINGS.iter().find(|recording| recording.name == wire).ok_or("there is no such wire")?;
+        let (wire, deltas) = (step()?, step()?.parse()?);
+        let mut recordings = RECORDINGS.iter().chain([&OLLAMA]);
+        let recording = recordings.find(|recording| recording.name == wire).ok_or("there is no such wire")?;
         if kind == "paced" {
             pace(&mut connection, recording, deltas, Duration::from_micros(step()?.parse()?)).await?;
         } else {
@@ -115,6 +121,28 @@ async fn pace(
     }
     for event in recording.end(&pieces) {
         connection.write_all(chunk(&event).as_bytes()).await?;
+    }
+    Ok(())
+}
+
+/// Sends so many letters.
+async fn send(connection: &mut TcpStream, count: usize) -> Result<(), Box<dyn Error + Send + Sync>> {
+    static BYTES: [u8; 256 << 10] = {
+        let (mut bytes, mut at) = ([0; 256 << 10], 0);
+        while at < bytes.len() {
+            bytes[at] = b'a' + (at * 7 % 23) as u8;
+            at += 1;
+        }
+        bytes
+    };
+    let head = format!("HTTP/1.1 200 OK\r\ncontent-type: application/octet-stream\r\ncontent-length: {count}\r\n\r\n");
+    let first = count.min(BYTES.len() - head.len());
+    connection.write_all(&[head.as_bytes(), &BYTES[..first]].concat()).await?;
+    let mut left = count - first;
+    while left > 0 {
+        let piece = left.min(BYTES.len());
+        connection.write_all(&BYTES[..piece]).await?;
+        left -= piece;
     }
     Ok(())
 }
