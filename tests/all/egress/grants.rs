@@ -20,7 +20,7 @@ use crate::{
 
 #[tokio::test]
 async fn without_a_grant_there_is_no_way_out_and_the_line_is_named() {
-    for (door, import) in [DOORS[0], DOORS[1]].into_iter().zip(["shelly:plugin/http@0.1.0", "wasi:http/"]) {
+    for (door, import) in [DOORS[0], DOORS[1]].into_iter().zip(["shelly:plugin/http@0.1.0", "wasi:http"]) {
         let error =
             load(&super::guest(door), &Settings::new("ada", format!("agents.ada.plugins.{door}"))).await.err().unwrap();
         for part in [import, "agent `ada`", &format!("agents.ada.plugins.{door}"), "http"] {

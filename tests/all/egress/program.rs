@@ -151,7 +151,8 @@ fn kept(way: &Way, folder: &Path) -> (Vec<String>, usize) {
         let path = entry.path();
         if path.is_dir() {
             let (more, below) = kept(way, &path);
-            (leaks.extend(more), count += below);
+            leaks.extend(more);
+            count += below;
         } else if !["key.txt", "pair.txt"].contains(&&*entry.file_name().to_string_lossy()) {
             count += 1;
             leaks.extend(is_in(way, &fs::read(&path).unwrap()).then(|| path.display().to_string()));

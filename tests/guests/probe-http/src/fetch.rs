@@ -11,6 +11,7 @@ pub struct FetchArgs {
     #[serde(default)]
     pub headers: Vec<(String, String)>,
     /// The name of a credential.
+    #[allow(dead_code, reason = "only one of the doors has a word for it")]
     pub credential: Option<String>,
     pub timeout_ms: Option<u32>,
     #[serde(default)]
