@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use base64::{Engine, engine::general_purpose::STANDARD};
-
 use super::App;
 use crate::{
     config::{AuthConfig, CredentialConfig},
-    net::{Auth, Secret, SecretSource, egress::Credential},
+    net::{
+        Auth, Secret, SecretSource,
+        egress::{self, Credential},
+    },
     plugin::{Manifest, Settings},
 };
 
@@ -83,7 +84,7 @@ impl App {
         let known = |held: &CredentialConfig| {
             let secret = self.keys.known(&self.source_of(held), &*self.environment);
             let name = format!("credentials.{}", held.name);
-            let forms = secret.into_iter().flat_map(|secret| forms(secret, held.is_basic()));
+            let forms = secret.into_iter().flat_map(|secret| egress::forms(&secret, held.is_basic()));
             forms.map(|secret| (name.clone(), secret)).collect::<Vec<_>>()
         };
         self.config.credentials.iter().flat_map(known).collect()
@@ -103,20 +104,11 @@ impl App {
     }
 }
 
-/// A credential, and of a user and a password the password and what is sent.
-fn forms(secret: Secret, is_basic: bool) -> Vec<Secret> {
-    let mut forms = Vec::new();
-    if is_basic {
-        forms.extend(secret.expose().split_once(':').map(|(_, password)| Secret::new(password)));
-        forms.push(Secret::new(STANDARD.encode(secret.expose())));
-    }
-    forms.push(secret);
-    forms
-}
-
 #[cfg(test)]
 mod tests {
     use std::{fs, path::Path};
+
+    use base64::{Engine, engine::general_purpose::STANDARD};
 
     use super::*;
     use crate::{

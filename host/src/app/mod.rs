@@ -1,7 +1,8 @@
 //! The composition root: from a config and plugin directories to an agent that can run. The only room that knows every
-//! part: `models.rs` makes models, `servers.rs` those behind HTTP APIs, `credentials.rs` looks up what plugins are granted, `outfit.rs` agents of their plugins, `project.rs`
-//! reads the project's folder, `shared.rs` makes what agents share, `session.rs` has what they do written down, `trust.rs` tells what a person has not
-//! said yes to, `check.rs` looks at all of it without running any, `probe.rs` asks a model one question.
+//! part: `models.rs` makes models, `servers.rs` those behind HTTP APIs, `credentials.rs` looks up what plugins are granted,
+//! `outfit.rs` makes agents of their plugins, `project.rs` reads the project's folder, `shared.rs` makes what agents share,
+//! `session.rs` has what they do written down, `trust.rs` tells what a person has not said yes to, `check.rs` looks at all of
+//! it without running any, `probe.rs` asks a model one question.
 
 mod check;
 mod credentials;

@@ -149,12 +149,6 @@ impl Http {
         )
     }
 
-    /// Whether some request may be sent to a host of this name at this address.
-    pub fn may_reach(&self, name: &str, address: IpAddr) -> bool {
-        let name = plain_name(name);
-        self.any(|rule| rule.host.holds_name(&name) && rule.reach.holds(address))
-    }
-
     fn any(&self, holds: impl FnMut(&HttpRule) -> bool) -> bool {
         self.0.as_ref().is_none_or(|rules| rules.iter().any(holds))
     }

@@ -87,7 +87,7 @@ fn what_is_behind_a_name_is_public_unless_a_network_is_granted() {
         let (http, url) = (entry(rule, &[], networks), Url::parse(url).unwrap());
         let address = address.parse().unwrap();
         assert_eq!(http.admits("GET", &url, address), expected, "{rule}: {url} at {address}");
-        assert_eq!(http.may_reach(url.host_str().unwrap(), address), expected, "{rule}: {url} at {address}");
+        assert_eq!(http.reaches("GET", &url).holds(address), expected, "{rule}: {url} at {address}");
     }
 }
 

@@ -35,12 +35,13 @@ impl Credential {
         let name = name.into();
         let wrong = |why: &str| Fault::invalid(format!("the credential `{}` {why}", name.escape_debug()));
         let header = head::name(auth.header.as_bytes()).map_err(|fault| wrong(&format!("cannot be sent: {fault}")))?;
-        let (mut auth, mut secrets) = (auth.clone(), vec![auth.key.clone()]);
-        if auth.scheme.eq_ignore_ascii_case("basic") {
-            let (_, password) = auth.key.expose().split_once(':').ok_or_else(|| wrong("is no `user:password`"))?;
-            secrets.push(Secret::new(password));
-            auth.key = Secret::new(STANDARD.encode(auth.key.expose()));
-            secrets.push(auth.key.clone());
+        let (mut auth, is_basic) = (auth.clone(), auth.scheme.eq_ignore_ascii_case("basic"));
+        let secrets = forms(&auth.key, is_basic);
+        if is_basic {
+            if !auth.key.expose().contains(':') {
+                return Err(wrong("is no `user:password`"));
+            }
+            auth.key = encoded(&auth.key);
         }
         if secrets.iter().any(|secret| secret.expose().len() < Secret::SHORTEST) {
             let least = Secret::SHORTEST;
@@ -63,6 +64,22 @@ impl Credential {
     pub(super) fn is_for(&self, method: &str, url: &Url) -> bool {
         self.audience.names(method, url)
     }
+}
+
+/// The ways in which a credential must not be shown: itself, and of one of the scheme `Basic` the password and what is sent.
+pub fn forms(key: &Secret, is_basic: bool) -> Vec<Secret> {
+    let mut forms = Vec::new();
+    if is_basic {
+        forms.extend(key.expose().split_once(':').map(|(_, password)| Secret::new(password)));
+        forms.push(encoded(key));
+    }
+    forms.push(key.clone());
+    forms
+}
+
+/// A user and a password as `Basic` sends them.
+fn encoded(key: &Secret) -> Secret {
+    Secret::new(STANDARD.encode(key.expose()))
 }
 
 /// Which credential goes with a request.

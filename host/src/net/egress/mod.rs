@@ -36,7 +36,7 @@ use self::{
     upload::{Counted, CutReason},
 };
 pub use self::{
-    credential::{Credential, CredentialUse},
+    credential::{Credential, CredentialUse, forms},
     facts::{EgressFacts, EgressFailure},
     reply::EgressReply,
     upload::{EgressBody, EgressUpload},
