@@ -16,6 +16,7 @@
 //! | [`kv`] | bytes by key, for plugins: in memory or in a file |
 //! | [`builtin`] | tools that a guest cannot be |
 //! | [`net`], [`provider`] | the way to the network, and models behind it |
+//! | [`mcp`] | tools of servers that speak the Model Context Protocol |
 //! | [`state`] | what agents share: blackboards, tasks, notes, and the tools for them |
 //! | [`agent`] | the loop, effects and middleware; agents that delegate to each other |
 //! | [`session`] | what happened, on disk, so that it goes on after a crash |
@@ -43,8 +44,8 @@
 //!
 //! Each says what is absent; the tests hold them.
 //!
-//! 1. Only [`plugin`] names wasmtime or WIT types, only [`net`] the HTTP client, only [`cli`] the terminal. The agent
-//!    cannot tell a plugin's tool from one written in Rust.
+//! 1. Only [`plugin`] names wasmtime or WIT types, only [`net`] the HTTP client, only [`mcp`] its protocol's library, only
+//!    [`cli`] the terminal. The agent cannot tell a plugin's tool from one written in Rust.
 //! 2. Outside [`cli`] nothing prints, exits, or reads the environment, the home or the current directory.
 //! 3. A transcript is always valid: every tool call gets exactly one result before anything else is appended, whatever
 //!    stops the run; edits work on whole groups; notes wait until after the results.
@@ -81,6 +82,7 @@ pub mod project;
 pub mod skill;
 pub mod state;
 
+pub mod mcp;
 pub mod net;
 pub mod provider;
 

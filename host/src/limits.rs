@@ -627,8 +627,8 @@ pub const PROXY_EXCEPTION_BYTES: usize = 256;
 pub const SECRET_BYTES: u64 = 64 << 10;
 /// Wall time of a command that prints a secret: a person may have to unlock it.
 pub const SECRET_COMMAND_TIME: Duration = Duration::from_secs(60);
-/// Pause between two looks at whether such a command has ended, once it has said all.
-pub const SECRET_COMMAND_PAUSE: Duration = Duration::from_millis(10);
+/// Pause between two looks at whether a program has ended, once it has said all.
+pub const PROCESS_PAUSE: Duration = Duration::from_millis(10);
 /// Time that is waited for what such a command said of its failure, once it has ended.
 pub const SECRET_COMMAND_GRACE: Duration = Duration::from_millis(500);
 /// Bytes that are shown of what such a command says of its failure.
@@ -735,6 +735,85 @@ pub const BATCH_DELETE_TIME: Duration = Duration::from_secs(5);
 
 /// Bytes of one read of an attachment: as much as a message that is read may have.
 pub const ATTACHMENT_READ_BYTES: usize = 1 << 20;
+
+// ---- MCP servers that we are a client of
+
+/// Bytes of the name that a config gives a server: it begins the names of its tools, which have 64.
+pub const MCP_SERVER_NAME_BYTES: usize = 24;
+/// Tools of one server. The largest known has some 150; so many fill most of a model's context.
+pub const MCP_TOOLS: usize = 512;
+/// Pages of one list. A server that gives one tool a page has more, and no reason to.
+pub const MCP_PAGES: usize = 64;
+/// Bytes of the mark by which a server knows its next page.
+pub const MCP_CURSOR_BYTES: usize = 4 << 10;
+/// Time to start a server and shake hands: what `npx` starts it may have to download first.
+pub const MCP_CONNECT_TIME: Duration = Duration::from_secs(60);
+/// Time for all pages of a list.
+pub const MCP_LIST_TIME: Duration = Duration::from_secs(30);
+/// Bytes of one message of a server: the largest medium as base64, and what stands around it.
+pub const MCP_MESSAGE_BYTES: usize = RESULT_BYTES;
+/// Values in one message, lists and objects counted with what is in them: each takes some hundred bytes while the message is
+/// read, though it may have only two.
+pub const MCP_MESSAGE_VALUES: usize = 250_000;
+/// Bytes of a message without end that are skipped before its server is given up.
+pub const MCP_SKIPPED_BYTES: usize = 4 * MCP_MESSAGE_BYTES;
+/// Bytes at either end of a message that is too long in which its id is looked for.
+pub const MCP_ID_BYTES: usize = 256;
+/// Lines in a row that are no messages: some servers print their greetings and their log there.
+pub const MCP_GARBAGE_LINES: u32 = 1_000;
+/// Messages that nobody asked for, garbage among them, in one [`MCP_UNASKED_WINDOW`]. A thousand calls that each report their
+/// progress ten times a second have as many.
+pub const MCP_UNASKED_MESSAGES: u32 = 10_000;
+/// See [`MCP_UNASKED_MESSAGES`].
+pub const MCP_UNASKED_WINDOW: Duration = Duration::from_secs(1);
+/// Requests of a server that are answered at once; further ones are not.
+pub const MCP_SERVER_REQUESTS: usize = 64;
+/// Time in which a server must take a message from its pipe.
+pub const MCP_WRITE_TIME: Duration = Duration::from_secs(30);
+/// Bytes between a server's pipe and whoever reads it.
+pub const MCP_PIPE_BYTES: usize = 64 << 10;
+/// Calls of one server that are under way at once; others wait.
+pub const MCP_CALLS: usize = 1_024;
+/// Calls given up whose server must still be told so.
+pub const MCP_CANCELLATIONS: usize = 1_024;
+/// How often a call that may be repeated is made again after its connection broke.
+pub const MCP_CALL_REPEATS: u32 = 1;
+/// Rounds in which a server may want to know more before it answers a call.
+pub const MCP_ROUNDS: u32 = 10;
+/// Time that a call has beyond its own for all that is not the server's: a place, the connection, saying that it failed.
+pub const MCP_CALL_GRACE: Duration = Duration::from_secs(5);
+/// Attempts in a row to reach a server again before it is given up, until somebody calls one of its tools.
+pub const MCP_RECONNECTS: u32 = 8;
+/// Time that a connection must have held for its end not to count as another failure in a row.
+pub const MCP_STEADY_TIME: Duration = Duration::from_secs(60);
+/// The pause before a list that has changed is asked for: a server that changes ten tools says so ten times.
+pub const MCP_RELIST_PAUSE: Duration = Duration::from_millis(500);
+/// Time that a server has to end in good manners once its pipe is closed.
+pub const MCP_CLOSE_TIME: Duration = Duration::from_secs(2);
+/// Lines of what a server wrote to its standard error that are kept to explain its end: the last ones.
+pub const MCP_STDERR_LINES: usize = 10;
+/// Bytes of one of them; the rest is cut.
+pub const MCP_STDERR_LINE_BYTES: usize = 500;
+/// Lines of one process's standard error that are written to the log; what comes after them is read and dropped.
+pub const MCP_STDERR_LOGGED: u32 = LOG_ENTRIES;
+/// Questions to the model or to a person that one call may make its server ask.
+pub const MCP_ASKS_PER_CALL: u32 = 8;
+/// Such questions of one server in a minute, whatever its calls.
+pub const MCP_ASKS_PER_MINUTE: u32 = 60;
+/// See [`MCP_ASKS_PER_MINUTE`].
+pub const MCP_ASK_WINDOW: Duration = Duration::from_secs(60);
+/// Bytes of one such question, pictures and all.
+pub const MCP_ASK_BYTES: usize = 4 << 20;
+/// Folders that a server is told of.
+pub const MCP_ROOTS: usize = 256;
+/// Requests to one server on the web that wait for the beginning of their answer at once.
+pub const MCP_HTTP_REQUESTS: usize = 64;
+/// Attempts in a row to take up a stream of such a server again.
+pub const MCP_STREAM_RETRIES: usize = 8;
+/// The longest that a stream of such a server is kept, and that it may be silent: most say nothing until something changes.
+pub const MCP_STREAM_TIME: Duration = COMPLETION_TIME_CEILING;
+/// Bytes of the name that such a server gives a session, and of the mark by which a stream is taken up again.
+pub const MCP_SESSION_ID_BYTES: usize = 1 << 10;
 
 // ---- the way out of plugins
 

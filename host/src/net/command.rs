@@ -3,16 +3,14 @@
 use std::{
     io::{self, Read},
     path::Path,
-    process::{Child, Command, ExitStatus, Stdio},
+    process::{Command, ExitStatus, Stdio},
     thread,
     time::Duration,
 };
 
-use tokio::{
-    sync::oneshot,
-    time::{sleep, timeout},
-};
+use tokio::{sync::oneshot, time::timeout};
 
+use super::process::Process;
 use crate::limits;
 
 /// What a program came to.
@@ -49,11 +47,9 @@ pub(super) async fn run(program: &str, arguments: &[String], most: u64, time: Du
     {
         command.current_dir(root);
     }
-    #[cfg(unix)]
-    std::os::unix::process::CommandExt::process_group(&mut command, 0);
-    let mut running = Running { child: command.spawn()?, ended: false };
-    let stdout = reader(running.child.stdout.take(), most.saturating_add(1), Beyond::HangUp);
-    let stderr = reader(running.child.stderr.take(), most, Beyond::Forget);
+    let mut running = Process::start(&mut command)?;
+    let stdout = reader(running.child().stdout.take(), most.saturating_add(1), Beyond::HangUp);
+    let stderr = reader(running.child().stderr.take(), most, Beyond::Forget);
     let whole = async {
         let stdout = stdout.await.unwrap_or_default();
         if stdout.len() as u64 > most {
@@ -90,36 +86,4 @@ fn reader(pipe: Option<impl Read + Send + 'static>, most: u64, beyond: Beyond) -
         let _ = sender.send(bytes);
     });
     receiver
-}
-
-/// A program that is ended when this is dropped.
-struct Running {
-    child: Child,
-    ended: bool,
-}
-
-impl Running {
-    async fn end(&mut self) -> io::Result<ExitStatus> {
-        loop {
-            if let Some(status) = self.child.try_wait()? {
-                self.ended = true;
-                return Ok(status);
-            }
-            sleep(limits::SECRET_COMMAND_PAUSE).await;
-        }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        if self.ended {
-            return;
-        }
-        #[cfg(unix)]
-        if let Some(group) = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw) {
-            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
-        }
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }

@@ -7,21 +7,26 @@
 mod client;
 mod command;
 pub mod egress;
+mod exchange;
 mod failure;
+mod process;
 mod proxy;
 mod rate;
 mod reply;
 mod retry;
 mod secret;
 mod source;
+pub(crate) mod sse;
 mod status;
 #[cfg(test)]
 pub(crate) mod test_server;
 mod websocket;
 
 pub use client::{Auth, HttpClient, Request, endpoint, header_name, origin};
+pub use exchange::Answer;
 pub(crate) use failure::Failed;
 pub use failure::is_readable_on_the_way;
+pub(crate) use process::Process;
 pub use proxy::{ClientConfig, ProxyUrl};
 pub use rate::{RateLimit, RateLimits};
 pub use reply::{ByteStream, Reply};

@@ -1,7 +1,7 @@
 use std::{fmt, time::Duration};
 
 use futures_util::{
-    FutureExt, StreamExt,
+    FutureExt, Stream, StreamExt,
     stream::{self, BoxStream},
 };
 use reqwest::header;
@@ -40,11 +40,7 @@ impl Reply {
     /// The bytes as they come. A cut or a silence beyond the request's bounds is an error, [`Fault::Unavailable`] or
     /// [`Fault::Timeout`].
     pub fn into_stream(self) -> ByteStream {
-        // In a box: it is handed on with each chunk.
-        let rest = stream::try_unfold(Box::new(self.body), |mut body| async {
-            Ok(body.next().await?.map(|chunk| (chunk, body)))
-        });
-        stream::iter(self.first.map(Ok)).chain(rest).boxed()
+        stream::iter(self.first.map(Ok)).chain(stream_of(self.body)).boxed()
     }
 
     /// All the bytes.
@@ -62,6 +58,12 @@ impl Reply {
         }
         Err(Fault::TooLarge { message: format!("{} answered with more than {limit} bytes", self.body.origin) })
     }
+}
+
+/// What is still to come of a body.
+pub(super) fn stream_of(body: Body) -> impl Stream<Item = Result<Vec<u8>, Fault>> + Send {
+    // In a box: it is handed on with each chunk.
+    stream::try_unfold(Box::new(body), |mut body| async { Ok(body.next().await?.map(|chunk| (chunk, body))) })
 }
 
 pub(super) struct Body {

@@ -17,7 +17,6 @@ mod openai;
 mod printed;
 mod responses;
 mod schema;
-pub(crate) mod sse;
 mod text;
 mod think;
 mod vendor;
@@ -34,3 +33,5 @@ pub use openai::{ChatCompletions, MaxTokensField, list_models};
 pub use responses::Responses;
 pub use vendor::{Api, Preset, Vendor, WireOptions};
 pub use wire::{HttpModel, Wire};
+
+pub(crate) use crate::net::sse;

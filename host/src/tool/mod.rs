@@ -1,6 +1,7 @@
 //! Tools: what a model can call, whoever made it.
 
 mod call;
+mod described;
 mod function;
 mod lookalike;
 mod middleware;
@@ -13,6 +14,7 @@ use async_trait::async_trait;
 
 pub(crate) use call::outside_of_calls;
 pub use call::{Begin, CurrentCall, current_call};
+pub use described::described;
 pub use function::{FnTool, function, spec};
 pub use lookalike::looks_like;
 pub use middleware::{CallDecision, CallVerdict, Target, ToolMiddleware};

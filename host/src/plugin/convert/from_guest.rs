@@ -17,6 +17,7 @@ use crate::{
     limits,
     model::{Completion, CompletionRequest, ToolChoice},
     plugin::bindings::types as wit,
+    tool,
 };
 
 /// A failure that a guest returned.
@@ -269,76 +270,15 @@ pub fn completion(completion: wit::Completion, attached: &Attached<'_>) -> Resul
 
 /// A tool as a guest describes it, checked: what a model is shown must not mislead who reads it.
 pub fn tool_spec(spec: wit::ToolSpec) -> Result<ToolSpec, String> {
-    let name = spec.name;
-    if !ToolSpec::is_valid_name(&name) {
-        return Err(format!(
-            "`{}` is not a tool's name: 1 to 64 of A-Z, a-z, 0-9, _ and -",
-            bounded(name, 100).escape_debug()
-        ));
-    }
-    let over = |what: &str, bytes: usize, most: usize| {
-        format!("the {what} of `{name}` has {bytes} bytes, at most {most} are taken")
-    };
-    if spec.description.len() > limits::TOOL_DESCRIPTION_BYTES {
-        return Err(over("description", spec.description.len(), limits::TOOL_DESCRIPTION_BYTES));
-    }
-    if spec.input_schema.len() > limits::TOOL_SCHEMA_BYTES {
-        return Err(over("schema", spec.input_schema.len(), limits::TOOL_SCHEMA_BYTES));
-    }
-    let schema: serde_json::Value = serde_json::from_str(&spec.input_schema)
-        .map_err(|error| format!("the schema of `{name}` is not JSON: {error}"))?;
-    if schema.get("type").and_then(|kind| kind.as_str()) != Some("object") {
-        return Err(format!("the schema of `{name}` is not that of an object: its `type` must be \"object\""));
-    }
-    check_seen(&spec.description).map_err(|what| format!("the description of `{name}` {what}"))?;
-    check_schema(&schema, limits::TOOL_SCHEMA_DEPTH).map_err(|what| format!("the schema of `{name}` {what}"))?;
-    own_meta(spec.meta).map_err(|fault| format!("of `{name}`: {fault}"))?;
-    let input_schema =
-        serde_json::value::RawValue::from_string(spec.input_schema).map_err(|error| error.to_string())?;
     let hints = ToolHints {
         read_only: spec.hints.contains(wit::ToolHints::READ_ONLY),
         non_destructive: spec.hints.contains(wit::ToolHints::NON_DESTRUCTIVE),
         idempotent: spec.hints.contains(wit::ToolHints::IDEMPOTENT),
         closed_world: spec.hints.contains(wit::ToolHints::CLOSED_WORLD),
     };
-    Ok(ToolSpec { name, description: spec.description, input_schema: input_schema.into(), hints })
-}
-
-/// Whether a person who reads the text sees what a model does: nothing in it is invisible or turns its order around.
-fn check_seen(text: &str) -> Result<(), String> {
-    let hidden = |c: &char| {
-        let c = *c;
-        c.is_control() && !matches!(c, '\n' | '\t' | '\r')
-            || matches!(c,
-                '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
-                // Joiners (200C, 200D) and the variant for emoji (FE0F) are in texts that people write.
-                | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
-                | '\u{3164}' | '\u{fe00}'..='\u{fe0e}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
-                | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
-    };
-    match text.chars().find(hidden) {
-        Some(hidden) => Err(format!("holds U+{:04X}, which nobody sees", u32::from(hidden))),
-        None => Ok(()),
-    }
-}
-
-/// Whether a schema is not too deep, and nothing in it is hidden.
-fn check_schema(schema: &serde_json::Value, depth: usize) -> Result<(), String> {
-    use serde_json::Value;
-    let most = limits::TOOL_SCHEMA_DEPTH;
-    let too_deep = || format!("has more than {most} lists and objects within each other");
-    match schema {
-        Value::String(text) => check_seen(text),
-        Value::Array(list) => {
-            let depth = depth.checked_sub(1).ok_or_else(too_deep)?;
-            list.iter().try_for_each(|one| check_schema(one, depth))
-        }
-        Value::Object(map) => {
-            let depth = depth.checked_sub(1).ok_or_else(too_deep)?;
-            map.iter().try_for_each(|(key, value)| check_seen(key).and_then(|()| check_schema(value, depth)))
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) => Ok(()),
-    }
+    let tool = tool::described(spec.name, spec.description, spec.input_schema, hints)?;
+    own_meta(spec.meta).map_err(|fault| format!("of `{}`: {fault}", tool.name))?;
+    Ok(tool)
 }
 
 /// Bytes of all that a guest says of a tool.

@@ -6,7 +6,8 @@
 use futures_util::StreamExt;
 use memchr::memchr2;
 
-use crate::{error::Fault, net::ByteStream};
+use super::ByteStream;
+use crate::error::Fault;
 
 /// One event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -15,6 +16,10 @@ pub struct Event {
     pub name: String,
     /// Its `data` lines, joined by line ends.
     pub data: String,
+    /// Its `id`, where it has one.
+    pub id: Option<String>,
+    /// Its `retry`, in milliseconds, where it has one.
+    pub retry: Option<u64>,
 }
 
 /// The events of a stream, in order.
@@ -36,6 +41,8 @@ pub struct Events {
 struct Coming {
     event: Event,
     has_data: bool,
+    /// Without data it is one too, if it has an id or a retry.
+    may_be_bare: bool,
     is_complete: bool,
     after_first_line: bool,
 }
@@ -45,6 +52,11 @@ impl Events {
     pub fn new(stream: ByteStream, limit: usize) -> Self {
         let (chunk, line, coming) = (Vec::new(), Vec::new(), Coming::default());
         Self { stream, limit, chunk, at: 0, line, after_return: false, coming }
+    }
+
+    /// The same, and of events without data those too that have an id or a retry: for streams that can be taken up again.
+    pub fn with_bare(self) -> Self {
+        Self { coming: Coming { may_be_bare: true, ..self.coming }, ..self }
     }
 
     /// The next event; none at the end of the stream. An event that the end cuts off is none.
@@ -112,15 +124,16 @@ impl Coming {
             line = line.strip_prefix('\u{feff}').unwrap_or(line);
         }
         if line.is_empty() {
-            self.is_complete = self.has_data;
-            if !self.has_data {
+            let says_more = self.event.id.is_some() || self.event.retry.is_some();
+            self.is_complete = self.has_data || self.may_be_bare && says_more;
+            if !self.is_complete {
                 self.clear();
             }
             return;
         }
         let (field, value) = line.split_once(':').unwrap_or((line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
-        let Event { name, data } = &mut self.event;
+        let Event { name, data, id, retry } = &mut self.event;
         match field {
             "data" => {
                 if std::mem::replace(&mut self.has_data, true) {
@@ -129,6 +142,10 @@ impl Coming {
                 data.push_str(value);
             }
             "event" => value.clone_into(name),
+            "id" if !value.contains('\0') => *id = Some(value.into()),
+            "retry" => {
+                *retry = value.parse().ok().filter(|_| value.bytes().all(|byte| byte.is_ascii_digit())).or(*retry)
+            }
             _ => {}
         }
     }
@@ -137,6 +154,7 @@ impl Coming {
         (self.has_data, self.is_complete) = (false, false);
         self.event.name.clear();
         self.event.data.clear();
+        (self.event.id, self.event.retry) = (None, None);
     }
 }
 
@@ -167,6 +185,23 @@ mod tests {
         }
         let bytes: Vec<_> = text.chunks(1).collect();
         assert_eq!(events(&bytes, 1_000).await, Ok(expected));
+    }
+
+    #[tokio::test]
+    async fn ids_and_pauses_are_told_also_without_data() {
+        let text = b"id: 1\nretry: 20\n\nretry: -1\n\nid: a\0b\n\nevent: x\n\nid: 2\ndata: d\nretry: x\n\n".to_vec();
+        for (is_bare, expected) in
+            [(false, vec![("d", Some("2"), None)]), (true, vec![("", Some("1"), Some(20)), ("d", Some("2"), None)])]
+        {
+            let events = Events::new(stream::iter([Ok(text.clone())]).boxed(), 100);
+            let mut events = if is_bare { events.with_bare() } else { events };
+            let mut seen = Vec::new();
+            while let Some(event) = events.next().await.unwrap() {
+                seen.push(event.clone());
+            }
+            let seen: Vec<_> = seen.iter().map(|event| (&*event.data, event.id.as_deref(), event.retry)).collect();
+            assert_eq!(seen, expected);
+        }
     }
 
     #[tokio::test]

@@ -1,0 +1,285 @@
+//! Servers on the web: Streamable HTTP over the house's own client, which follows no redirects.
+
+use std::{collections::HashMap, sync::Arc};
+
+use ::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use futures_util::{
+    StreamExt,
+    stream::{self, BoxStream},
+};
+use rmcp::{
+    model::{ClientJsonRpcMessage, ClientRequest, ErrorData, JsonRpcRequest, ServerJsonRpcMessage},
+    transport::{
+        StreamableHttpClientTransport,
+        common::{
+            client_side_sse::ExponentialBackoff,
+            http_header::{HEADER_LAST_EVENT_ID, HEADER_SESSION_ID},
+        },
+        streamable_http_client::{
+            AuthRequiredError, HttpStatusError, InsufficientScopeError, SseError, StreamableHttpClient,
+            StreamableHttpClientTransportConfig, StreamableHttpError, StreamableHttpPostResponse,
+        },
+    },
+};
+use sse_stream::Sse;
+
+use super::{
+    Http,
+    lines::{has_too_many_values, read_message, too_many_values},
+    shown,
+};
+use crate::{
+    error::Fault,
+    limits,
+    net::{Answer, ByteStream, Request, Retries, Secret, sse::Events},
+};
+
+type HttpError = StreamableHttpError<Fault>;
+type Headers = HashMap<HeaderName, HeaderValue>;
+type EventStream = BoxStream<'static, Result<Sse, SseError>>;
+
+/// What may help where a server wants a credential.
+pub(super) fn denied(challenge: &str) -> String {
+    format!("it does not answer without one{challenge}: give it a bearer token, or a header of its own, in its config")
+}
+
+/// A new connection to a server on the web.
+pub(super) fn transport(http: &Http) -> StreamableHttpClientTransport<Web> {
+    let mut retries = ExponentialBackoff::default();
+    retries.max_times = Some(limits::MCP_STREAM_RETRIES);
+    retries.max_delay = Some(limits::RETRY_PAUSE);
+    let mut config = StreamableHttpClientTransportConfig::with_uri(http.url.as_str())
+        .max_concurrent_requests(limits::MCP_HTTP_REQUESTS);
+    config.retry_config = Arc::new(retries);
+    StreamableHttpClientTransport::with_client(Web(Arc::new(http.clone())), config)
+}
+
+/// The house's client, as the protocol wants one.
+#[derive(Debug, Clone)]
+pub(super) struct Web(Arc<Http>);
+
+impl Web {
+    async fn exchange(
+        &self,
+        method: Method,
+        message: Option<&ClientJsonRpcMessage>,
+        protocol: Headers,
+        further: [(&str, Option<&str>); 2],
+    ) -> Result<Answer, HttpError> {
+        let text = |value: &HeaderValue| value.to_str().unwrap_or_default().to_owned();
+        let protocol = protocol.iter().map(|(name, value)| (name.to_string(), Secret::new(text(value))));
+        let further = further.into_iter().filter_map(|(name, value)| Some((name.to_owned(), Secret::new(value?))));
+        let headers = self.0.headers.iter().cloned().chain(protocol).chain(further).collect();
+        let request = Request {
+            auth: self.0.auth.clone(),
+            headers,
+            // The protocol has its own ways to go on where it was cut off.
+            retries: Retries::NONE,
+            repeatable: false,
+            total: limits::MCP_STREAM_TIME,
+            idle: limits::MCP_STREAM_TIME,
+            ..Request::new(self.0.url.clone())
+        };
+        let json = message.map(serde_json::to_vec).transpose()?;
+        let answer = self.0.client.exchange(method, &request, json).await.map_err(HttpError::Client)?;
+        match answer.status() {
+            StatusCode::UNAUTHORIZED => {
+                Err(HttpError::AuthRequired(AuthRequiredError::new(challenge(&answer).unwrap_or_default())))
+            }
+            StatusCode::FORBIDDEN if challenge(&answer).is_some() => {
+                let challenge = challenge(&answer).unwrap_or_default();
+                Err(HttpError::InsufficientScope(InsufficientScopeError::new(challenge, None)))
+            }
+            _ => Ok(answer),
+        }
+    }
+}
+
+impl StreamableHttpClient for Web {
+    type Error = Fault;
+
+    async fn post_message(
+        &self,
+        _: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        _: Option<String>,
+        headers: Headers,
+    ) -> Result<StreamableHttpPostResponse, HttpError> {
+        let further = [(HEADER_SESSION_ID, session.as_deref()), ("", None)];
+        let answer = self.exchange(Method::POST, Some(&message), headers, further).await?;
+        let status = answer.status();
+        if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
+            return Ok(StreamableHttpPostResponse::Accepted);
+        }
+        if status == StatusCode::NOT_FOUND && session.is_some() {
+            return Err(HttpError::SessionExpired);
+        }
+        let request = match &message {
+            ClientJsonRpcMessage::Request(request) => Some(request),
+            _ => None,
+        };
+        if !status.is_success() {
+            let is_probe = session.is_none() && request.is_some_and(asks_for_revisions);
+            return refusal(answer, request.filter(|_| is_probe)).await;
+        }
+        let new_session = header(answer.headers(), HEADER_SESSION_ID);
+        match Kind::of(answer.headers()) {
+            Kind::Events => Ok(StreamableHttpPostResponse::Sse(events(answer.into_stream()), new_session)),
+            Kind::Json => match read_message(&whole(answer).await?) {
+                Ok(message) => Ok(StreamableHttpPostResponse::Json(message, new_session)),
+                Err(Some(answer)) => Ok(StreamableHttpPostResponse::Json(*answer, new_session)),
+                Err(None) if request.is_none() => Ok(StreamableHttpPostResponse::Accepted),
+                Err(None) => Err(unexpected("its answer is no message of the protocol")),
+            },
+            // Nothing waits for an answer to this.
+            Kind::Other(_) if request.is_none() => Ok(StreamableHttpPostResponse::Accepted),
+            Kind::Other(kind) => Err(HttpError::UnexpectedContentType(kind)),
+        }
+    }
+
+    async fn delete_session(
+        &self,
+        _: Arc<str>,
+        session: Arc<str>,
+        _: Option<String>,
+        headers: Headers,
+    ) -> Result<(), HttpError> {
+        let further = [(HEADER_SESSION_ID, Some(&*session)), ("", None)];
+        let answer = self.exchange(Method::DELETE, None, headers, further).await?;
+        match answer.status() {
+            status if status.is_success() => Ok(()),
+            StatusCode::METHOD_NOT_ALLOWED => Err(HttpError::ServerDoesNotSupportDeleteSession),
+            status => Err(unexpected(&format!("it answered {status}"))),
+        }
+    }
+
+    async fn get_stream(
+        &self,
+        _: Arc<str>,
+        session: Option<Arc<str>>,
+        last_event: Option<String>,
+        _: Option<String>,
+        headers: Headers,
+    ) -> Result<EventStream, HttpError> {
+        let further = [(HEADER_SESSION_ID, session.as_deref()), (HEADER_LAST_EVENT_ID, last_event.as_deref())];
+        let answer = self.exchange(Method::GET, None, headers, further).await?;
+        match (answer.status(), Kind::of(answer.headers())) {
+            (StatusCode::METHOD_NOT_ALLOWED, _) => Err(HttpError::ServerDoesNotSupportSse),
+            (status, Kind::Events) if status.is_success() => Ok(events(answer.into_stream())),
+            (status, Kind::Json) if status.is_success() => Err(HttpError::UnexpectedContentType(Some("JSON".into()))),
+            (status, Kind::Other(kind)) if status.is_success() => Err(HttpError::UnexpectedContentType(kind)),
+            (status, _) => Err(unexpected(&format!("it answered {status}"))),
+        }
+    }
+}
+
+/// What a content type means here.
+enum Kind {
+    Json,
+    Events,
+    Other(Option<String>),
+}
+
+impl Kind {
+    fn of(headers: &HeaderMap) -> Self {
+        let value = headers.get(::http::header::CONTENT_TYPE).map(|value| String::from_utf8_lossy(value.as_bytes()));
+        let kind = value.as_deref().and_then(|value| value.split(';').next()).unwrap_or_default().trim();
+        match kind.to_ascii_lowercase().as_str() {
+            "application/json" => Self::Json,
+            "text/event-stream" => Self::Events,
+            _ => Self::Other(value.as_deref().map(shown)),
+        }
+    }
+}
+
+/// A header of a server, if it is no longer than it may be.
+fn header(headers: &HeaderMap, name: &str) -> Option<String> {
+    let value = headers.get(name)?.to_str().ok()?;
+    (value.len() <= limits::MCP_SESSION_ID_BYTES).then(|| value.to_owned())
+}
+
+fn challenge(answer: &Answer) -> Option<String> {
+    header(answer.headers(), ::http::header::WWW_AUTHENTICATE.as_str())
+}
+
+fn unexpected(why: &str) -> HttpError {
+    HttpError::UnexpectedServerResponse(why.to_owned().into())
+}
+
+async fn whole(answer: Answer) -> Result<Vec<u8>, HttpError> {
+    let (mut bytes, mut stream) = (Vec::new(), answer.into_stream());
+    while let Some(chunk) = stream.next().await {
+        bytes.extend(chunk.map_err(HttpError::Client)?);
+        if bytes.len() > limits::MCP_MESSAGE_BYTES {
+            return Err(HttpError::ResponseBodyTooLarge { max_size: limits::MCP_MESSAGE_BYTES });
+        }
+    }
+    Ok(bytes)
+}
+
+fn asks_for_revisions(request: &JsonRpcRequest<ClientRequest>) -> bool {
+    matches!(request.request, ClientRequest::DiscoverRequest(_))
+}
+
+/// What a status of failure comes to. `probe` is the question for the newest revision: a server that refuses it in whatever
+/// way is one of an earlier revision.
+async fn refusal(
+    answer: Answer,
+    probe: Option<&JsonRpcRequest<ClientRequest>>,
+) -> Result<StreamableHttpPostResponse, HttpError> {
+    let (status, session) = (answer.status(), header(answer.headers(), HEADER_SESSION_ID));
+    let after = header(answer.headers(), ::http::header::RETRY_AFTER.as_str());
+    let said = answer.beginning(limits::ERROR_BODY_BYTES).await;
+    let error = match read_message(&said) {
+        Ok(ServerJsonRpcMessage::Error(error)) => Some(error),
+        _ => None,
+    };
+    let is_legacy =
+        status.is_client_error() && !matches!(status, StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS);
+    match (error, probe) {
+        // Its id may be none, or another.
+        (error, Some(probe)) if is_legacy => {
+            let refused = || ErrorData::invalid_request(format!("it answered {status}"), None);
+            let error = error.map_or_else(refused, |error| error.error);
+            let answer = ServerJsonRpcMessage::error(error, Some(probe.id.clone()));
+            Ok(StreamableHttpPostResponse::Json(answer, None))
+        }
+        (Some(error), _) => Ok(StreamableHttpPostResponse::Json(ServerJsonRpcMessage::Error(error), session)),
+        (None, _) if status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error() => {
+            Err(HttpStatusError::new(status.as_u16(), after).into())
+        }
+        (None, _) if status.is_redirection() => Err(unexpected(&format!(
+            "it answered {status}: where it leads to is not followed, name that address instead"
+        ))),
+        (None, _) => Err(unexpected(&format!("it answered {status}: {}", shown(&String::from_utf8_lossy(&said))))),
+    }
+}
+
+/// The events of a stream, each within the bounds of a message.
+fn events(stream: ByteStream) -> EventStream {
+    let events = Events::new(stream, limits::MCP_MESSAGE_BYTES).with_bare();
+    let next = |mut events: Events| async move {
+        let event = match events.next().await {
+            Ok(Some(event)) => event,
+            Ok(None) => return None,
+            Err(fault) => return Some((Err(SseError::Body(Box::new(fault))), Events::new(stream::empty().boxed(), 0))),
+        };
+        let data = match has_too_many_values(event.data.as_bytes()) {
+            true => too_many_values(event.data.as_bytes()).and_then(|answer| serde_json::to_string(&answer).ok()),
+            false => Some(event.data.clone()).filter(|data| !data.is_empty()),
+        };
+        let pause = |millis: u64| {
+            let [least, most] = [limits::FIRST_RETRY_PAUSE, limits::RETRY_PAUSE].map(|pause| pause.as_millis() as u64);
+            millis.clamp(least, most)
+        };
+        let sse = Sse {
+            event: Some(event.name.clone()).filter(|name| !name.is_empty()),
+            data,
+            id: event.id.clone().filter(|id| id.len() <= limits::MCP_SESSION_ID_BYTES),
+            retry: event.retry.map(pause),
+        };
+        Some((Ok(sse), events))
+    };
+    stream::unfold(events, next).boxed()
+}

@@ -1,0 +1,332 @@
+//! Messages as lines of JSON over two pipes, from a peer that may say anything.
+
+use std::{io, sync::Arc};
+
+use memchr::memmem;
+use rmcp::{
+    RoleClient,
+    model::{ClientJsonRpcMessage, ErrorData, RequestId, ServerJsonRpcMessage},
+    transport::Transport,
+};
+use serde_json::Value;
+use tokio::{
+    io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader},
+    sync::Mutex,
+    time::timeout,
+};
+
+use super::patience::{Ended, Patience};
+use crate::limits;
+
+/// A connection over two pipes.
+pub(super) struct Lines<R, W> {
+    read: BufReader<R>,
+    /// What has come of the line that is being read. Kept here: reading may be broken off anywhere and goes on later.
+    line: Vec<u8>,
+    skipped: Option<Skipped>,
+    write: Arc<Mutex<Option<W>>>,
+    patience: Arc<Patience>,
+}
+
+/// A line that is too long to be kept: its beginning is in `line`.
+#[derive(Default)]
+struct Skipped {
+    bytes: usize,
+    end: Vec<u8>,
+}
+
+enum Line {
+    Whole,
+    TooLong(Vec<u8>),
+    End,
+}
+
+impl<R: AsyncRead + Unpin, W> Lines<R, W> {
+    pub fn new(read: R, write: W, patience: Arc<Patience>) -> Self {
+        let write = Arc::new(Mutex::new(Some(write)));
+        Self { read: BufReader::new(read), line: Vec::new(), skipped: None, write, patience }
+    }
+
+    /// Reads on until a line has ended.
+    async fn next_line(&mut self) -> Line {
+        loop {
+            // Nothing waits between this and `consume`: what was read is never lost.
+            let Ok(bytes) = self.read.fill_buf().await else { return Line::End };
+            if bytes.is_empty() {
+                return Line::End;
+            }
+            let end = memchr::memchr(b'\n', bytes);
+            let part = &bytes[..end.unwrap_or(bytes.len())];
+            let room = limits::MCP_MESSAGE_BYTES - self.line.len().min(limits::MCP_MESSAGE_BYTES);
+            match &mut self.skipped {
+                None if part.len() <= room => self.line.extend_from_slice(part),
+                skipped => {
+                    let skipped = skipped.get_or_insert_with(|| {
+                        // Its end so far: the id may stand astride.
+                        let from = self.line.len().saturating_sub(limits::MCP_ID_BYTES);
+                        Skipped { bytes: self.line.len(), end: self.line[from..].to_vec() }
+                    });
+                    self.line.truncate(limits::MCP_ID_BYTES);
+                    self.line.shrink_to(limits::MCP_ID_BYTES);
+                    skipped.take(part);
+                    if skipped.bytes > limits::MCP_SKIPPED_BYTES {
+                        self.patience.give_up(Ended::Endless);
+                        return Line::End;
+                    }
+                }
+            }
+            let taken = part.len() + usize::from(end.is_some());
+            self.read.consume(taken);
+            if end.is_some() {
+                return match self.skipped.take() {
+                    None => Line::Whole,
+                    Some(skipped) => Line::TooLong(skipped.end),
+                };
+            }
+        }
+    }
+}
+
+impl Skipped {
+    fn take(&mut self, part: &[u8]) {
+        self.bytes += part.len();
+        self.end.extend_from_slice(&part[part.len().saturating_sub(limits::MCP_ID_BYTES)..]);
+        let beyond = self.end.len().saturating_sub(limits::MCP_ID_BYTES);
+        self.end.drain(..beyond);
+    }
+}
+
+impl<R, W> Transport<RoleClient> for Lines<R, W>
+where
+    R: AsyncRead + Unpin + Send,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    type Error = io::Error;
+
+    fn send(&mut self, message: ClientJsonRpcMessage) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        let (write, patience) = (Arc::clone(&self.write), Arc::clone(&self.patience));
+        async move {
+            let mut line = serde_json::to_vec(&message)?;
+            drop(message);
+            line.push(b'\n');
+            let mut write = write.lock().await;
+            let Some(write) = write.as_mut().filter(|_| patience.ended().is_none()) else {
+                return Err(io::ErrorKind::NotConnected.into());
+            };
+            let written = async {
+                write.write_all(&line).await?;
+                write.flush().await
+            };
+            let written = timeout(limits::MCP_WRITE_TIME, written).await;
+            let why = if written.is_err() { Ended::Deaf } else { Ended::Closed };
+            let written = written.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+            written.inspect_err(|_| patience.give_up(why))
+        }
+    }
+
+    async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
+        loop {
+            let message = match self.next_line().await {
+                Line::Whole => read_message(trimmed(&self.line)),
+                Line::TooLong(end) => Err(id_at(&self.line, &end).map(too_long)),
+                Line::End => return None,
+            };
+            let is_blank = trimmed(&self.line).is_empty();
+            self.line.clear();
+            // A large message leaves no large buffer behind.
+            self.line.shrink_to(limits::MCP_PIPE_BYTES);
+            match message {
+                Ok(message) => {
+                    self.patience.message();
+                    return Some(message);
+                }
+                Err(_) if is_blank => {}
+                Err(answer) => {
+                    self.patience.garbage();
+                    if self.patience.ended().is_some() {
+                        return None;
+                    }
+                    if let Some(answer) = answer {
+                        return Some(*answer);
+                    }
+                }
+            }
+        }
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        drop(self.write.lock().await.take());
+        Ok(())
+    }
+}
+
+/// The line without what some servers put around it.
+fn trimmed(line: &[u8]) -> &[u8] {
+    line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line).trim_ascii()
+}
+
+/// The message in these bytes. If there is none: the error for whoever waits for it, if that can be told.
+pub(super) fn read_message(bytes: &[u8]) -> Result<ServerJsonRpcMessage, Option<Box<ServerJsonRpcMessage>>> {
+    if bytes.first() != Some(&b'{') {
+        return Err(None);
+    }
+    if has_too_many_values(bytes) {
+        return Err(too_many_values(bytes));
+    }
+    serde_json::from_slice(bytes).map_err(|_| {
+        let message: Value = serde_json::from_slice(bytes).ok()?;
+        let id = message.get("id").filter(|_| message.get("method").is_none())?;
+        Some(refused(serde_json::from_value(id.clone()).ok()?, "its answer is none that the protocol has".into()))
+    })
+}
+
+/// Whether reading it would take more memory than a message may.
+pub(super) fn has_too_many_values(bytes: &[u8]) -> bool {
+    values(bytes) > limits::MCP_MESSAGE_VALUES
+}
+
+/// What whoever waits for such a message is told, if that can be told.
+pub(super) fn too_many_values(bytes: &[u8]) -> Option<Box<ServerJsonRpcMessage>> {
+    let most = bytes.len().min(limits::MCP_ID_BYTES);
+    let id = id_at(&bytes[..most], &bytes[bytes.len() - most..])?;
+    Some(refused(id, format!("its answer has more than {} values", limits::MCP_MESSAGE_VALUES)))
+}
+
+fn too_long(id: RequestId) -> Box<ServerJsonRpcMessage> {
+    refused(id, format!("its answer has more than {} bytes", limits::MCP_MESSAGE_BYTES))
+}
+
+fn refused(id: RequestId, why: String) -> Box<ServerJsonRpcMessage> {
+    Box::new(ServerJsonRpcMessage::error(ErrorData::internal_error(why, None), Some(id)))
+}
+
+/// The id that stands at the beginning of an answer, or at its end. If it is another's, that is the server's own doing.
+fn id_at(beginning: &[u8], end: &[u8]) -> Option<RequestId> {
+    const KEY: &[u8] = b"\"id\"";
+    let number = |after: &[u8]| {
+        let rest = after.trim_ascii_start().strip_prefix(b":")?.trim_ascii_start();
+        let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        str::from_utf8(&rest[..digits]).ok()?.parse().ok().map(RequestId::Number)
+    };
+    let first = memmem::find(beginning, KEY).and_then(|at| number(&beginning[at + KEY.len()..]));
+    first.or_else(|| number(&end[memmem::rfind(end, KEY)? + KEY.len()..]))
+}
+
+/// How many values a text of JSON has at most: one, and one for each comma, colon, list and object outside of strings.
+fn values(json: &[u8]) -> usize {
+    let (mut count, mut rest) = (1, json);
+    loop {
+        let (plain, string) = match memchr::memchr(b'"', rest) {
+            Some(quote) => (&rest[..quote], Some(&rest[quote + 1..])),
+            None => (rest, None),
+        };
+        count += plain.iter().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count();
+        let Some(mut string) = string else { return count };
+        rest = loop {
+            match memchr::memchr2(b'"', b'\\', string) {
+                Some(at) if string[at] == b'\\' => string = string.get(at + 2..).unwrap_or_default(),
+                Some(at) => break &string[at + 1..],
+                None => return count,
+            }
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::DuplexStream;
+
+    use super::*;
+
+    /// What is heard of a peer that says this and hangs up: methods of what it wants, or ids and errors of what it answers.
+    async fn heard(said: Vec<u8>) -> (Vec<String>, Option<Ended>) {
+        let (mut peer, here) = tokio::io::duplex(limits::MCP_PIPE_BYTES);
+        let patience = Arc::<Patience>::default();
+        let (read, write) = tokio::io::split(here);
+        let mut lines = Lines::new(read, write, Arc::clone(&patience));
+        let saying = tokio::spawn(async move { peer.write_all(&said).await });
+        let mut heard = Vec::new();
+        while let Some(message) = lines.receive().await {
+            let json = serde_json::to_value(&message).unwrap();
+            let (id, what) = (json.get("id").cloned().unwrap_or_default(), &json["method"]);
+            heard.push(format!("{id} {}", what.as_str().or(json["error"]["message"].as_str()).unwrap_or("result")));
+        }
+        drop(lines);
+        let _ = saying.await.unwrap();
+        (heard, patience.ended())
+    }
+
+    #[tokio::test]
+    async fn whatever_is_said_comes_to_messages_or_to_nothing() {
+        for (said, expected) in [
+            (&b""[..], &[][..]),
+            (b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n", &["1 result"]),
+            (b"\xef\xbb\xbf {\"jsonrpc\":\"2.0\",\"id\":\"a\",\"result\":{}} \r\n\n\r\n", &["\"a\" result"]),
+            (b"Server listening\n\xff\xfe\n{\"jsonrpc\":\"2.0\",\"method\":\"ping\",\"id\":7}\n", &["7 ping"]),
+            (b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}", &[]),
+            (b"{\"jsonrpc\":\"2.0\",\"id\":3,\"error\":\"oops\"}\n", &["3 its answer is none that the protocol has"]),
+            (b"{\"id\":3}\n{\n[]\n{}\n", &["3 its answer is none that the protocol has"]),
+            (b"{\"jsonrpc\":\"2.0\",\"method\":\"x/y\"}\n", &["null x/y"]),
+        ] {
+            let shown = String::from_utf8_lossy(said).into_owned();
+            assert_eq!(
+                heard(said.to_vec()).await,
+                (expected.iter().map(ToString::to_string).collect(), None),
+                "{shown}"
+            );
+        }
+        let deep = "[".repeat(100_000);
+        assert_eq!(heard(format!("{{\"id\":1,\"result\":{deep}\n").into_bytes()).await, (vec![], None));
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_is_too_large_is_refused_and_no_other_with_it() {
+        let text = "x".repeat(limits::MCP_MESSAGE_BYTES);
+        let many = "0,".repeat(limits::MCP_MESSAGE_VALUES);
+        let next = r#"{"jsonrpc":"2.0","id":2,"result":{}}"#;
+        let bytes = format!("1 its answer has more than {} bytes", limits::MCP_MESSAGE_BYTES);
+        let values = format!("1 its answer has more than {} values", limits::MCP_MESSAGE_VALUES);
+        for (large, expected) in [
+            (format!(r#"{{"jsonrpc":"2.0","id":1,"result":"{text}"}}"#), Some(&bytes)),
+            (format!(r#"{{"result":"{text}","jsonrpc":"2.0","id": 1}}"#), Some(&bytes)),
+            (format!(r#"{{"result":"{text}"}}"#), None),
+            (format!(r#"{{"jsonrpc":"2.0","id":1,"result":[{many}0]}}"#), Some(&values)),
+            (format!(r#"{{"result":[{many}0],"id":1}}"#), Some(&values)),
+        ] {
+            let expected = expected.cloned().into_iter().chain(["2 result".to_owned()]).collect();
+            assert_eq!(heard(format!("{large}\n{next}\n").into_bytes()).await, (expected, None), "{}", &large[..30]);
+        }
+        let whole = format!(r#"{{"jsonrpc":"2.0","id":1,"result":"{}"}}"#, &text[..text.len() - 40]);
+        assert_eq!(heard(format!("{whole}\n").into_bytes()).await.0, ["1 result"]);
+    }
+
+    #[tokio::test]
+    async fn a_peer_that_never_comes_to_the_point_is_given_up() {
+        let endless = vec![b'x'; limits::MCP_SKIPPED_BYTES + 1];
+        assert_eq!(heard(endless).await, (vec![], Some(Ended::Endless)));
+        let garbage = b"no\n".repeat(limits::MCP_GARBAGE_LINES as usize + 1);
+        assert_eq!(heard(garbage).await, (vec![], Some(Ended::Garbage)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_that_does_not_read_is_given_up() {
+        let (_peer, here): (DuplexStream, _) = tokio::io::duplex(16);
+        let patience = Arc::<Patience>::default();
+        let (read, write) = tokio::io::split(here);
+        let mut lines = Lines::new(read, write, Arc::clone(&patience));
+        let message: ClientJsonRpcMessage =
+            serde_json::from_str(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#).unwrap();
+        let (one, two) = (lines.send(message.clone()), lines.send(message));
+        assert_eq!(one.await.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        assert_eq!(patience.ended(), Some(Ended::Deaf));
+        assert_eq!(two.await.unwrap_err().kind(), io::ErrorKind::NotConnected);
+    }
+
+    #[test]
+    fn values_are_counted_outside_of_strings() {
+        for (json, count) in [("1", 1), ("[1,2]", 3), (r#"{"a,[":"\",,","b":[{}]}"#, 5), (r#"["\\",",,"#, 3), ("\"", 1)]
+        {
+            assert_eq!(values(json.as_bytes()), count, "{json}");
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! One connection to a server, from the handshake to its end.
+
+use std::{process::ExitStatus, sync::Arc};
+
+use futures_util::future::BoxFuture;
+use rmcp::{
+    Peer, RoleClient,
+    model::ProtocolVersion,
+    service::{ClientInitializeError, ClientLifecycleMode, ClientServiceExt, RunningService},
+    transport::Transport,
+};
+use tokio::{sync::watch, time::timeout};
+
+use super::{
+    McpError, Revisions, Root, ServerConfig, Target,
+    child::Child,
+    desk::{Desk, Handler},
+    gate::{Gate, Traffic},
+    http,
+    lines::Lines,
+    patience::Ended,
+    shown,
+};
+use crate::limits;
+
+/// A connection with which there is agreement.
+pub(super) struct Link {
+    server: Arc<str>,
+    service: RunningService<RoleClient, Handler>,
+    child: Option<Child>,
+    pub traffic: Arc<Traffic>,
+    /// The folders, as they were when the server could first ask for them.
+    pub roots: Option<watch::Receiver<Arc<[Root]>>>,
+}
+
+impl Link {
+    /// Starts the server, if it is ours to start, and shakes hands.
+    pub async fn open(config: &ServerConfig, desk: &Arc<Desk>) -> Result<Self, McpError> {
+        let first = match config.revisions {
+            Revisions::Any => ClientLifecycleMode::Auto { preferred_versions: stateless(), legacy_version: None },
+            Revisions::Handshake => ClientLifecycleMode::Initialize,
+            Revisions::Stateless => ClientLifecycleMode::Discover { preferred_versions: stateless() },
+        };
+        let (failed, ended) = match Self::attempt(config, desk, first).await {
+            Ok(link) => return Ok(link),
+            Err(failed) => failed,
+        };
+        // Some servers do not survive a question that they do not know.
+        if config.revisions == Revisions::Any && ended == Some(Ended::Closed) && failed.is_transient() {
+            return Self::attempt(config, desk, ClientLifecycleMode::Initialize).await.map_err(|(error, _)| error);
+        }
+        Err(failed)
+    }
+
+    async fn attempt(
+        config: &ServerConfig,
+        desk: &Arc<Desk>,
+        mode: ClientLifecycleMode,
+    ) -> Result<Self, (McpError, Option<Ended>)> {
+        let traffic = Traffic::new(Arc::clone(&config.name));
+        let whole = |error| (error, None);
+        match &config.target {
+            Target::Program(program) => {
+                let (read, write, child) = Child::start(&config.name, program).map_err(whole)?;
+                let lines = Lines::new(read, write, Arc::clone(&traffic.patience));
+                Self::shake_hands(config, desk, mode, lines, traffic, Some(child)).await
+            }
+            Target::Http(http) => Self::shake_hands(config, desk, mode, http::transport(http), traffic, None).await,
+            Target::Pipes(dial) => {
+                let (server, stderr) = (Arc::clone(&config.name), Vec::new());
+                let dialled = dial().await;
+                let (read, write) =
+                    dialled.map_err(|error| whole(McpError::Connect { server, why: error.to_string(), stderr }))?;
+                let lines = Lines::new(read, write, Arc::clone(&traffic.patience));
+                Self::shake_hands(config, desk, mode, lines, traffic, None).await
+            }
+        }
+    }
+
+    async fn shake_hands(
+        config: &ServerConfig,
+        desk: &Arc<Desk>,
+        mode: ClientLifecycleMode,
+        transport: impl Transport<RoleClient> + 'static,
+        traffic: Arc<Traffic>,
+        child: Option<Child>,
+    ) -> Result<Self, (McpError, Option<Ended>)> {
+        let mut roots = desk.asking().roots.clone();
+        roots.iter_mut().for_each(watch::Receiver::mark_unchanged);
+        let handler = Handler { desk: Arc::clone(desk), traffic: Arc::clone(&traffic) };
+        // Boxed, so that the compiler sees that it may go to another thread.
+        let served: BoxFuture<'static, _> =
+            Box::pin(handler.serve_with_lifecycle(Gate::new(transport, Arc::clone(&traffic)), mode));
+        let why = match timeout(config.connect_time, served).await {
+            Ok(Ok(service)) => {
+                traffic.begin();
+                return Ok(Self { server: Arc::clone(&config.name), service, child, traffic, roots });
+            }
+            Ok(Err(error)) if error.is_authorization_required() => {
+                let challenge = error.auth_challenge().filter(|asks| !asks.is_empty());
+                let challenge = challenge.map(|asks| format!(" (it asks for: {})", shown(asks)));
+                let (server, why) = (Arc::clone(&config.name), http::denied(&challenge.unwrap_or_default()));
+                return Err((McpError::Denied { server, why }, None));
+            }
+            Ok(Err(error)) => traffic.patience.ended().map_or_else(|| why_not(&error), |ended| ended.to_string()),
+            Err(_) => format!("there was no agreement with it within {:?}", config.connect_time),
+        };
+        let ended = traffic.patience.ended();
+        traffic.patience.give_up(Ended::Closed);
+        let (status, stderr) = match child {
+            Some(child) => child.stop().await,
+            None => (None, Vec::new()),
+        };
+        let (server, why) = (Arc::clone(&config.name), with_status(&why, status));
+        Err((McpError::Connect { server, why, stderr }, ended))
+    }
+
+    pub fn peer(&self) -> &Peer<RoleClient> {
+        self.service.peer()
+    }
+
+    /// Whether changes of its tools are told only to those who ask for that.
+    pub fn must_listen(&self) -> bool {
+        let info = self.service.peer_info();
+        info.is_some_and(|info| {
+            !info.protocol_version.has_initialize()
+                && info.capabilities.tools.as_ref().is_some_and(|tools| tools.list_changed == Some(true))
+        })
+    }
+
+    /// Lets go of a connection that has ended, and says why it has.
+    pub async fn finish(self, ended: Ended) -> McpError {
+        drop(self.service);
+        let (status, stderr) = match self.child {
+            Some(child) => child.stop().await,
+            None => (None, Vec::new()),
+        };
+        McpError::Connect { server: self.server, why: with_status(&ended.to_string(), status), stderr }
+    }
+
+    /// Ends the connection in good manners.
+    pub async fn close(mut self) {
+        // The library waits for what is under way, and then closes the pipe.
+        let _ = self.service.close_with_timeout(limits::MCP_CLOSE_TIME).await;
+        if let Some(mut child) = self.child {
+            child.wind_down().await;
+        }
+    }
+}
+
+fn stateless() -> Vec<ProtocolVersion> {
+    vec![ProtocolVersion::V_2026_07_28]
+}
+
+fn with_status(why: &str, status: Option<ExitStatus>) -> String {
+    status.map_or_else(|| why.to_owned(), |status| format!("its program has ended ({status})"))
+}
+
+fn why_not(error: &ClientInitializeError) -> String {
+    match error {
+        ClientInitializeError::JsonRpcError(error) => format!("it says: {}", shown(&error.message)),
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => why_not(fallback),
+        ClientInitializeError::NoCompatibleProtocolVersion { server_supported, .. } => {
+            let known: Vec<_> = server_supported.iter().take(limits::META_PAIRS).map(ProtocolVersion::as_str).collect();
+            format!("it speaks no revision of the protocol that is known here: {}", shown(&known.join(", ")))
+        }
+        ClientInitializeError::TransportError { error, .. } => shown(&error.error.to_string()),
+        ClientInitializeError::ExpectedInitResponse(_) | ClientInitializeError::ExpectedInitResult(_) => {
+            "it answered something else than was asked".into()
+        }
+        other => shown(&other.to_string()),
+    }
+}

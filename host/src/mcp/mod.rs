@@ -1,0 +1,38 @@
+//! The Model Context Protocol: tools of servers that are no plugins, under the same law. Only here: rmcp.
+//!
+//! A server runs outside the sandbox, so everything that it says is bounded before it is believed: [`McpClient`] stands on a
+//! connection whose messages are counted and cut, lists tools whose texts are checked as a plugin's are, and offers only
+//! those that somebody has approved word for word ([`Pins`]).
+
+mod asking;
+mod child;
+mod client;
+mod config;
+mod desk;
+mod error;
+mod gate;
+mod http;
+mod lines;
+mod link;
+mod listing;
+mod names;
+mod patience;
+mod pins;
+mod results;
+#[cfg(test)]
+mod tests;
+mod tool;
+
+pub use asking::{Asked, Asking, Elicitation, Elicited, Elicitor, Root, Sampled, Sampler, Sampling};
+pub use client::McpClient;
+pub use config::{Dial, Http, Pipes, Program, Revisions, ServerConfig, Target};
+pub use error::McpError;
+pub use listing::{Listing, RefusedTool, ServerTool};
+pub use names::check_server_name;
+pub use pins::{Pinned, Pins};
+pub use tool::{Blocked, McpTool, Offer};
+
+/// What a server says, where it explains a failure.
+fn shown(text: &str) -> String {
+    crate::error::cut(text.trim(), crate::limits::ERROR_BYTES / 4)
+}

@@ -1,0 +1,132 @@
+//! How much a server may say that nobody asked for, and why the connection to it has ended.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::limits;
+
+/// Why a connection has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Ended {
+    #[error("it closed the connection")]
+    Closed,
+    #[error("it says what is no message of the protocol, more than {} lines in a row", limits::MCP_GARBAGE_LINES)]
+    Garbage,
+    #[error(
+        "it says too much that nobody asked for: more than {} messages in {:?}",
+        limits::MCP_UNASKED_MESSAGES,
+        limits::MCP_UNASKED_WINDOW
+    )]
+    Flood,
+    #[error("it sent a message without end: more than {} bytes", limits::MCP_SKIPPED_BYTES)]
+    Endless,
+    #[error("it does not read what it is sent, for {:?}", limits::MCP_WRITE_TIME)]
+    Deaf,
+}
+
+/// What one connection has been borne so far. The first reason to end it counts.
+#[derive(Debug, Default)]
+pub(super) struct Patience {
+    ended: OnceLock<Ended>,
+    lost: CancellationToken,
+    count: Mutex<Count>,
+}
+
+#[derive(Debug, Default)]
+struct Count {
+    garbage: u32,
+    unasked: u32,
+    since: Option<Instant>,
+}
+
+impl Patience {
+    /// Ends the connection.
+    pub fn give_up(&self, why: Ended) {
+        let _ = self.ended.set(why);
+        self.lost.cancel();
+    }
+
+    /// Why it has ended, if it has.
+    pub fn ended(&self) -> Option<Ended> {
+        self.ended.get().copied()
+    }
+
+    /// Waits for its end.
+    pub fn until_lost(self: &Arc<Self>) -> impl Future<Output = Ended> + Send + use<> {
+        let this = Arc::clone(self);
+        async move {
+            this.lost.cancelled().await;
+            this.ended().unwrap_or(Ended::Closed)
+        }
+    }
+
+    /// Something came that is no message.
+    pub fn garbage(&self) {
+        let mut count = self.count();
+        count.garbage += 1;
+        let too_much = count.garbage > limits::MCP_GARBAGE_LINES;
+        drop(count);
+        if too_much {
+            self.give_up(Ended::Garbage);
+        }
+        self.unasked();
+    }
+
+    /// A message came.
+    pub fn message(&self) {
+        self.count().garbage = 0;
+    }
+
+    /// Something came that nobody asked for.
+    pub fn unasked(&self) {
+        let (mut count, now) = (self.count(), Instant::now());
+        if count.since.is_none_or(|since| now - since >= limits::MCP_UNASKED_WINDOW) {
+            (count.since, count.unasked) = (Some(now), 0);
+        }
+        count.unasked += 1;
+        let too_much = count.unasked > limits::MCP_UNASKED_MESSAGES;
+        drop(count);
+        if too_much {
+            self.give_up(Ended::Flood);
+        }
+    }
+
+    fn count(&self) -> std::sync::MutexGuard<'_, Count> {
+        self.count.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn noise_is_borne_and_floods_are_not() {
+        let patience = Patience::default();
+        for round in 0..4 * limits::MCP_GARBAGE_LINES {
+            patience.garbage();
+            if round % 2 == 0 {
+                patience.message();
+            }
+        }
+        assert_eq!(patience.ended(), None);
+        (0..limits::MCP_GARBAGE_LINES).for_each(|_| patience.garbage());
+        assert_eq!(patience.ended(), Some(Ended::Garbage));
+
+        let patience = Arc::<Patience>::default();
+        for _ in 0..3 {
+            (0..limits::MCP_UNASKED_MESSAGES).for_each(|_| patience.unasked());
+            tokio::time::advance(limits::MCP_UNASKED_WINDOW).await;
+        }
+        assert_eq!(patience.ended(), None);
+        (0..=limits::MCP_UNASKED_MESSAGES).for_each(|_| patience.unasked());
+        assert_eq!(patience.ended(), Some(Ended::Flood));
+        patience.give_up(Ended::Closed);
+        let lost = tokio::time::timeout(Duration::ZERO, patience.until_lost()).await;
+        assert_eq!(lost, Ok(Ended::Flood), "the first reason counts");
+    }
+}

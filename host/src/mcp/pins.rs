@@ -1,0 +1,138 @@
+//! What a person has approved of a server's tools: the digest of each.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use super::listing::Listing;
+
+/// The tools of one server that were approved, each by the digest of all that it says of itself: name, title, description,
+/// schemas, annotations. In JSON an object of digests by the server's own names.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Pins(BTreeMap<String, String>);
+
+/// How a tool stands to what was approved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pinned {
+    /// It is what was approved.
+    Unchanged,
+    /// Nobody has approved it.
+    New,
+    /// It says something else of itself than what was approved.
+    Changed,
+    /// It was approved and is no longer there.
+    Gone,
+}
+
+impl Pins {
+    /// All tools of a list as they are now.
+    pub fn of(listing: &Listing) -> Self {
+        Self(listing.tools.iter().map(|tool| (tool.name.clone(), tool.digest.clone())).collect())
+    }
+
+    /// Approves one tool as it is now.
+    pub fn approve(&mut self, tool: impl Into<String>, digest: impl Into<String>) {
+        self.0.insert(tool.into(), digest.into());
+    }
+
+    /// How this tool stands.
+    pub fn state(&self, tool: &str, digest: &str) -> Pinned {
+        match self.0.get(tool) {
+            None => Pinned::New,
+            Some(approved) if approved == digest => Pinned::Unchanged,
+            Some(_) => Pinned::Changed,
+        }
+    }
+
+    /// How each tool stands that is there or was approved, by the server's own names.
+    pub fn compare(&self, listing: &Listing) -> BTreeMap<String, Pinned> {
+        let gone = self.0.keys().map(|name| (name.clone(), Pinned::Gone));
+        let there = listing.tools.iter().map(|tool| (tool.name.clone(), self.state(&tool.name, &tool.digest)));
+        gone.chain(there).collect()
+    }
+
+    /// Whether nothing was approved.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// Names all that a tool says of itself. Neither the order of keys nor what is for programs alone (`_meta`, icons) is in it.
+pub(super) fn digest(tool: &rmcp::model::Tool) -> String {
+    let said = json!({
+        "name": tool.name,
+        "title": tool.title,
+        "description": tool.description,
+        "inputSchema": *tool.input_schema,
+        "outputSchema": tool.output_schema.as_deref(),
+        "annotations": tool.annotations,
+    });
+    Sha256::digest(in_order(said).to_string()).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The same value with the keys of all objects in order.
+fn in_order(value: Value) -> Value {
+    match value {
+        Value::Array(list) => list.into_iter().map(in_order).collect(),
+        Value::Object(map) => {
+            let sorted: BTreeMap<_, _> = map.into_iter().map(|(key, value)| (key, in_order(value))).collect();
+            sorted.into_iter().collect()
+        }
+        plain => plain,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tool(json: Value) -> rmcp::model::Tool {
+        serde_json::from_value(json).unwrap()
+    }
+
+    #[test]
+    fn a_digest_tells_what_a_model_or_a_person_reads() {
+        let plain = json!({"name": "t", "description": "d", "inputSchema": {"type": "object", "x": {"a": 1, "b": 2}}});
+        let first = digest(&tool(plain.clone()));
+        assert_eq!(first.len(), 64);
+        let same: rmcp::model::Tool = serde_json::from_str(
+            r#"{"inputSchema":{"x":{"b":2,"a":1},"type":"object"},"description":"d","name":"t","_meta":{"k":1}}"#,
+        )
+        .unwrap();
+        assert_eq!(digest(&same), first);
+        for (key, value) in [
+            ("name", json!("u")),
+            ("title", json!("T")),
+            ("description", json!("e")),
+            ("inputSchema", json!({"type": "object"})),
+            ("outputSchema", json!({"type": "object"})),
+            ("annotations", json!({"readOnlyHint": true})),
+        ] {
+            let mut other = plain.clone();
+            other[key] = value;
+            assert_ne!(digest(&tool(other)), first, "{key}");
+        }
+    }
+
+    #[test]
+    fn tools_are_compared_with_what_was_approved() {
+        let mut pins = Pins::default();
+        assert!(pins.is_empty());
+        for (name, digest) in [("same", "1"), ("other", "2"), ("gone", "3")] {
+            pins.approve(name, digest);
+        }
+        let listing = Listing::of_digests([("same", "1"), ("other", "9"), ("new", "4")]);
+        let states: Vec<_> = pins.compare(&listing).into_iter().collect();
+        let expected =
+            [("gone", Pinned::Gone), ("new", Pinned::New), ("other", Pinned::Changed), ("same", Pinned::Unchanged)];
+        assert_eq!(states, expected.map(|(name, state)| (name.to_owned(), state)));
+        let json = serde_json::to_string(&pins).unwrap();
+        assert_eq!(json, r#"{"gone":"3","other":"2","same":"1"}"#);
+        assert_eq!(serde_json::from_str::<Pins>(&json).unwrap(), pins);
+        assert!(Pins::of(&listing).compare(&listing).values().all(|state| *state == Pinned::Unchanged));
+    }
+}

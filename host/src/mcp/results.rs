@@ -1,0 +1,257 @@
+//! What a server answers to a call, in the words of the house.
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use rmcp::model::{Annotations, CallToolResult, ContentBlock, ResourceContents};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::{
+    chat::{Content, Media, Opaque, Source, ToolResult},
+    error::{Fault, cut},
+    limits,
+    tool::ToolOutput,
+};
+
+/// A result as a tool gives it. What a server says beside it for programs (`_meta`) is left out.
+///
+/// # Errors
+///
+/// What the server says went wrong, at most `chars` characters of it.
+pub(super) fn output(result: CallToolResult, chars: usize) -> Result<ToolOutput, Fault> {
+    let content = result.content.into_iter().flat_map(content).collect();
+    finished(content, result.structured_content, result.is_error == Some(true), chars)
+}
+
+/// The same of a result that the library does not know whole: pieces of kinds that came later are kept as they are.
+///
+/// # Errors
+///
+/// As [`output`]; [`Fault::Other`] if it is no result of a call.
+pub(super) fn unknown_output(mut result: Value, chars: usize) -> Result<ToolOutput, Fault> {
+    let is_error = result.get("isError").and_then(Value::as_bool) == Some(true);
+    let structured = result.get_mut("structuredContent").map(Value::take);
+    let pieces = match result.get_mut("content").map(Value::take) {
+        Some(Value::Array(pieces)) => pieces,
+        None if structured.is_some() => Vec::new(),
+        _ => return Err(Fault::other("the server's answer is no result of a call")),
+    };
+    let content = pieces.into_iter().flat_map(|piece| match serde_json::from_value(piece.clone()) {
+        Ok(block) => content(block),
+        Err(_) => {
+            let kind = piece.get("type").and_then(Value::as_str).unwrap_or("unknown");
+            vec![Content::Other(opaque(kind, &piece))]
+        }
+    });
+    finished(content.collect(), structured, is_error, chars)
+}
+
+fn finished(
+    mut content: Vec<Content>,
+    structured: Option<Value>,
+    is_error: bool,
+    chars: usize,
+) -> Result<ToolOutput, Fault> {
+    if let Some(structured) = structured {
+        // Servers say it as text too, for clients that know nothing else: once is enough.
+        let same = content.iter_mut().find(|piece| matches!(piece, Content::Text(text) if is_json(text, &structured)));
+        match same {
+            Some(piece) => *piece = Content::Json(structured.to_string()),
+            None => content.push(Content::Json(structured.to_string())),
+        }
+    }
+    if is_error {
+        let text = ToolResult { call_id: String::new(), content, is_error }.text();
+        let said = if text.is_empty() { "the tool failed and does not say why".to_owned() } else { text };
+        return Err(Fault::other(cut(&said, chars)));
+    }
+    Ok(ToolOutput::Reply(content))
+}
+
+fn is_json(text: &str, value: &Value) -> bool {
+    let begins = text.trim_start().as_bytes().first();
+    // A text that happens to be a number or a word is not the same.
+    matches!(begins, Some(b'{' | b'[')) && serde_json::from_str::<Value>(text).is_ok_and(|text| text == *value)
+}
+
+fn content(block: ContentBlock) -> Vec<Content> {
+    match block {
+        ContentBlock::Text(text) => with_annotations(Content::Text(text.text), text.annotations),
+        ContentBlock::Image(image) => with_annotations(media(&image.mime_type, None, &image.data), image.annotations),
+        ContentBlock::Audio(audio) => with_annotations(media(&audio.mime_type, None, &audio.data), audio.annotations),
+        ContentBlock::ResourceLink(link) => vec![Content::Other(opaque("resource_link", &without_meta(&link)))],
+        ContentBlock::Resource(embedded) => match embedded.resource {
+            ResourceContents::TextResourceContents { uri, mime_type, text, .. } => {
+                let about = json!({"uri": uri, "mimeType": mime_type, "annotations": embedded.annotations});
+                vec![Content::Other(opaque("resource", &without_nulls(about))), Content::Text(text)]
+            }
+            ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
+                let kind = mime_type.as_deref().unwrap_or(ANY_BYTES);
+                with_annotations(media(kind, Some(&uri), &blob), embedded.annotations)
+            }
+            other => vec![Content::Other(opaque("resource", &other))],
+        },
+        other => vec![Content::Other(opaque("unknown", &other))],
+    }
+}
+
+const ANY_BYTES: &str = "application/octet-stream";
+
+/// A medium, or what is said in its place.
+fn media(kind: &str, name: Option<&str>, data: &str) -> Content {
+    let is_type = |kind: &&str| {
+        kind.len() <= limits::MEDIA_NAME_BYTES && kind.contains('/') && kind.bytes().all(|byte| byte.is_ascii_graphic())
+    };
+    let kind = Some(kind).filter(is_type).unwrap_or(ANY_BYTES);
+    let left_out = |why: String| Content::Text(format!("[{kind}, left out: {why}]"));
+    let Ok(bytes) = STANDARD.decode(data) else { return left_out("it is not base64".into()) };
+    if bytes.len() > limits::MEDIA_BYTES {
+        return left_out(format!("{} bytes, at most {} are taken", bytes.len(), limits::MEDIA_BYTES));
+    }
+    let name = name.map(|name| cut(name, limits::MEDIA_NAME_BYTES / 4));
+    Content::Media(Media { media_type: kind.into(), name, source: Source::Bytes(bytes.into()) })
+}
+
+fn with_annotations(content: Content, annotations: Option<Annotations>) -> Vec<Content> {
+    let beside = annotations.map(|annotations| without_nulls(json!(annotations)));
+    let beside = beside.filter(|beside| beside.as_object().is_some_and(|map| !map.is_empty()));
+    let beside = beside.map(|beside| Content::Other(opaque("annotations", &json!({"annotations": beside}))));
+    [content].into_iter().chain(beside).collect()
+}
+
+fn opaque(kind: &str, value: &impl Serialize) -> Opaque {
+    let json = serde_json::to_string(value).unwrap_or_else(|_| "null".into());
+    Opaque { kind: format!("mcp.{}", cut(kind, limits::NAME_SHOWN_CHARS)), json }
+}
+
+fn without_meta(value: &impl Serialize) -> Value {
+    let mut value = json!(value);
+    if let Some(map) = value.as_object_mut() {
+        map.remove("_meta");
+        map.remove("icons");
+    }
+    value
+}
+
+fn without_nulls(mut value: Value) -> Value {
+    if let Some(map) = value.as_object_mut() {
+        map.retain(|_, value| !value.is_null());
+    }
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(result: Value) -> Result<Vec<Content>, Fault> {
+        let known = serde_json::from_value(result.clone());
+        let output = known.map_or_else(|_| unknown_output(result, 100), |known| output(known, 100))?;
+        let ToolOutput::Reply(content) = output else { panic!("{output:?}") };
+        Ok(content)
+    }
+
+    fn text(text: &str) -> Content {
+        Content::Text(text.into())
+    }
+
+    fn other(kind: &str, json: &str) -> Content {
+        Content::Other(Opaque { kind: kind.into(), json: json.into() })
+    }
+
+    fn medium(kind: &str, name: Option<&str>) -> Content {
+        let (media_type, name) = (kind.into(), name.map(str::to_owned));
+        Content::Media(Media { media_type, name, source: Source::Bytes(b"abc"[..].into()) })
+    }
+
+    #[test]
+    fn every_kind_of_piece_is_kept() {
+        for (piece, expected) in [
+            (json!({"type": "text", "text": "hi", "_meta": {"k": 1}}), vec![text("hi")]),
+            (
+                json!({"type": "text", "text": "hi", "annotations": {"audience": ["user"]}}),
+                vec![text("hi"), other("mcp.annotations", r#"{"annotations":{"audience":["user"]}}"#)],
+            ),
+            (json!({"type": "image", "data": "YWJj", "mimeType": "image/png"}), vec![medium("image/png", None)]),
+            (json!({"type": "audio", "data": "YWJj", "mimeType": "audio/wav"}), vec![medium("audio/wav", None)]),
+            (json!({"type": "audio", "data": "YWJj", "mimeType": "a\u{1b}"}), vec![medium(ANY_BYTES, None)]),
+            (
+                json!({"type": "image", "data": "!", "mimeType": "image/png"}),
+                vec![text("[image/png, left out: it is not base64]")],
+            ),
+            (
+                json!({"type": "resource_link", "uri": "file:///a", "name": "a", "size": 3, "_meta": {}}),
+                vec![other("mcp.resource_link", r#"{"name":"a","size":3,"type":"resource_link","uri":"file:///a"}"#)],
+            ),
+            (
+                json!({"type": "resource", "resource": {"uri": "file:///a", "mimeType": "text/x", "text": "hi"}}),
+                vec![other("mcp.resource", r#"{"mimeType":"text/x","uri":"file:///a"}"#), text("hi")],
+            ),
+            (
+                json!({"type": "resource", "resource": {"uri": "file:///a", "blob": "YWJj"}}),
+                vec![medium(ANY_BYTES, Some("file:///a"))],
+            ),
+            (json!({"type": "hologram", "x": 1}), vec![other("mcp.hologram", r#"{"type":"hologram","x":1}"#)]),
+        ] {
+            let got = read(json!({"content": [piece]})).unwrap();
+            let same = |content: &[Content]| {
+                let plain = |content: &Content| match content {
+                    // The order of keys says nothing.
+                    Content::Other(opaque) => {
+                        json!([opaque.kind, without_type(serde_json::from_str::<Value>(&opaque.json).unwrap())])
+                    }
+                    other => json!(other),
+                };
+                content.iter().map(plain).collect::<Vec<_>>()
+            };
+            assert_eq!(same(&got), same(&expected));
+        }
+        let large = STANDARD.encode(vec![0; limits::MEDIA_BYTES + 1]);
+        let got = read(json!({"content": [{"type": "image", "data": large, "mimeType": "image/png"}]})).unwrap();
+        assert_eq!(got, [text("[image/png, left out: 8388609 bytes, at most 8388608 are taken]")]);
+    }
+
+    fn without_type(mut value: Value) -> Value {
+        if value.get("uri").is_some()
+            && let Some(map) = value.as_object_mut()
+        {
+            map.remove("type");
+        }
+        value
+    }
+
+    #[test]
+    fn structured_content_is_there_once() {
+        let json = |json: &str| Content::Json(json.into());
+        for (result, expected) in [
+            (json!({"structuredContent": {"a": 1}}), vec![json(r#"{"a":1}"#)]),
+            (
+                json!({"structuredContent": {"a": 1}, "content": [{"type": "text", "text": "{ \"a\": 1 }"}]}),
+                vec![json(r#"{"a":1}"#)],
+            ),
+            (
+                json!({"structuredContent": {"a": 1}, "content": [{"type": "text", "text": "one"}]}),
+                vec![text("one"), json(r#"{"a":1}"#)],
+            ),
+            (json!({"structuredContent": 1, "content": [{"type": "text", "text": "1"}]}), vec![text("1"), json("1")]),
+            (json!({"content": []}), vec![]),
+        ] {
+            assert_eq!(read(result.clone()).unwrap(), expected, "{result}");
+        }
+    }
+
+    #[test]
+    fn a_failure_is_told_as_one() {
+        for (result, expected) in [
+            (json!({"isError": true, "content": [{"type": "text", "text": "no such file"}]}), "no such file"),
+            (json!({"isError": true, "content": []}), "the tool failed and does not say why"),
+            (json!({"isError": true, "content": [{"type": "odd"}]}), r#"{"type":"odd"}"#),
+            (json!({"content": "text"}), "the server's answer is no result of a call"),
+            (
+                json!({"isError": true, "content": [{"type": "text", "text": "é".repeat(101)}]}),
+                &format!("{}…", "é".repeat(100)),
+            ),
+        ] {
+            assert_eq!(read(result.clone()).unwrap_err(), Fault::other(expected), "{result}");
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! Tools of servers as tools of the house.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use rmcp::{
+    model::{
+        CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, ErrorCode, ErrorData,
+        InputRequiredResult, RequestId, ServerResult,
+    },
+    service::{PeerRequestOptions, ServiceError},
+};
+use tokio::{
+    sync::{mpsc, watch},
+    time::{Instant, sleep},
+};
+
+use super::{
+    McpClient, Pinned, Pins, ServerTool,
+    asking::CallCx,
+    client::{Session, Shared},
+    gate::{MadeFor, Progress},
+    http,
+    patience::Ended,
+    results, shown,
+};
+use crate::{
+    chat::{ToolCall, ToolSpec},
+    error::{Fault, seconds},
+    event::Event,
+    limits,
+    tool::{Tool, ToolCx, ToolOutput},
+};
+
+/// The tools of a server, as far as they were approved.
+pub struct Offer {
+    /// Those that may be called.
+    pub tools: Vec<Arc<dyn Tool>>,
+    /// Those that may not.
+    pub blocked: Vec<Blocked>,
+}
+
+/// A tool that nobody has approved as it is.
+#[derive(Debug, Clone)]
+pub struct Blocked {
+    /// The tool, with the digest to approve.
+    pub tool: Arc<ServerTool>,
+    /// Whether it is new or has changed.
+    pub state: Pinned,
+}
+
+impl Offer {
+    pub(super) fn of(client: &Arc<McpClient>, pins: &Pins) -> Self {
+        let (mut tools, mut blocked) = (Vec::<Arc<dyn Tool>>::new(), Vec::new());
+        for tool in &client.listing().tools {
+            match pins.state(&tool.name, &tool.digest) {
+                Pinned::Unchanged => tools.push(Arc::new(McpTool::new(client, tool))),
+                state => blocked.push(Blocked { tool: Arc::clone(tool), state }),
+            }
+        }
+        Self { tools, blocked }
+    }
+}
+
+/// One tool of a server, as it was approved: if it changes, its calls are refused.
+pub struct McpTool {
+    /// Keeps the connection.
+    client: Arc<McpClient>,
+    tool: Arc<ServerTool>,
+    origin: String,
+}
+
+impl McpTool {
+    fn new(client: &Arc<McpClient>, tool: &Arc<ServerTool>) -> Self {
+        let origin = format!("mcp:{}", client.name());
+        Self { client: Arc::clone(client), tool: Arc::clone(tool), origin }
+    }
+}
+
+#[async_trait]
+impl Tool for McpTool {
+    fn spec(&self) -> &Arc<ToolSpec> {
+        &self.tool.spec
+    }
+
+    fn origin(&self) -> &str {
+        &self.origin
+    }
+
+    fn time_limit(&self) -> Duration {
+        let shared = &self.client.shared;
+        // The call has its own; while a person or a model answers the server, that one stands still.
+        let asks = if shared.desk.asks_people_or_models() { limits::MCP_ASKS_PER_CALL } else { 0 };
+        shared.config.call_time + limits::MCP_CALL_GRACE + limits::QUESTION_TIME * asks
+    }
+
+    fn result_chars(&self) -> usize {
+        self.client.shared.config.output_chars
+    }
+
+    async fn call(&self, cx: &ToolCx, call: &ToolCall) -> Result<ToolOutput, Fault> {
+        let shared = &self.client.shared;
+        let (limit, open) = (shared.config.call_time, shared.desk.open.subscribe());
+        let name = &self.tool.spec.name;
+        let late = || Fault::Timeout { message: format!("`{name}` took longer than {}", seconds(limit)) };
+        in_time(limit, open, shared.call(&self.tool, cx, call)).await.unwrap_or_else(|| Err(late()))
+    }
+}
+
+/// Waits so long for work, without the time in which anything is `open`.
+async fn in_time<T>(limit: Duration, mut open: watch::Receiver<usize>, work: impl Future<Output = T>) -> Option<T> {
+    let (mut left, mut work) = (limit, Box::pin(work));
+    loop {
+        let (stands_still, began) = (*open.borrow_and_update() > 0, Instant::now());
+        tokio::select! {
+            biased;
+            done = &mut work => return Some(done),
+            Ok(()) = open.changed() => {}
+            () = sleep(left), if !stands_still => return None,
+        }
+        if !stands_still {
+            left = left.saturating_sub(began.elapsed());
+        }
+    }
+}
+
+/// How a call failed.
+enum Failed {
+    /// The connection has ended: whether the call was made is not known.
+    Lost(Ended),
+    Fault(Fault),
+}
+
+impl Shared {
+    async fn call(&self, tool: &ServerTool, cx: &ToolCx, call: &ToolCall) -> Result<ToolOutput, Fault> {
+        let arguments = serde_json::from_str(&call.arguments)
+            .map_err(|error| Fault::invalid(format!("the arguments are not a JSON object: {error}")))?;
+        let params = CallToolRequestParams::new(tool.name.clone()).with_arguments(arguments);
+        let closed = |_| Fault::other("the server is gone");
+        let _place = self.places.acquire().await.map_err(closed)?;
+        let hints = tool.spec.hints;
+        let mut repeats = if hints.idempotent || hints.read_only { limits::MCP_CALL_REPEATS } else { 0 };
+        loop {
+            let session = self.session().await?;
+            self.check(tool)?;
+            match self.call_over(&session, &params, cx, call).await {
+                Ok(output) => return Ok(output),
+                Err(Failed::Fault(fault)) => return Err(fault),
+                Err(Failed::Lost(_)) if repeats > 0 => repeats -= 1,
+                Err(Failed::Lost(ended)) => {
+                    let server = &self.config.name;
+                    let message = format!(
+                        "the connection to the MCP server `{server}` was lost during the call: {ended}. Whether the call \
+                         took effect is not known: look before you call it again"
+                    );
+                    return Err(Fault::Unavailable { message, after: None });
+                }
+            }
+        }
+    }
+
+    /// Whether the tool is still the one that was approved.
+    fn check(&self, tool: &ServerTool) -> Result<(), Fault> {
+        let (listing, server, name) = (self.listing.borrow(), &self.config.name, &tool.spec.name);
+        match listing.find(&tool.name) {
+            Some(now) if now.digest == tool.digest => Ok(()),
+            Some(_) => {
+                let message = format!(
+                    "`{name}` is blocked: the MCP server `{server}` says something else of it than what was approved; a \
+                     person must look at it and approve it again. Go on without it"
+                );
+                Err(Fault::Denied { message })
+            }
+            None => {
+                let message = format!("the MCP server `{server}` no longer has `{name}`: go on without it");
+                Err(Fault::NotFound { message })
+            }
+        }
+    }
+
+    /// One call over one connection, with all that the server wants to know for it.
+    async fn call_over(
+        &self,
+        session: &Session,
+        params: &CallToolRequestParams,
+        cx: &ToolCx,
+        call: &ToolCall,
+    ) -> Result<ToolOutput, Failed> {
+        let made_for = CallCx::new(cx.run.clone(), call.id.clone());
+        let _over = made_for.over.clone().drop_guard();
+        let mut params = params.clone();
+        for _ in 0..=limits::MCP_ROUNDS {
+            let wanted = match session.request(&made_for, params.clone()).await? {
+                ServerResult::CallToolResult(result) => return self.output(result),
+                // A result without pieces is one, to the library several.
+                ServerResult::EmptyResult(_) | ServerResult::TaskAckResult(_) => {
+                    return self.output(CallToolResult::default());
+                }
+                ServerResult::CustomResult(other) => {
+                    return results::unknown_output(other.0, self.config.output_chars).map_err(Failed::Fault);
+                }
+                ServerResult::InputRequiredResult(wanted) => wanted,
+                _ => return Err(Failed::Fault(Fault::other("the server's answer is no result of a call"))),
+            };
+            self.answer(&made_for, wanted, &mut params).await.map_err(|error| Failed::Fault(fault(&error)))?;
+        }
+        let most = limits::MCP_ROUNDS;
+        Err(Failed::Fault(Fault::other(format!("the server wanted to know something more than {most} times"))))
+    }
+
+    fn output(&self, result: CallToolResult) -> Result<ToolOutput, Failed> {
+        results::output(result, self.config.output_chars).map_err(Failed::Fault)
+    }
+
+    /// Answers what a server wants to know before it goes on, one after the other.
+    async fn answer(
+        &self,
+        made_for: &Arc<CallCx>,
+        wanted: InputRequiredResult,
+        params: &mut CallToolRequestParams,
+    ) -> Result<(), ErrorData> {
+        let mut responses = std::collections::BTreeMap::new();
+        for (key, request) in wanted.input_requests.unwrap_or_default() {
+            if responses.len() as u32 >= limits::MCP_ASKS_PER_CALL {
+                return Err(ErrorData::invalid_request("the server wants to know too much at once", None));
+            }
+            responses.insert(key, self.desk.answer(made_for, request).await?);
+        }
+        if responses.is_empty() {
+            sleep(limits::PROGRESS_PAUSE).await;
+        }
+        params.input_responses = Some(responses).filter(|responses| !responses.is_empty());
+        params.request_state = wanted.request_state;
+        Ok(())
+    }
+}
+
+impl Session {
+    /// Sends a call and waits for its answer; who does not wait to the end has the server told.
+    async fn request(&self, made_for: &Arc<CallCx>, params: CallToolRequestParams) -> Result<ServerResult, Failed> {
+        let patience = &self.traffic.patience;
+        let lost = || Failed::Lost(patience.ended().unwrap_or(Ended::Closed));
+        let mut request = CallToolRequest::new(params);
+        request.extensions.insert(MadeFor(Arc::clone(made_for)));
+        let request = ClientRequest::CallToolRequest(request);
+        let sent = self.peer.send_request_with_option(request, PeerRequestOptions::no_options()).await;
+        let mut sent = sent.map_err(|_| lost())?;
+        let mut awaited = Awaited { id: Some(sent.id.clone()), cancelled: &self.cancelled };
+        let answer = tokio::select! {
+            biased;
+            answer = &mut sent.rx => answer,
+            _ = patience.until_lost() => return Err(lost()),
+            () = tell_progress(made_for) => return Err(lost()),
+        };
+        awaited.id = None;
+        tell_last(made_for).await;
+        match answer {
+            Ok(Ok(result)) => Ok(result),
+            Ok(Err(ServiceError::McpError(error))) => Err(Failed::Fault(fault(&error))),
+            Ok(Err(error)) if error.is_authorization_required() => {
+                Err(Failed::Fault(Fault::Denied { message: http::denied("") }))
+            }
+            // One request failed, not the connection.
+            Ok(Err(ServiceError::TransportSend(error))) if patience.ended().is_none() => {
+                Err(Failed::Fault(Fault::Unavailable { message: shown(&error.error.to_string()), after: None }))
+            }
+            Ok(Err(ServiceError::TransportClosed | ServiceError::TransportSend(_))) | Err(_) => Err(lost()),
+            Ok(Err(error)) => Err(Failed::Fault(Fault::other(shown(&error.to_string())))),
+        }
+    }
+}
+
+/// A request whose answer is awaited. If it is dropped before that came, the server is told.
+struct Awaited<'a> {
+    id: Option<RequestId>,
+    cancelled: &'a mpsc::Sender<RequestId>,
+}
+
+impl Drop for Awaited<'_> {
+    fn drop(&mut self) {
+        if let Some(id) = self.id.take() {
+            // With so many to tell, a server that works on in vain is the smaller harm.
+            let _ = self.cancelled.try_send(id);
+        }
+    }
+}
+
+/// Tells how far a call is, not too often, as long as it goes on.
+async fn tell_progress(call: &CallCx) {
+    let mut reports = call.progress.subscribe();
+    // What came before we looked is news too.
+    if call.progress.borrow().is_some() {
+        reports.mark_changed();
+    }
+    while call.run.events.is_watched() && reports.changed().await.is_ok() {
+        let report = call.progress.send_replace(None);
+        reports.mark_unchanged();
+        tell(call, report).await;
+        sleep(limits::PROGRESS_PAUSE).await;
+    }
+    std::future::pending().await
+}
+
+/// Tells of the last report that was not told.
+async fn tell_last(call: &CallCx) {
+    let report = call.progress.send_replace(None);
+    tell(call, report).await;
+}
+
+async fn tell(call: &CallCx, report: Option<Progress>) {
+    if let Some(Progress { done, total, message }) = report {
+        let (agent, call_id) = (Arc::clone(&call.run.agent), call.call.clone());
+        call.run.events.emit(Event::ToolProgress { agent, call: call_id, done, total, message }).await;
+    }
+}
+
+/// What a server refuses, as the model is told it.
+fn fault(error: &ErrorData) -> Fault {
+    let message = shown(&error.message);
+    match error.code {
+        ErrorCode::INVALID_PARAMS => Fault::Invalid { message },
+        ErrorCode::METHOD_NOT_FOUND | ErrorCode::RESOURCE_NOT_FOUND => Fault::NotFound { message },
+        _ => Fault::Other { message },
+    }
+}

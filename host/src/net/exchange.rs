@@ -1,0 +1,103 @@
+use std::fmt;
+
+use futures_util::StreamExt;
+use http::{HeaderMap, Method, StatusCode};
+use tokio::time::Instant;
+
+use super::{
+    ByteStream, HttpClient, Request,
+    reply::{Body, stream_of},
+};
+use crate::error::Fault;
+
+/// What a server answers, whatever its status: for protocols to which that says more than success or failure.
+pub struct Answer {
+    body: Body,
+}
+
+impl fmt::Debug for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Answer({}, {})", self.body.origin, self.body.response.status())
+    }
+}
+
+impl Answer {
+    /// Its status.
+    pub fn status(&self) -> StatusCode {
+        self.body.response.status()
+    }
+
+    /// Its headers.
+    pub fn headers(&self) -> &HeaderMap {
+        self.body.response.headers()
+    }
+
+    /// Its bytes as they come; see [`Reply::into_stream`](super::Reply::into_stream).
+    pub fn into_stream(self) -> ByteStream {
+        stream_of(self.body).boxed()
+    }
+
+    /// Up to `limit` of its bytes, to explain a failure; what cannot be had is left out.
+    pub async fn beginning(mut self, limit: usize) -> Vec<u8> {
+        self.body.beginning(limit).await
+    }
+}
+
+impl HttpClient {
+    /// Sends a request, with JSON if there is any; again only where no answer came, as its retries say.
+    ///
+    /// # Errors
+    ///
+    /// A [`Fault`] that tells why there is no answer. It shows neither key nor query.
+    pub async fn exchange(&self, method: Method, request: &Request, json: Option<Vec<u8>>) -> Result<Answer, Fault> {
+        let message = self.message(method, request, json.map(|json| ("application/json", json)))?;
+        let deadline = Instant::now() + request.total;
+        let attempt = || async {
+            let message = message.try_clone().ok_or_else(|| Fault::other("a request cannot be sent twice"))?;
+            self.execute(&self.http, message, request, deadline, |_| true).await
+        };
+        let (body, _) = self.again(request, deadline, attempt).await?;
+        match body.encoding(&self.secrets(request)) {
+            Some(encoding) => {
+                let message = format!("{} compressed its reply ({encoding}), which it was not asked for", body.origin);
+                Err(Fault::other(message))
+            }
+            None => Ok(Answer { body }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::net::{
+        Retries, endpoint,
+        test_server::{TestServer, answer},
+    };
+
+    #[tokio::test]
+    async fn whatever_is_answered_is_an_answer_and_is_asked_for_once() {
+        let server = TestServer::start(vec![
+            answer("202 Accepted", "x-a: 1\r\n", ""),
+            answer("404 Not Found", "", "no such thing"),
+            answer("503 Busy", "retry-after: 1\r\n", "later"),
+            answer("307 Elsewhere", "location: http://127.0.0.1:1/\r\n", ""),
+            answer("200 OK", "content-encoding: gzip\r\n", "?"),
+        ])
+        .await;
+        let request = Request { retries: Retries::NONE, ..Request::new(endpoint(&server.url, &["v1"]).unwrap()) };
+        let client = HttpClient::new().unwrap();
+        for (status, said) in [(202, ""), (404, "no such thing"), (503, "later"), (307, "")] {
+            let answer = client.exchange(Method::POST, &request, Some(b"{}".into())).await.unwrap();
+            assert_eq!(answer.status(), status);
+            assert_eq!(answer.headers().contains_key("x-a"), status == 202);
+            assert_eq!(answer.beginning(100).await, said.as_bytes());
+        }
+        let fault = client.exchange(Method::GET, &request, None).await.unwrap_err();
+        assert!(fault.to_string().contains("compressed its reply (gzip)"), "{fault}");
+        let fault = client.exchange(Method::DELETE, &request, None).await.unwrap_err();
+        assert!(matches!(fault, Fault::Unavailable { .. }), "{fault}");
+        let methods: Vec<_> = server.requests().iter().map(|sent| sent.split(' ').next().unwrap().to_owned()).collect();
+        assert_eq!(methods, ["POST", "POST", "POST", "POST", "GET", "DELETE"]);
+    }
+}
