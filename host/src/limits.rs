@@ -804,6 +804,10 @@ pub const MCP_ASKS_PER_MINUTE: u32 = 60;
 pub const MCP_ASK_WINDOW: Duration = Duration::from_secs(60);
 /// Bytes of one such question, pictures and all.
 pub const MCP_ASK_BYTES: usize = 4 << 20;
+/// The most characters of a result that a config can let a model be shown: with four bytes each, one whole message.
+pub const MCP_OUTPUT_CHARS_CEILING: usize = RESULT_BYTES / 4;
+/// Fields of one form that a server has a person fill in: each is a question.
+pub const MCP_FORM_FIELDS: usize = 16;
 /// Folders that a server is told of.
 pub const MCP_ROOTS: usize = 256;
 /// Requests to one server on the web that wait for the beginning of their answer at once.

@@ -20,6 +20,7 @@ mod hostile;
 mod init;
 mod interleavings;
 mod kv;
+mod mcp;
 mod messages;
 mod middleware;
 mod minds;

@@ -72,7 +72,7 @@ const MAY_NAME: [(&str, &[&str]); 28] = [
     ("plugin", &["agent", "files", "tool", "model", "capability", "kv", "net"]),
     ("conformance", &["agent", "approval", "builtin", "plugin", "tool", "model", "capability"]),
     ("session", &["agent", "files", "model", "trust"]),
-    ("config", &["agent", "capability", "files", "model", "net", "provider", "trust"]),
+    ("config", &["agent", "capability", "files", "mcp", "model", "net", "provider", "trust"]),
     (
         "app",
         &[
@@ -83,6 +83,7 @@ const MAY_NAME: [(&str, &[&str]); 28] = [
             "config",
             "files",
             "kv",
+            "mcp",
             "model",
             "net",
             "plugin",
@@ -105,6 +106,7 @@ const MAY_NAME: [(&str, &[&str]); 28] = [
             "config",
             "conformance",
             "files",
+            "mcp",
             "model",
             "plugin",
             "project",

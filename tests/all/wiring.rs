@@ -23,7 +23,8 @@ use shelly_host::{
     chat::{Chat, Message},
     config::{
         AgentConfig, AgentOptions, AuthConfig, Config, ContextConfig, CredentialConfig, DelegableConfig, FileUse,
-        FolderUse, GrantConfig, HttpUse, LimitsConfig, PluginUse, ProviderConfig, SessionsConfig, ToolboxUse,
+        FolderUse, GrantConfig, HttpUse, LimitsConfig, McpServerConfig, OAuthConfig, PluginUse, ProviderConfig,
+        SessionsConfig, ToolboxUse,
     },
     event::{EventSink, RunCx},
     model::{BatchConfig, RateLimitConfig},
@@ -52,6 +53,8 @@ fn all_keys() -> BTreeSet<String> {
         keys::<AuthConfig>("auth"),
         keys::<CredentialConfig>("credential"),
         keys::<HttpUse>("http"),
+        keys::<McpServerConfig>("server"),
+        keys::<OAuthConfig>("oauth"),
         keys::<RateLimitConfig>("rate_limit"),
         keys::<BatchConfig>("batch"),
         keys::<Price>("price"),
@@ -101,7 +104,7 @@ fn project() -> Place {
 }
 
 /// A model that makes these calls, one a reply, and then answers. It says that it was sent 30,000 tokens.
-fn scripted(calls: &[(&str, &str)]) -> Server {
+pub fn scripted(calls: &[(&str, &str)]) -> Server {
     let calls: Mutex<VecDeque<_>> =
         Mutex::new(calls.iter().map(|(name, arguments)| ((*name).to_owned(), (*arguments).to_owned())).collect());
     Server::start(move |_| {

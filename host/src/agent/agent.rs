@@ -13,7 +13,7 @@ use crate::{
     limits,
     model::{Completer, ModelMiddleware},
     skill::{LoadSkill, Skill},
-    tool::{Tool, ToolBox, ToolMiddleware},
+    tool::{Tool, ToolBox, ToolMiddleware, ToolSource},
 };
 
 /// A model with instructions and tools of its own. Made once, run as often as you like; clones are cheap.
@@ -54,6 +54,8 @@ pub struct Agent {
     pub completer: Arc<dyn Completer>,
     /// Its tools, and nobody else's.
     pub tools: ToolBox,
+    /// Those of its tools that come and go: looked at before each turn.
+    pub sources: Vec<Arc<dyn ToolSource>>,
     /// What looks at its chat in every turn, in order.
     pub effects: Vec<Arc<dyn Effect>>,
     /// What stands around its runs, outermost first.
@@ -137,6 +139,7 @@ impl Agent {
             prefix: Arc::clone(&PREFIX),
             completer,
             tools: ToolBox::new(),
+            sources: Vec::new(),
             effects: Vec::new(),
             middleware: Vec::new(),
             model_middleware: Vec::new(),
@@ -166,6 +169,22 @@ impl Agent {
     pub fn with_tool(mut self, tool: impl Tool + 'static) -> Self {
         self.tools = self.tools.with(tool);
         self
+    }
+
+    /// More tools, that come and go.
+    pub fn with_source(mut self, source: Arc<dyn ToolSource>) -> Self {
+        self.sources.push(source);
+        self
+    }
+
+    /// All its tools as they are now: of two whose names clash or look alike the first.
+    pub fn toolbox(&self) -> ToolBox {
+        self.sources.iter().fold(self.tools.clone(), |mut tools, source| {
+            for clash in tools.extend(source.tools()) {
+                tracing::warn!("agent `{}`: {clash}; the first one is used", self.name);
+            }
+            tools
+        })
     }
 
     /// One more effect, after those that it has.

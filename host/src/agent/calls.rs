@@ -51,6 +51,7 @@ impl Run<'_> {
                 Box::pin(in_time(&self.me.purse, running.collect::<Vec<_>>())).await
             }
         };
+        self.usage += self.me.take_used_by_tools();
         let dispatched = match dispatched {
             Ok(dispatched) => dispatched,
             Err(error) => {

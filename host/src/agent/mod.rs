@@ -23,6 +23,7 @@ mod react;
 mod registry;
 mod resume;
 mod runner;
+mod sampled;
 mod tasks;
 
 pub use crate::error::OnFailure;
@@ -36,3 +37,4 @@ pub use guard::{InputGuardrail, LOGGER_TARGET, Logger, OutputGuardrail, Recovery
 pub use middleware::{AfterDecision, BeforeDecision, Middleware, Outcome};
 pub use registry::{Cost, Entry, Factory, Refused, Registry};
 pub use runner::{Answer, Ending};
+pub use sampled::sample;

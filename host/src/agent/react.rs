@@ -3,6 +3,7 @@
 use super::{
     RunError,
     completion::{Replied, Told, in_time},
+    delegate,
     effect::{EffectsOf, Moment, Phase},
     journal::Record,
     runner::{Ending, Run},
@@ -70,6 +71,7 @@ impl Run<'_> {
         }
         self.me.check_log()?;
         in_time(&self.me.purse, self.me.place.enter()).await?;
+        self.look_for_tools().await;
         let iteration = self.iterations;
         self.iterations += 1;
         self.warn_of_the_end(iteration);
@@ -81,6 +83,16 @@ impl Run<'_> {
         }
         self.tell_messages().await;
         Ok(())
+    }
+
+    /// Puts the tools together anew if a source has others now.
+    async fn look_for_tools(&mut self) {
+        let now = || self.agent.sources.iter().map(|source| source.tools());
+        if now().zip(&self.of_sources).all(|(now, then)| now.is_same(then)) {
+            return;
+        }
+        self.of_sources = now().collect();
+        self.tools = delegate::equip(self.agent, &self.me).await;
     }
 
     async fn ask_model(&mut self) -> Result<Box<Reply>, RunError> {

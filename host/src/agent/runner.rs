@@ -20,6 +20,7 @@ use super::{
     place::Place,
     prompt,
     react::At,
+    sampled,
     tasks::Tasks,
 };
 use crate::{
@@ -108,6 +109,8 @@ pub(super) struct Run<'a> {
     pub me: Arc<Instance>,
     pub chat: &'a Chat,
     pub tools: ToolBox,
+    /// What each source had when the tools were last put together.
+    pub of_sources: Vec<ToolBox>,
     pub effects: Effects<'a>,
     pub started: Instant,
     pub iterations: u32,
@@ -185,6 +188,8 @@ impl Agent {
     ) -> Result<Answer, RunError> {
         let (past, errand) = (start.past.take(), start.errand.take());
         let me = Arc::new(Instance::new(self, *start));
+        sampled::begin(self, &me);
+        let of_sources = self.sources.iter().map(|source| source.tools()).collect();
         let tools = delegate::equip(self, &me).await;
         let prompt = prompt::system_prompt(self, &me, &tools);
         if past.is_none() {
@@ -200,6 +205,7 @@ impl Agent {
             None => chat.set_system_prompt(&self.name, prompt),
         }
         let mut run = Run::new(self, Arc::clone(&me), chat, tools);
+        run.of_sources = of_sources;
         let input = match past {
             Some(past) => run.restore(*past, input),
             None => input,
@@ -232,6 +238,7 @@ impl<'a> Run<'a> {
             me,
             chat,
             tools,
+            of_sources: Vec::new(),
             effects: Effects::new(&agent.effects),
             started: Instant::now(),
             iterations: 0,

@@ -5,7 +5,7 @@ use crate::{
     capability::Budget,
     config::{
         self, AgentConfig, Config, Effective, Known, KnownAgent, KnownPlugin, Listed, Order, ProviderConfig,
-        ProviderKind,
+        ProviderKind, ToolboxUse,
     },
     error::{ErrorKind, Report},
     plugin::{Certificate, Kind},
@@ -181,6 +181,15 @@ impl App {
         let mut known = KnownAgent::default();
         let mut tools = ToolBox::new();
         for toolbox in &agent.toolboxes {
+            // What a server has is known when it is asked.
+            let toolbox = match toolbox {
+                ToolboxUse::Own(toolbox) => toolbox,
+                ToolboxUse::Server(uses) => {
+                    warnings.extend(self.doubt_of_server(&uses.name));
+                    known.toolboxes.push(Vec::new());
+                    continue;
+                }
+            };
             let of_it = shared.tools(&agent.name, toolbox)?;
             known.toolboxes.push(of_it.names().map(str::to_owned).collect());
             extend(&mut tools, of_it, &at("toolboxes"), warnings);

@@ -6,6 +6,7 @@
 
 mod check;
 mod credentials;
+mod mcp;
 mod models;
 mod outfit;
 mod probe;
@@ -30,6 +31,7 @@ use shared::Shared;
 use tokio::sync::OnceCell;
 
 pub use check::Checked;
+pub use mcp::OfServer;
 pub use probe::Probe;
 pub use session::{Recording, Session, sessions};
 pub use trust::Standing;
@@ -38,7 +40,7 @@ use crate::{
     agent::{Agent, Crew, Entry, Options, RUN_TOOLS},
     approval::Desk,
     capability::Grant,
-    config::{self, AgentConfig, Config, LimitsConfig, Listed, OWN_MIDDLEWARE, PluginUse, StepUse},
+    config::{self, AgentConfig, Config, LimitsConfig, Listed, OWN_MIDDLEWARE, PluginUse, StepUse, ToolboxUse},
     error::{ErrorKind, Report},
     kv::Stores,
     limits,
@@ -46,7 +48,7 @@ use crate::{
     net::Keyring,
     plugin::{Kind, Limits, Plugin, PluginCatalog, PluginDirs, PluginEngine, PluginError, PluginPackage, Settings},
     tool::{ToolBox, looks_like},
-    trust::OwnKey,
+    trust::{OwnKey, TrustStore},
 };
 
 /// Looks up a variable of the environment. The library does not read it itself.
@@ -76,6 +78,10 @@ pub struct App {
     batched: Mutex<Vec<Arc<Batched>>>,
     /// By which sessions are known to be the person's.
     own: OwnKey,
+    /// What the person has approved of MCP servers.
+    trust: TrustStore,
+    /// Whether in this run all of what they offer is.
+    approves_all: bool,
 }
 
 /// An agent that can run, and what a person should know of how it came to be.
@@ -136,7 +142,7 @@ impl App {
         );
         let project = Project::read(&config)?;
         let prices = project.prices()?;
-        let (engine, own) = (OnceCell::new(), OwnKey::default());
+        let (engine, own, trust) = (OnceCell::new(), OwnKey::default(), TrustStore::new(None));
         Ok(Self {
             config,
             catalog,
@@ -152,12 +158,21 @@ impl App {
             keys: Keyring::default(),
             batched: Mutex::default(),
             own,
+            trust,
+            approves_all: false,
         })
     }
 
     /// The same for the person who has this key: sessions that it marks are gone on with unasked. Without it none is.
     pub fn with_own_key(mut self, own: OwnKey) -> Self {
         self.own = own;
+        self
+    }
+
+    /// The same with what this person has approved of MCP servers; without it each is met for the first time. `approves_all`:
+    /// whatever they offer now is approved as long as this lives.
+    pub fn with_approvals(mut self, trust: TrustStore, approves_all: bool) -> Self {
+        (self.trust, self.approves_all) = (trust, approves_all);
         self
     }
 
@@ -183,11 +198,15 @@ impl App {
         };
         let shared = Shared::new(&self.project, &self.desk);
         let models = Models::new(&shared.stores);
+        let starts_others = config.options.max_delegation_depth > 0;
+        let others = self.config.agents.iter().filter(|other| starts_others && other.name != config.name);
+        let servers = self.reach_servers(&others.chain([&config]).collect::<Vec<_>>(), &mut notices).await;
+        let shared = shared.with_servers(servers);
         let (outfit, made_model) = self.make(&config, model, &models, &shared, &mut notices).await?;
         let agent = outfit.agent(&mut notices.warnings)?;
         let crew = shared.crew();
         let mut all = vec![&config];
-        if config.options.max_delegation_depth > 0 {
+        if starts_others {
             crew.registry.register_under(entry(&config), move |ceiling| outfit.under(ceiling));
             for other in self.config.agents.iter().filter(|other| other.name != config.name) {
                 let made = self.make(other, model, &models, &shared, &mut notices).await.and_then(|made| {
@@ -243,7 +262,16 @@ impl App {
         outfit.agent.context = self.project.context();
         outfit.agent.delegable = outfit::delegable(config, &self.config);
         for toolbox in &config.toolboxes {
-            let (tools, place) = (shared.tools(&config.name, toolbox)?, format!("agents.{}.toolboxes", config.name));
+            let place = format!("agents.{}.toolboxes", config.name);
+            let toolbox = match toolbox {
+                ToolboxUse::Own(toolbox) => toolbox,
+                ToolboxUse::Server(uses) => {
+                    // One that was not reached was told of.
+                    outfit.servers.extend(shared.servers.of(uses));
+                    continue;
+                }
+            };
+            let tools = shared.tools(&config.name, toolbox)?;
             extend(&mut outfit.agent.tools, tools, &place, &mut notices.warnings);
         }
         outfit.agent.models = self.other_models(config, models, notices).await?;

@@ -6,13 +6,17 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use super::{extend, of_a_plugin, options};
+use super::{
+    extend,
+    mcp::{Hired, ServerTools},
+    of_a_plugin, options,
+};
 use crate::{
     agent::{Agent, Effect, Grants, Logger, Middleware, Recovery, Refused, Timeout},
     approval::Desk,
     builtin::{AskingMiddleware, ConfirmedTool},
     capability::{Bound, Ceiling, Grant},
-    config::{AgentConfig, Config, Listed, OwnMiddleware, PluginUse},
+    config::{AgentConfig, Config, Listed, OwnMiddleware, PluginUse, ToolboxUse},
     error::{ErrorKind, Report},
     limits,
     model::Completer,
@@ -30,6 +34,10 @@ pub(super) struct Outfit {
     pub agent: Agent,
     /// Its plugins in order.
     pub plugins: Vec<Worn>,
+    /// The MCP servers that it uses.
+    pub servers: Vec<Hired>,
+    /// What bounds them beside whoever starts it.
+    own_ceiling: Ceiling,
     /// What its config lists as middleware, in order: one of the host, or, where there is none, the next plugin of that list.
     pub middleware: Vec<Option<OwnMiddleware>>,
     /// The tool with which it asks a person, if there is one who answers.
@@ -64,9 +72,10 @@ impl Outfit {
             agent.prefix = prefix.into();
         }
         agent.options = options(config);
-        let (root, desk) = (root.to_owned(), desk.clone());
-        let (plugins, middleware, skills) = (Vec::new(), Vec::new(), Vec::new());
-        Self { agent, plugins, middleware, ask: None, skills, root, desk, made: Mutex::default() }
+        let own_ceiling = own_ceiling(config, root);
+        let (root, desk, made) = (root.to_owned(), desk.clone(), Mutex::default());
+        let (plugins, servers, middleware, skills) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { agent, plugins, servers, own_ceiling, middleware, ask: None, skills, root, desk, made }
     }
 
     /// The agent as its config has it.
@@ -75,7 +84,7 @@ impl Outfit {
     ///
     /// A [`Report`] if the tools of a plugin clash with each other.
     pub fn agent(&self, warnings: &mut Vec<String>) -> Result<Agent, Report> {
-        self.equipped(self.plugins.clone(), Vec::new(), warnings)
+        self.equipped(self.plugins.clone(), &self.own_ceiling, Vec::new(), warnings)
     }
 
     /// The agent under the ceiling of whoever starts it. A plugin that only has tools is left out if it cannot do with
@@ -131,7 +140,8 @@ impl Outfit {
                 Err(error) => return Err(refused(error.report())),
             }
         }
-        let agent = self.equipped(plugins, notices, &mut Vec::new()).map_err(refused)?;
+        let ceiling = self.own_ceiling.meet(ceiling);
+        let agent = self.equipped(plugins, &ceiling, notices, &mut Vec::new()).map_err(refused)?;
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         if made.len() >= limits::OUTFITS_KEPT {
             made.clear();
@@ -140,7 +150,14 @@ impl Outfit {
         Ok(agent)
     }
 
-    fn equipped(&self, plugins: Vec<Worn>, notices: Vec<String>, warnings: &mut Vec<String>) -> Result<Agent, Report> {
+    /// With these plugins, and those of the servers that `ceiling` allows.
+    fn equipped(
+        &self,
+        plugins: Vec<Worn>,
+        ceiling: &Ceiling,
+        mut notices: Vec<String>,
+        warnings: &mut Vec<String>,
+    ) -> Result<Agent, Report> {
         let mut agent = self.agent.clone();
         let mut decisions = Vec::new();
         let mut own = self.middleware.iter();
@@ -154,6 +171,20 @@ impl Outfit {
             self.equip(&mut agent, worn, warnings)?;
         }
         own.flatten().for_each(|own| add_own(&mut agent, own));
+        for hired in &self.servers {
+            let decided = hired.decisions(ceiling, &format!("agents.{}.toolboxes", agent.name));
+            match decided.iter().find(|decision| !decision.allowed) {
+                None => {
+                    let tools = ServerTools::new(hired.clone(), &agent.name, &self.desk);
+                    agent = agent.with_source(Arc::new(tools));
+                }
+                Some(decision) => notices.push(format!(
+                    "agent `{}` goes without the MCP server `{}`: grant `{}` under {}",
+                    agent.name, hired.uses.name, decision.capability, decision.rule
+                )),
+            }
+            decisions.extend(decided);
+        }
         let shortens = |effect: &Arc<dyn Effect>| {
             let of_it = |worn: &&Worn| *worn.plugin.id() == *effect.name();
             plugins.iter().find(of_it).is_some_and(|worn| worn.plugin.package().manifest.shortens)
@@ -263,5 +294,7 @@ pub(super) fn delegable(agent: &AgentConfig, config: &Config) -> Ceiling {
 /// All that an agent's plugins may do together.
 fn used(agent: &AgentConfig, root: &Path) -> Grant {
     let uses = agent.all_plugins().map(|(_, _, uses)| given(uses, root).0);
-    own_ceiling(agent, root).narrow(&uses.fold(Grant::default(), |all, one| all.join(&one)))
+    let servers = agent.toolboxes.iter().filter_map(ToolboxUse::server).map(|uses| uses.name.clone());
+    let all = Grant { mcp: servers.collect(), ..Grant::default() };
+    own_ceiling(agent, root).narrow(&uses.fold(all, |all, one| all.join(&one)))
 }

@@ -9,7 +9,7 @@ use crate::{
     kv::Stores,
     limits,
     model::PriceTable,
-    project::{ContextOptions, Layout, ProjectContext, Staleness, staleness},
+    project::{ContextOptions, Layout, Permissions, ProjectContext, Staleness, staleness},
     skill::{self, Skill},
     state::Reflections,
 };
@@ -108,6 +108,12 @@ impl Project {
             layout.make_kv().map_err(|error| error.report().to_string())?;
             Ok(layout.kv())
         })
+    }
+
+    /// Folders that the person has approved for this project; none where that cannot be read, which whoever reads them for
+    /// more than their names is told.
+    pub fn approved_folders(&self) -> Vec<PathBuf> {
+        Permissions::load(&self.layout).map(|permissions| permissions.fs_directories).unwrap_or_default()
     }
 
     /// Where notes are kept.

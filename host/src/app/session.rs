@@ -120,7 +120,8 @@ impl App {
             named("api_key".into(), provider.api_key.as_deref()).into_iter().chain(parts).collect::<Vec<_>>()
         });
         let read = self.keys.kept().map(|(place, key)| (place, key.expose().to_owned()));
-        let held = self.secrets_of_credentials().into_iter().map(|(name, key)| (name, key.expose().to_owned()));
+        let held = self.secrets_of_credentials().into_iter().chain(self.secrets_of_servers());
+        let held = held.map(|(name, key)| (name, key.expose().to_owned()));
         let config::SessionsConfig { max_bytes, max_total_bytes, .. } = self.config.sessions;
         let or = |bytes: u64, default| if bytes == 0 { default } else { bytes };
         let options = session::Options {

@@ -5,12 +5,12 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use super::project::Project;
+use super::{mcp::Servers, project::Project};
 use crate::{
     agent::{Crew, Registry, journal::Past},
     approval::Desk,
     builtin,
-    config::{self, Toolbox, ToolboxUse},
+    config::{self, OwnToolbox, Toolbox},
     error::{ErrorKind, Report},
     kv::Stores,
     state::{Blackboard, NotRestored, Notes, TaskBoard, blackboard_tools, note_tools, task_tools},
@@ -22,6 +22,8 @@ pub(super) struct Shared {
     desk: Desk,
     /// What plugins keep.
     pub stores: Stores,
+    /// MCP servers that were reached.
+    pub servers: Servers,
     board: TaskBoard,
     blackboards: Mutex<HashMap<String, Blackboard>>,
 }
@@ -29,7 +31,13 @@ pub(super) struct Shared {
 impl Shared {
     pub fn new(project: &Project, desk: &Desk) -> Self {
         let (stores, board, blackboards) = (project.stores(), TaskBoard::new(), Mutex::default());
-        Self { project: project.clone(), desk: desk.clone(), stores, board, blackboards }
+        let servers = Servers::default();
+        Self { project: project.clone(), desk: desk.clone(), stores, servers, board, blackboards }
+    }
+
+    /// The same with the MCP servers that were reached.
+    pub fn with_servers(self, servers: Servers) -> Self {
+        Self { servers, ..self }
     }
 
     /// A crew of nobody yet.
@@ -67,7 +75,7 @@ impl Shared {
     }
 
     /// The tools of a toolbox as an agent uses it.
-    pub fn tools(&self, agent: &str, uses: &ToolboxUse) -> Result<ToolBox, Report> {
+    pub fn tools(&self, agent: &str, uses: &OwnToolbox) -> Result<ToolBox, Report> {
         let wrong = |what: String| Report::new(ErrorKind::Usage, format!("agents.{agent}.toolboxes: {what}"));
         let tools = match uses.name {
             Toolbox::Ask => ToolBox::new().with(builtin::ask_user(self.desk.clone())),

@@ -6,7 +6,7 @@ use super::App;
 use crate::{
     approval::{KeepTrust, Subject, Trusted},
     capability::Grant,
-    config::AgentConfig,
+    config::{AgentConfig, ToolboxUse},
     error::{ErrorKind, Fault, Report},
     plugin::Kind,
     project::{Layout, Permissions},
@@ -118,8 +118,13 @@ impl App {
     /// an origin, as other programs write it, could be anybody's tool.
     fn tools_of(&self, line: &str) -> Vec<TrustedTool> {
         let Some((origin, name)) = line.split_once('/') else { return Vec::new() };
-        let Some(digest) = self.digest(origin) else { return Vec::new() };
-        let agents = self.config.agents.iter().filter(|agent| agent.all_plugins().any(|(_, id, _)| id == origin));
+        let Some(digest) = self.digest(origin).or_else(|| self.digest_of_tool(origin, name)) else { return Vec::new() };
+        let has_server = |agent: &AgentConfig| {
+            let mut servers = agent.toolboxes.iter().filter_map(ToolboxUse::server);
+            origin.strip_prefix("mcp:").is_some_and(|name| servers.any(|uses| uses.name == name))
+        };
+        let has_it = |agent: &&AgentConfig| has_server(agent) || agent.all_plugins().any(|(_, id, _)| id == origin);
+        let agents = self.config.agents.iter().filter(has_it);
         let tool = |agent: &str| TrustedTool {
             agent: agent.into(),
             origin: origin.into(),

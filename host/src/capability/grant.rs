@@ -35,7 +35,8 @@ impl Wants {
         let kv = if kv { KvScope::ALL.into() } else { KvScopes::new() };
         let all_if = |wanted| if wanted { Names::all() } else { Names::default() };
         let (models, credentials) = (all_if(models), all_if(credentials));
-        Grant { files, clock, random, chat, kv, models, http: http.clone(), credentials, powers: powers.clone() }
+        let (http, powers, mcp) = (http.clone(), powers.clone(), Names::default());
+        Grant { files, clock, random, chat, kv, models, http, credentials, powers, mcp }
     }
 }
 
@@ -61,6 +62,8 @@ pub struct Grant {
     pub credentials: Names,
     /// What it may see of the conversation, and what its effect may do to it.
     pub powers: Powers,
+    /// MCP servers whose tools it may call. No plugin has any: they are the agent's own.
+    pub mcp: Names,
 }
 
 impl Grant {
@@ -72,7 +75,7 @@ impl Grant {
 
     /// What both allow.
     pub fn meet(&self, other: &Self) -> Self {
-        let Self { files, clock, random, chat, kv, models, http, credentials, powers } = self;
+        let Self { files, clock, random, chat, kv, models, http, credentials, powers, mcp } = self;
         Self {
             files: files.meet(&other.files),
             clock: *clock && other.clock,
@@ -83,12 +86,13 @@ impl Grant {
             http: http.meet(&other.http),
             credentials: credentials.meet(&other.credentials),
             powers: powers & &other.powers,
+            mcp: mcp.meet(&other.mcp),
         }
     }
 
     /// What one of them allows.
     pub fn join(&self, other: &Self) -> Self {
-        let Self { files, clock, random, chat, kv, models, http, credentials, powers } = self;
+        let Self { files, clock, random, chat, kv, models, http, credentials, powers, mcp } = self;
         Self {
             files: files.join(&other.files),
             clock: *clock || other.clock,
@@ -99,6 +103,7 @@ impl Grant {
             http: http.join(&other.http),
             credentials: credentials.join(&other.credentials),
             powers: powers | &other.powers,
+            mcp: mcp.join(&other.mcp),
         }
     }
 
@@ -125,7 +130,7 @@ impl Grant {
 
     /// What `other` allows and this does not: the capability and the line of config that would give it.
     pub fn lacking(&self, other: &Self) -> Vec<Missing> {
-        let Self { files, clock, random, chat, kv, models, http, credentials, powers } = other;
+        let Self { files, clock, random, chat, kv, models, http, credentials, powers, mcp } = other;
         let lacks = |(path, access): &(&Path, Access)| self.files.access(path) < Some(*access);
         let folder = |(path, access): (&Path, Access)| Missing::folder(&path.to_string_lossy(), access);
         let mut missing: Vec<_> = files.iter().filter(lacks).map(folder).collect();
@@ -146,6 +151,7 @@ impl Grant {
             ("models", to_owned(self.models.lacking(models, "MODEL"))),
             ("http", self.http.lacking(http)),
             ("credentials", to_owned(self.credentials.lacking(credentials, "NAME"))),
+            ("mcp", to_owned(self.mcp.lacking(mcp, "SERVER"))),
         ] {
             if !lacking.is_empty() {
                 missing.push(Missing { capability: name.into(), line: format!("{name}: [{}]", lacking.join(", ")) });
@@ -268,6 +274,7 @@ pub(super) mod tests {
             http,
             credentials,
             powers,
+            mcp: Names::default(),
         };
         let wants = Wants { clock: true, powers: [Power::Note].into(), ..Wants::default() };
         let unwanted = ["files", "random", "chat", "kv", "models", "http", "credentials", "powers: [stop]"];
@@ -362,8 +369,8 @@ pub(super) mod tests {
             prop_oneof![8 => some.prop_map(|names| names.into_iter().collect()), 1 => Just(Names::all())]
         };
         let switches = any::<[bool; 3]>();
-        (files, switches, kv, names(), super::super::http::tests::any(), names(), powers).prop_map(
-            |(files, [clock, random, chat], kv, models, http, credentials, powers)| Grant {
+        (files, switches, kv, names(), super::super::http::tests::any(), names(), powers, names()).prop_map(
+            |(files, [clock, random, chat], kv, models, http, credentials, powers, mcp)| Grant {
                 files,
                 clock,
                 random,
@@ -373,6 +380,7 @@ pub(super) mod tests {
                 http,
                 credentials,
                 powers,
+                mcp,
             },
         )
     }

@@ -4,6 +4,7 @@ mod ask;
 mod config;
 mod conformance;
 mod init;
+mod mcp;
 mod place;
 mod plugin;
 mod provider;
@@ -60,6 +61,9 @@ enum Command {
     /// See whether models can be asked.
     #[command(subcommand)]
     Provider(provider::Provider),
+    /// See the MCP servers that agents use, and approve what they offer.
+    #[command(subcommand)]
+    Mcp(mcp::Mcp),
     Conformance(conformance::Conformance),
 }
 
@@ -145,6 +149,7 @@ fn execute(command: Command) -> u8 {
         Command::Session(session) => session.execute(),
         Command::Plugin(plugin) => plugin.execute(),
         Command::Provider(provider) => provider.execute(),
+        Command::Mcp(mcp) => mcp.execute(),
         Command::Conformance(conformance) => conformance.execute(),
     }
 }

@@ -11,7 +11,7 @@ use clap::CommandFactory;
 use super::Cli;
 
 /// A flag of a command, and the test in `tests/all` that shows what it does.
-const SHOWN: [(&str, &str, &str); 87] = [
+const SHOWN: [(&str, &str, &str); 96] = [
     ("run --config", "bad_input.rs", "a_config_that_cannot_be_read"),
     ("run --plugins", "bad_input.rs", "a_plugin_directory_that_is_none"),
     ("run --agent", "bad_input.rs", "a_name_that_is_not_there"),
@@ -39,6 +39,15 @@ const SHOWN: [(&str, &str, &str); 87] = [
     ),
     ("session resume SESSION", "sessions/resume.rs", "what_failed_goes_on_and_what_has_changed_is_told"),
     ("session resume TASK", "sessions/resume.rs", "a_task_comes_from_standard_input_here_too"),
+    ("mcp list SERVER", "mcp.rs", "what_was_not_approved_is_left_out_until_it_is"),
+    ("mcp list --config", "mcp.rs", "servers_are_started_for_who_is_trusted"),
+    ("mcp list --trust", "mcp.rs", "what_was_not_approved_is_left_out_until_it_is"),
+    ("mcp list --output", "mcp.rs", "what_was_not_approved_is_left_out_until_it_is"),
+    ("mcp approve SERVER", "mcp.rs", "what_was_not_approved_is_left_out_until_it_is"),
+    ("mcp approve TOOL", "mcp.rs", "what_was_not_approved_is_left_out_until_it_is"),
+    ("mcp approve --yes", "mcp.rs", "what_was_not_approved_is_left_out_until_it_is"),
+    ("mcp approve --config", "mcp.rs", "what_was_not_approved_is_left_out_until_it_is"),
+    ("mcp approve --trust", "mcp.rs", "servers_are_started_for_who_is_trusted"),
     ("init --template", "init.rs", "a_project_begins"),
     ("init --dir", "init.rs", "a_project_begins"),
     ("init --force", "init.rs", "what_is_there_is_replaced_only_if_it_is_said"),

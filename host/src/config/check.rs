@@ -1,6 +1,6 @@
 //! What serde cannot see: names that must be unique, references that must lead somewhere, bounds.
 
-use super::{AgentConfig, Config, Toolbox, egress::check_way_out, unknown};
+use super::{AgentConfig, Config, Toolbox, ToolboxUse, egress::check_way_out, unknown};
 use crate::{
     error::{ErrorKind, Report},
     limits,
@@ -16,6 +16,11 @@ impl Config {
         for credential in &self.credentials {
             credential.check()?;
         }
+        for server in &self.mcp_servers {
+            server.check()?;
+        }
+        unique("mcp_servers", self.mcp_servers.iter().map(|server| server.name.as_str()))?;
+        let servers = || self.mcp_servers.iter().map(|server| server.name.as_str());
         for provider in &self.providers {
             provider.check()?;
             let at = format!("providers.{}", provider.name);
@@ -29,6 +34,19 @@ impl Config {
                 return Err(unknown("model", name, names()).cause(format!("agents.{}.provider names it", agent.name)));
             }
             check_agent(agent)?;
+            let mut had = Vec::new();
+            for name in agent.toolboxes.iter().filter_map(ToolboxUse::server).map(|uses| uses.name.as_str()) {
+                let place = format!("agents.{}.toolboxes", agent.name);
+                if !servers().any(|known| known == name) {
+                    let known = Toolbox::NAMES.into_iter().chain(servers());
+                    return Err(unknown("toolbox or MCP server", name, known).cause(format!("{place} names it")));
+                }
+                if had.contains(&name) {
+                    return Err(Report::new(ErrorKind::Usage, format!("{place}: `{name}` is there twice"))
+                        .hint("join them into one"));
+                }
+                had.push(name);
+            }
             for (listed, id, uses) in agent.all_plugins() {
                 if let Some(name) = uses.models.iter().find(|name| !names().any(|known| known == name.as_str())) {
                     let place = format!("agents.{}.{listed}.{id}.models names it", agent.name);
@@ -41,6 +59,9 @@ impl Config {
                 let Some(grant) = grant else { continue };
                 let at = format!("agents.{}.{key}", agent.name);
                 check_way_out(&at, &grant.http, &grant.credentials, &self.credentials)?;
+                if let Some(name) = grant.mcp.iter().find(|name| !servers().any(|known| known == name.as_str())) {
+                    return Err(unknown("MCP server", name, servers()).cause(format!("{at}.mcp names it")));
+                }
             }
             if let Some(name) = agent.delegable.agents.iter().flatten().find(|name| self.agent(Some(name)).is_err()) {
                 let names = self.agents.iter().map(|agent| agent.name.as_str());
@@ -83,11 +104,6 @@ fn check_agent(agent: &AgentConfig) -> Result<(), Report> {
     }
     if options.context_threshold.is_some_and(|share| !(0.0..1.0).contains(&share)) {
         return wrong("options.context_threshold", "it is a share of the model's window: between 0 and 1".into());
-    }
-    for toolbox in &agent.toolboxes {
-        if toolbox.ns.is_some() && toolbox.name != Toolbox::State {
-            return wrong("toolboxes", "`ns` is for the toolbox `state`".into());
-        }
     }
     Ok(())
 }

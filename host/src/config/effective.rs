@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use super::{
     AgentConfig, AgentOptions, AuthConfig, CONTEXT_THRESHOLD, Config, CredentialConfig, DelegableConfig, FileUse,
-    FolderUse, GrantConfig, HttpUse, Listed, OwnMiddleware, PluginUse, ProviderConfig, StepUse, Toolbox, ToolboxUse,
+    FolderUse, GrantConfig, HttpUse, Listed, McpServerConfig, OAuthConfig, OwnMiddleware, OwnToolbox, PluginUse,
+    ProviderConfig, ServerUse, StepUse, Toolbox, ToolboxUse,
     mask::{MASK, masked, masked_params, masked_url},
     setting::{Holds, Setting, is, list, map, or, positive, set, shown, word},
 };
@@ -76,6 +77,7 @@ impl Effective {
         let Config {
             providers,
             credentials,
+            mcp_servers,
             plugin_dirs: _,
             agents,
             entry_agent,
@@ -95,6 +97,7 @@ impl Effective {
             ("root", is(root).noted("relative paths are below it")),
             ("providers", list(providers.iter().zip(&known.prices).map(|(one, price)| provider(one, config, *price)))),
             ("credentials", list(credentials.iter().map(|one| credential(one, config)))),
+            ("mcp_servers", list(mcp_servers.iter().map(|one| server(one, config)))),
             ("default_context_windows", Setting::new(Holds::Map(windows.collect()))),
             ("plugin_dirs", is(&known.plugin_dirs)),
             ("agents", list(agents.iter().zip(&known.agents).map(one_agent))),
@@ -282,6 +285,59 @@ fn credential(credential: &CredentialConfig, config: &Config) -> Setting {
     map([("name", is(name)), source, ("for", is(audience)), ("auth", auth)])
 }
 
+fn server(server: &McpServerConfig, config: &Config) -> Setting {
+    let McpServerConfig {
+        name,
+        command,
+        args,
+        env,
+        cwd,
+        url,
+        headers,
+        oauth,
+        protocol,
+        roots,
+        connect_timeout,
+        timeout,
+        output_chars,
+    } = server;
+    let hidden = |texts: &IndexMap<String, String>| {
+        is(&texts.iter().map(|(name, value)| (name.clone(), masked(value).to_owned())).collect::<IndexMap<_, _>>())
+    };
+    let mut keys = vec![("name", is(name))];
+    match url {
+        None => keys.extend([
+            ("command", is(command)),
+            ("args", is(args)),
+            ("env", hidden(env).noted("beside PATH and HOME")),
+            ("cwd", cwd.as_ref().map_or_else(|| is(&config.root).noted("the root"), |cwd| is(&config.root.join(cwd)))),
+        ]),
+        Some(url) => keys.extend([
+            ("url", is(&masked_url(url))),
+            ("headers", hidden(headers)),
+            ("oauth", oauth.as_ref().map_or_else(|| is(&()).noted("as the server says"), oauth_setting)),
+        ]),
+    }
+    let roots = roots.as_ref().map(|roots| roots.iter().map(|root| config.root.join(root)).collect::<Vec<_>>());
+    keys.extend([
+        ("protocol", set(protocol)),
+        ("roots", is(&roots).noted_if(roots.is_none(), "it is told of no folder")),
+        ("connect_timeout", is(&shown(*connect_timeout))),
+        ("timeout", is(&shown(*timeout))),
+        ("output_chars", is(output_chars)),
+    ]);
+    map(keys)
+}
+
+fn oauth_setting(OAuthConfig { client_id, client_secret, client_metadata_url, scopes }: &OAuthConfig) -> Setting {
+    map([
+        ("client_id", is(client_id).noted_if(client_id.is_none(), "it has itself registered")),
+        ("client_secret", is(&client_secret.as_deref().map(masked))),
+        ("client_metadata_url", is(client_metadata_url)),
+        ("scopes", or_null(scopes, "as the server says")),
+    ])
+}
+
 fn http_setting(HttpUse { url, methods, networks }: &HttpUse) -> Setting {
     map([
         ("url", is(url)),
@@ -391,13 +447,23 @@ fn agent_setting(agent: &AgentConfig, config: &Config, known: &KnownAgent) -> Se
 }
 
 fn toolbox(uses: &ToolboxUse, tools: &[String]) -> Setting {
-    let ToolboxUse { name, tools: _, ns } = uses;
-    let mut keys = vec![("name", is(name))];
-    if *name == Toolbox::State {
-        keys.push(("ns", or(ns.as_deref(), super::DEFAULT_NAMESPACE, "default")));
+    match uses {
+        ToolboxUse::Own(OwnToolbox { name, tools: _, ns }) => {
+            let mut keys = vec![("name", is(name))];
+            if *name == Toolbox::State {
+                keys.push(("ns", or(ns.as_deref(), super::DEFAULT_NAMESPACE, "default")));
+            }
+            keys.push(("tools", is(&tools)));
+            map(keys)
+        }
+        ToolboxUse::Server(ServerUse { name, tools, confirm, sampling, elicitation }) => map([
+            ("name", is(name)),
+            ("tools", is(tools).noted_if(tools.is_none(), "all that are approved")),
+            ("confirm", set(confirm)),
+            ("sampling", set(sampling)),
+            ("elicitation", set(elicitation)),
+        ]),
     }
-    keys.push(("tools", is(&tools)));
-    map(keys)
 }
 
 fn budget_setting(budget: &Budget) -> Setting {
@@ -414,7 +480,7 @@ fn budget_setting(budget: &Budget) -> Setting {
 }
 
 fn grant_setting(grant: Option<&GrantConfig>, without: &'static str, config: &Config) -> Setting {
-    let Some(GrantConfig { files, clock, random, chat, kv, models, http, credentials, powers }) = grant else {
+    let Some(GrantConfig { files, clock, random, chat, kv, models, http, credentials, powers, mcp }) = grant else {
         return is(&()).noted(without);
     };
     let folder =
@@ -429,6 +495,7 @@ fn grant_setting(grant: Option<&GrantConfig>, without: &'static str, config: &Co
         ("http", list(http.iter().map(http_setting))),
         ("credentials", is(credentials)),
         ("powers", is(powers)),
+        ("mcp", is(mcp)),
     ])
 }
 

@@ -6,10 +6,10 @@ use crate::{
 };
 
 /// Keys of the predecessor's config whose features come later: told apart from mistakes.
-const NOT_YET: [&str; 5] = ["mcp_servers", "filesystem", "git", "process", "teams"];
+const NOT_YET: [&str; 4] = ["filesystem", "git", "process", "teams"];
 
 /// Values that come later: kinds of providers, and toolboxes.
-const NOT_YET_VALUES: [&str; 5] = ["filesystem", "exec", "search", "git", "http"];
+pub(super) const NOT_YET_VALUES: [&str; 5] = ["filesystem", "exec", "search", "git", "http"];
 
 /// A mistake in the file as its reader sees it. Nothing of the file is quoted but names of keys and variants: the line
 /// may hold a credential.
@@ -148,6 +148,7 @@ pub fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>)
             "agent" => "the config has none: add it under `agents`",
             "model" => "the config has none: add it under `providers`",
             "credential" => "the config has none: add it under `credentials`",
+            "MCP server" => "the config has none: add it under `mcp_servers`",
             "skill" => "there is none at all: write it as .shelly/skills/NAME/SKILL.md, or leave it out",
             _ => "there is none at all",
         }),

@@ -7,7 +7,8 @@ use sha2::{Digest, Sha256};
 use url::Url;
 
 use super::{
-    AgentConfig, Config, CredentialConfig, FileUse, Listed, PluginUse, ProviderConfig,
+    AgentConfig, Config, CredentialConfig, FileUse, Listed, McpServerConfig, OAuthConfig, PluginUse, ProviderConfig,
+    ServerUse, ToolboxUse,
     egress::requests,
     mask::{MASK, masked_params, masked_url},
 };
@@ -26,6 +27,7 @@ impl Config {
         let Self {
             providers,
             credentials,
+            mcp_servers,
             // What lies there is told where it is used.
             plugin_dirs: _,
             agents,
@@ -43,6 +45,7 @@ impl Config {
         let mut facts = Facts::default();
         providers.iter().for_each(|provider| provider_facts(provider, root, &mut facts));
         credentials.iter().for_each(|credential| credential_facts(credential, root, &mut facts));
+        mcp_servers.iter().for_each(|server| server_facts(server, root, &mut facts));
         agents.iter().for_each(|agent| agent_facts(agent, root, &mut facts));
         facts
     }
@@ -145,8 +148,7 @@ fn agent_facts(agent: &AgentConfig, root: &Path, facts: &mut Facts) {
         estimated_cost: _,
         // One of the models that are told.
         provider: _,
-        // Tools of the host, which reach nothing but the project's notes, other agents and the person.
-        toolboxes: _,
+        toolboxes,
         // How much and how long, below the ceilings of the house.
         max_concurrency: _,
         budget: _,
@@ -156,6 +158,13 @@ fn agent_facts(agent: &AgentConfig, root: &Path, facts: &mut Facts) {
         delegable: _,
     } = agent;
     let ceiling = ceiling.as_ref().map(|ceiling| ceiling.grant(|path| files::resolved(&root.join(path))));
+    for toolbox in toolboxes {
+        match toolbox {
+            // They reach nothing but the project's notes, other agents and the person.
+            ToolboxUse::Own(_) => {}
+            ToolboxUse::Server(uses) => server_use_facts(name, uses, facts),
+        }
+    }
     let unnamed: Vec<_> =
         agent.effects.iter().flatten().filter(|step| step.is_default).map(|step| &step.uses).collect();
     for (listed, id, uses) in agent.all_plugins() {
@@ -244,7 +253,7 @@ fn plugin_facts(who: &str, uses: &PluginUse, ceiling: Option<&Grant>, root: &Pat
             facts.add(format!("{who} may {may} {}", quoted_path(path)));
         }
     }
-    let Grant { files: _, clock, random, chat, kv, models, http, credentials, powers } =
+    let Grant { files: _, clock, random, chat, kv, models, http, credentials, powers, mcp: _ } =
         narrowed(uses.grant(|path| path.to_owned()));
     powerful(who, clock, random, kv.into_iter().next(), facts);
     if chat {
@@ -288,6 +297,90 @@ fn credential_facts(credential: &CredentialConfig, root: &Path, facts: &mut Fact
     };
     for rule in credential.audience().rules() {
         facts.add(format!("the credential {} {is_what}, sent to {}", quoted(name), quoted(&rule.url())));
+    }
+}
+
+fn server_facts(server: &McpServerConfig, root: &Path, facts: &mut Facts) {
+    let McpServerConfig {
+        name,
+        command,
+        args,
+        env,
+        cwd,
+        url,
+        headers,
+        oauth,
+        // How it is spoken with, and how long and how much it may answer.
+        protocol: _,
+        roots,
+        connect_timeout: _,
+        timeout: _,
+        output_chars: _,
+    } = server;
+    let who = format!("the MCP server {}", quoted(name));
+    if let Some(command) = command {
+        let words: Vec<_> = [command.clone()].into_iter().chain(args.iter().cloned()).collect();
+        let folder = files::resolved(&cwd.as_ref().map_or_else(|| root.to_owned(), |cwd| root.join(cwd)));
+        let command = shown_command(&words);
+        facts.add(format!("{who} is the program {command}, run outside the sandbox in {}", quoted_path(&folder)));
+        for (variable, value) in env {
+            for ours in variables(value) {
+                facts.add(format!("{who} gets the environment's {} as {}", quoted(ours), quoted(variable)));
+            }
+            // A program may do anything for what stands in its environment.
+            let digest = digest_of(value);
+            facts.add(format!("{who} has {} in its environment (sha256:{digest})", quoted(variable)));
+        }
+    }
+    if let Some(url) = url {
+        let shown = shown_address(url);
+        facts.add(format!("{who} is at {shown}: what its tools are called with goes there"));
+        for variable in variables(url) {
+            facts.add(format!("{who} has the environment's {} in its address {shown}", quoted(variable)));
+        }
+        for variable in headers.values().flat_map(|value| variables(value)) {
+            facts.add(format!("{who} is sent the environment's {} at {shown}", quoted(variable)));
+        }
+        if let Some(OAuthConfig { client_id, client_secret, client_metadata_url, scopes }) = oauth {
+            // Whose name it is, and what is asked for: a login that the person makes says it again.
+            for variable in client_secret.iter().flat_map(|secret| variables(secret)) {
+                facts.add(format!("{who} has the environment's {} sent to its authority", quoted(variable)));
+            }
+            let of = [client_id, client_metadata_url];
+            for of in of.into_iter().flatten() {
+                facts.add(format!("{who} is asked to let us in as {}", quoted(of)));
+            }
+            for scope in scopes {
+                facts.add(format!("{who} is asked to let us in for {}", quoted(scope)));
+            }
+        }
+    }
+    for folder in roots.iter().flatten() {
+        let folder = files::resolved(&root.join(folder));
+        facts.add(format!("{who} is told that {} is its business", quoted_path(&folder)));
+    }
+}
+
+/// What an agent does with a server, and what that may do for it.
+fn server_use_facts(agent: &str, uses: &ServerUse, facts: &mut Facts) {
+    let ServerUse {
+        name,
+        // Which of them a model is shown.
+        tools: _,
+        confirm,
+        sampling,
+        elicitation,
+    } = uses;
+    let who = format!("the agent {}: the MCP server {}", quoted(agent), quoted(name));
+    facts.add(match confirm {
+        true => format!("{who} is used"),
+        false => format!("{who} is used, and you are not asked before each call"),
+    });
+    if *sampling {
+        facts.add(format!("{who} may have the agent's model reply to it"));
+    }
+    if *elicitation {
+        facts.add(format!("{who} may ask you"));
     }
 }
 

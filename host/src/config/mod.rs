@@ -11,12 +11,14 @@ mod egress;
 mod explain;
 mod facts;
 mod mask;
+mod mcp;
 mod provider;
 mod schema;
 mod setting;
 mod steps;
 #[cfg(test)]
 mod tests;
+mod toolbox;
 
 use std::{
     fs,
@@ -32,12 +34,14 @@ pub use bounds::LimitsConfig;
 pub use effective::{Effective, Known, KnownAgent, KnownPlugin, Order};
 pub use egress::{CredentialConfig, HttpUse, requests};
 pub use explain::{nearest, unknown};
+pub use mcp::{McpServerConfig, OAuthConfig, Protocol, check_url};
 pub use provider::{AuthConfig, ProviderConfig, ProviderKind};
 pub use schema::{
     AgentConfig, AgentOptions, ContextConfig, DelegableConfig, FileUse, FolderUse, GrantConfig, PluginUse,
-    SessionsConfig, Toolbox, ToolboxUse, params,
+    SessionsConfig, params,
 };
 pub use steps::{CONTEXT_THRESHOLD, Listed, OWN_MIDDLEWARE, OwnMiddleware, StepUse, Unsaid, default_effects};
+pub use toolbox::{OwnToolbox, ServerUse, Toolbox, ToolboxUse};
 
 use crate::{
     error::{ErrorKind, Report, why_unreadable},
@@ -57,6 +61,9 @@ pub struct Config {
     /// Credentials that the host holds, and adds to requests of plugins.
     #[serde(default)]
     pub credentials: Vec<CredentialConfig>,
+    /// MCP servers, each under a name.
+    #[serde(default)]
+    pub mcp_servers: Vec<McpServerConfig>,
     /// Directories of plugin folders; relative ones are below the config's root.
     #[serde(default)]
     pub plugin_dirs: Vec<PathBuf>,

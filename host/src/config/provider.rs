@@ -291,21 +291,9 @@ impl ProviderConfig {
         value: Option<&str>,
         environment: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Option<String>, Report> {
-        let expanded = value.map(|value| expand(value, environment)).transpose();
-        expanded.map_err(|variable| {
-            let place = format!("providers.{}.{key} in the config", self.name);
-            if variable.is_empty() {
-                return Report::new(ErrorKind::Usage, "`${}` names no variable")
-                    .cause(place)
-                    .hint("write its name between the braces: `${OPENAI_API_KEY}`");
-            }
-            if variable.starts_with("${") {
-                return Report::new(ErrorKind::Usage, "a `${` has no `}`")
-                    .cause(place)
-                    .hint("close it: `${OPENAI_API_KEY}`");
-            }
-            self.unset(&variable).cause(format!("{place} names it"))
-        })
+        let place = format!("providers.{}.{key} in the config", self.name);
+        let unset = |variable: &str| self.unset(variable);
+        value.map(|value| expand_at(&place, value, environment, unset)).transpose()
     }
 
     /// A variable that is needed is not there.
@@ -313,6 +301,28 @@ impl ProviderConfig {
         Report::new(ErrorKind::Usage, format!("the environment variable {variable} is not set"))
             .hint(format!("set {variable}, or use another model with --model"))
     }
+}
+
+/// Replaces `${NAME}` by the variable of that name in what stands at this place.
+pub(super) fn expand_at(
+    place: &str,
+    text: &str,
+    environment: &dyn Fn(&str) -> Option<String>,
+    unset: impl FnOnce(&str) -> Report,
+) -> Result<String, Report> {
+    expand(text, environment).map_err(|variable| {
+        if variable.is_empty() {
+            return Report::new(ErrorKind::Usage, "`${}` names no variable")
+                .cause(place)
+                .hint("write its name between the braces: `${OPENAI_API_KEY}`");
+        }
+        if variable.starts_with("${") {
+            return Report::new(ErrorKind::Usage, "a `${` has no `}`")
+                .cause(place)
+                .hint("close it: `${OPENAI_API_KEY}`");
+        }
+        unset(&variable).cause(format!("{place} names it"))
+    })
 }
 
 /// Replaces `${NAME}` by the variable of that name. Fails with the name of a variable that is not set or is empty.

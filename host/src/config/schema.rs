@@ -8,12 +8,12 @@ use std::{
 
 use indexmap::IndexMap;
 use serde::{
-    Deserialize, Deserializer, Serialize,
-    de::{self, IntoDeserializer, value::MapAccessDeserializer},
+    Deserialize, Deserializer,
+    de::{self, IntoDeserializer},
 };
 use serde_json::value::RawValue;
 
-use super::{HttpUse, LimitsConfig, StepUse, egress::requests};
+use super::{HttpUse, LimitsConfig, StepUse, ToolboxUse, egress::requests};
 use crate::{
     agent::{Cost, Interaction, OnFailure},
     capability::{Access, Budget, Grant, KvScope, KvScopes, Names, Powers},
@@ -36,7 +36,7 @@ pub struct AgentConfig {
     pub provider: Option<String>,
     /// What is shown before its name.
     pub prefix: Option<String>,
-    /// Tools of the host.
+    /// Tools of the host, and of MCP servers.
     #[serde(default)]
     pub toolboxes: Vec<ToolboxUse>,
     /// The skills that it has, by name; none: all.
@@ -103,6 +103,9 @@ pub struct GrantConfig {
     /// What they may see of the conversation, and what effects may do to it.
     #[serde(default)]
     pub powers: Powers,
+    /// MCP servers by their names in `mcp_servers`.
+    #[serde(default)]
+    pub mcp: Vec<String>,
 }
 
 /// A folder and how it may be used.
@@ -194,59 +197,6 @@ pub struct SessionsConfig {
 impl Default for SessionsConfig {
     fn default() -> Self {
         Self { record: true, max_bytes: 0, max_total_bytes: 0 }
-    }
-}
-
-/// Tools of the host that an agent has: a name, or a mapping with more.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ToolboxUse {
-    /// Which.
-    pub name: Toolbox,
-    /// Only these of its tools; none: all.
-    pub tools: Option<Vec<String>>,
-    /// `state`: which blackboard; it stands before the names of its tools. None: `shared`.
-    pub ns: Option<String>,
-}
-
-/// The toolboxes of the host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Toolbox {
-    /// Ask a person. Where somebody is there to answer every agent has it.
-    Ask,
-    /// A blackboard.
-    State,
-    /// The task board.
-    Tasks,
-    /// Notes that outlast a run.
-    Notes,
-}
-
-impl<'de> Deserialize<'de> for ToolboxUse {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct Full {
-            name: Toolbox,
-            tools: Option<Vec<String>>,
-            ns: Option<String>,
-        }
-        struct Visitor;
-        impl<'de> de::Visitor<'de> for Visitor {
-            type Value = ToolboxUse;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("the name of a toolbox, or a mapping with `name`")
-            }
-            fn visit_str<E: de::Error>(self, name: &str) -> Result<ToolboxUse, E> {
-                let name = Toolbox::deserialize(name.into_deserializer())?;
-                Ok(ToolboxUse { name, tools: None, ns: None })
-            }
-            fn visit_map<M: de::MapAccess<'de>>(self, map: M) -> Result<ToolboxUse, M::Error> {
-                let Full { name, tools, ns } = Full::deserialize(MapAccessDeserializer::new(map))?;
-                Ok(ToolboxUse { name, tools, ns })
-            }
-        }
-        from.deserialize_any(Visitor)
     }
 }
 
@@ -363,6 +313,7 @@ impl PluginUse {
             http: requests(&self.http),
             credentials: names(&self.credentials),
             powers: self.powers.clone(),
+            mcp: Names::default(),
         }
     }
 }
@@ -387,6 +338,7 @@ impl GrantConfig {
             http: requests(&self.http),
             credentials: names(&self.credentials),
             powers: self.powers.clone(),
+            mcp: names(&self.mcp),
         }
     }
 }

@@ -28,7 +28,7 @@ pub use client::McpClient;
 pub use config::{Dial, Http, Pipes, Program, Revisions, ServerConfig, Target};
 pub use error::McpError;
 pub use listing::{Listing, RefusedTool, ServerTool};
-pub use names::check_server_name;
+pub use names::{check_server_name, tool_name};
 pub use pins::{Pinned, Pins};
 pub use tool::{Blocked, McpTool, Offer};
 

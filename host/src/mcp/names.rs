@@ -32,7 +32,7 @@ pub fn check_server_name(name: &str) -> Result<(), String> {
 
 /// The name by which a model calls a tool of a server: `server__tool`, in what every vendor takes. Where that changes
 /// something or is too long, a digest of the whole name ends it.
-pub(super) fn tool_name(server: &str, tool: &str) -> String {
+pub fn tool_name(server: &str, tool: &str) -> String {
     let plain = format!("{server}{BETWEEN}{tool}");
     if ToolSpec::is_valid_name(&plain) && !tool.is_empty() {
         return plain;

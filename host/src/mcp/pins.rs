@@ -28,15 +28,31 @@ pub enum Pinned {
     Gone,
 }
 
+impl FromIterator<(String, String)> for Pins {
+    fn from_iter<T: IntoIterator<Item = (String, String)>>(tools: T) -> Self {
+        Self(tools.into_iter().collect())
+    }
+}
+
 impl Pins {
     /// All tools of a list as they are now.
     pub fn of(listing: &Listing) -> Self {
         Self(listing.tools.iter().map(|tool| (tool.name.clone(), tool.digest.clone())).collect())
     }
 
+    /// Approves what `more` does.
+    pub fn extend(&mut self, more: &Self) {
+        self.0.extend(more.0.clone());
+    }
+
     /// Approves one tool as it is now.
     pub fn approve(&mut self, tool: impl Into<String>, digest: impl Into<String>) {
         self.0.insert(tool.into(), digest.into());
+    }
+
+    /// The tools by the server's own names, each with its digest.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, digest)| (name.as_str(), digest.as_str()))
     }
 
     /// How this tool stands.

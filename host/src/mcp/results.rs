@@ -6,28 +6,24 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::{
-    chat::{Content, Media, Opaque, Source, ToolResult},
+    chat::{Content, Media, Opaque, Source},
     error::{Fault, cut},
     limits,
     tool::ToolOutput,
 };
 
 /// A result as a tool gives it. What a server says beside it for programs (`_meta`) is left out.
-///
-/// # Errors
-///
-/// What the server says went wrong, at most `chars` characters of it.
-pub(super) fn output(result: CallToolResult, chars: usize) -> Result<ToolOutput, Fault> {
+pub(super) fn output(result: CallToolResult) -> ToolOutput {
     let content = result.content.into_iter().flat_map(content).collect();
-    finished(content, result.structured_content, result.is_error == Some(true), chars)
+    finished(content, result.structured_content, result.is_error == Some(true))
 }
 
 /// The same of a result that the library does not know whole: pieces of kinds that came later are kept as they are.
 ///
 /// # Errors
 ///
-/// As [`output`]; [`Fault::Other`] if it is no result of a call.
-pub(super) fn unknown_output(mut result: Value, chars: usize) -> Result<ToolOutput, Fault> {
+/// [`Fault::Other`] if it is no result of a call.
+pub(super) fn unknown_output(mut result: Value) -> Result<ToolOutput, Fault> {
     let is_error = result.get("isError").and_then(Value::as_bool) == Some(true);
     let structured = result.get_mut("structuredContent").map(Value::take);
     let pieces = match result.get_mut("content").map(Value::take) {
@@ -42,15 +38,10 @@ pub(super) fn unknown_output(mut result: Value, chars: usize) -> Result<ToolOutp
             vec![Content::Other(opaque(kind, &piece))]
         }
     });
-    finished(content.collect(), structured, is_error, chars)
+    Ok(finished(content.collect(), structured, is_error))
 }
 
-fn finished(
-    mut content: Vec<Content>,
-    structured: Option<Value>,
-    is_error: bool,
-    chars: usize,
-) -> Result<ToolOutput, Fault> {
+fn finished(mut content: Vec<Content>, structured: Option<Value>, is_error: bool) -> ToolOutput {
     if let Some(structured) = structured {
         // Servers say it as text too, for clients that know nothing else: once is enough.
         let same = content.iter_mut().find(|piece| matches!(piece, Content::Text(text) if is_json(text, &structured)));
@@ -59,12 +50,13 @@ fn finished(
             None => content.push(Content::Json(structured.to_string())),
         }
     }
-    if is_error {
-        let text = ToolResult { call_id: String::new(), content, is_error }.text();
-        let said = if text.is_empty() { "the tool failed and does not say why".to_owned() } else { text };
-        return Err(Fault::other(cut(&said, chars)));
+    if !is_error {
+        return ToolOutput::Reply(content);
     }
-    Ok(ToolOutput::Reply(content))
+    if content.is_empty() {
+        content.push(Content::Text("the tool failed and does not say why".into()));
+    }
+    ToolOutput::Failed(content)
 }
 
 fn is_json(text: &str, value: &Value) -> bool {
@@ -143,9 +135,13 @@ fn without_nulls(mut value: Value) -> Value {
 mod tests {
     use super::*;
 
-    fn read(result: Value) -> Result<Vec<Content>, Fault> {
+    fn read_whole(result: Value) -> Result<ToolOutput, Fault> {
         let known = serde_json::from_value(result.clone());
-        let output = known.map_or_else(|_| unknown_output(result, 100), |known| output(known, 100))?;
+        known.map_or_else(|_| unknown_output(result), |known| Ok(output(known)))
+    }
+
+    fn read(result: Value) -> Result<Vec<Content>, Fault> {
+        let output = read_whole(result)?;
         let ToolOutput::Reply(content) = output else { panic!("{output:?}") };
         Ok(content)
     }
@@ -242,16 +238,18 @@ mod tests {
     #[test]
     fn a_failure_is_told_as_one() {
         for (result, expected) in [
-            (json!({"isError": true, "content": [{"type": "text", "text": "no such file"}]}), "no such file"),
-            (json!({"isError": true, "content": []}), "the tool failed and does not say why"),
-            (json!({"isError": true, "content": [{"type": "odd"}]}), r#"{"type":"odd"}"#),
-            (json!({"content": "text"}), "the server's answer is no result of a call"),
+            (json!([{"type": "text", "text": "no such file"}]), vec![text("no such file")]),
+            (json!([]), vec![text("the tool failed and does not say why")]),
+            (json!([{"type": "odd"}]), vec![other("mcp.odd", r#"{"type":"odd"}"#)]),
             (
-                json!({"isError": true, "content": [{"type": "text", "text": "é".repeat(101)}]}),
-                &format!("{}…", "é".repeat(100)),
+                json!([{"type": "text", "text": "see"}, {"type": "image", "data": "YWJj", "mimeType": "image/png"}]),
+                vec![text("see"), medium("image/png", None)],
             ),
         ] {
-            assert_eq!(read(result.clone()).unwrap_err(), Fault::other(expected), "{result}");
+            let output = read_whole(json!({"isError": true, "content": result})).unwrap();
+            assert_eq!(output, ToolOutput::Failed(expected), "{result}");
         }
+        let fault = read_whole(json!({"content": "text"})).unwrap_err();
+        assert_eq!(fault, Fault::other("the server's answer is no result of a call"));
     }
 }

@@ -35,7 +35,7 @@ use crate::{
 /// The tools of a server, as far as they were approved.
 pub struct Offer {
     /// Those that may be called.
-    pub tools: Vec<Arc<dyn Tool>>,
+    pub tools: Vec<Arc<McpTool>>,
     /// Those that may not.
     pub blocked: Vec<Blocked>,
 }
@@ -51,7 +51,7 @@ pub struct Blocked {
 
 impl Offer {
     pub(super) fn of(client: &Arc<McpClient>, pins: &Pins) -> Self {
-        let (mut tools, mut blocked) = (Vec::<Arc<dyn Tool>>::new(), Vec::new());
+        let (mut tools, mut blocked) = (Vec::new(), Vec::new());
         for tool in &client.listing().tools {
             match pins.state(&tool.name, &tool.digest) {
                 Pinned::Unchanged => tools.push(Arc::new(McpTool::new(client, tool))),
@@ -74,6 +74,11 @@ impl McpTool {
     fn new(client: &Arc<McpClient>, tool: &Arc<ServerTool>) -> Self {
         let origin = format!("mcp:{}", client.name());
         Self { client: Arc::clone(client), tool: Arc::clone(tool), origin }
+    }
+
+    /// As its server says it.
+    pub fn as_listed(&self) -> &ServerTool {
+        &self.tool
     }
 }
 
@@ -191,13 +196,13 @@ impl Shared {
         let mut params = params.clone();
         for _ in 0..=limits::MCP_ROUNDS {
             let wanted = match session.request(&made_for, params.clone()).await? {
-                ServerResult::CallToolResult(result) => return self.output(result),
+                ServerResult::CallToolResult(result) => return Ok(results::output(result)),
                 // A result without pieces is one, to the library several.
                 ServerResult::EmptyResult(_) | ServerResult::TaskAckResult(_) => {
-                    return self.output(CallToolResult::default());
+                    return Ok(results::output(CallToolResult::default()));
                 }
                 ServerResult::CustomResult(other) => {
-                    return results::unknown_output(other.0, self.config.output_chars).map_err(Failed::Fault);
+                    return results::unknown_output(other.0).map_err(Failed::Fault);
                 }
                 ServerResult::InputRequiredResult(wanted) => wanted,
                 _ => return Err(Failed::Fault(Fault::other("the server's answer is no result of a call"))),
@@ -206,10 +211,6 @@ impl Shared {
         }
         let most = limits::MCP_ROUNDS;
         Err(Failed::Fault(Fault::other(format!("the server wanted to know something more than {most} times"))))
-    }
-
-    fn output(&self, result: CallToolResult) -> Result<ToolOutput, Failed> {
-        results::output(result, self.config.output_chars).map_err(Failed::Fault)
     }
 
     /// Answers what a server wants to know before it goes on, one after the other.

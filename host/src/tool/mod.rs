@@ -79,6 +79,12 @@ pub trait Tool: Send + Sync {
     async fn call(&self, cx: &ToolCx, call: &ToolCall) -> Result<ToolOutput, Fault>;
 }
 
+/// Tools that come and go while agents work.
+pub trait ToolSource: Send + Sync {
+    /// Those that are there now. As long as nothing changes it is [the same object](ToolBox::is_same).
+    fn tools(&self) -> ToolBox;
+}
+
 /// What a tool call is made in.
 #[derive(Debug, Clone)]
 pub struct ToolCx {

@@ -7,6 +7,8 @@ use crate::{chat::Content, error::Fault};
 pub enum ToolOutput {
     /// For the model.
     Reply(Vec<Content>),
+    /// For the model, which reads it as an error: what went wrong, in more than words.
+    Failed(Vec<Content>),
     /// For the model, and for the loop that called: what happens to the run.
     Control(Vec<Content>, Control),
 }
@@ -26,7 +28,7 @@ impl ToolOutput {
 impl ToolOutput {
     /// Characters of what the model reads, media left out.
     pub fn chars(&self) -> usize {
-        let (Self::Reply(content) | Self::Control(content, _)) = self;
+        let (Self::Reply(content) | Self::Failed(content) | Self::Control(content, _)) = self;
         let chars = |content: &Content| match content {
             Content::Text(text) | Content::Json(text) => text.chars().count(),
             Content::Media(_) => 0,

@@ -161,6 +161,11 @@ impl ToolBox {
         (ToolBox { table: Arc::new(Table { tools, ..Table::default() }) }, unknown)
     }
 
+    /// Whether these are the same object: one that was cloned, or the clone, and neither was changed since.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.table, &other.table)
+    }
+
     /// How many tools there are.
     pub fn len(&self) -> usize {
         self.table.tools.len()
@@ -345,6 +350,7 @@ async fn run_contained(tool: &Arc<dyn Tool>, cx: &ToolCx, call: &ToolCall) -> Re
 fn shown(call: &ToolCall, outcome: Result<ToolOutput, Fault>, chars: usize) -> (ToolResult, Option<Control>) {
     let (content, is_error, control) = match outcome {
         Ok(ToolOutput::Reply(content)) => (content, false, None),
+        Ok(ToolOutput::Failed(content)) => (content, true, None),
         Ok(ToolOutput::Control(content, control)) => (content, false, Some(control)),
         Err(fault) => (vec![Content::Text(fault.to_string())], true, None),
     };

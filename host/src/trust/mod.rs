@@ -11,4 +11,4 @@ mod store;
 
 pub use facts::{Facts, quoted, quoted_path};
 pub use key::OwnKey;
-pub use store::{Answered, TrustError, TrustStore, TrustedTool};
+pub use store::{Answered, PinnedServer, TrustError, TrustStore, TrustedTool};

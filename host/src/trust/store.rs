@@ -1,4 +1,5 @@
 use std::{
+    collections::BTreeMap,
     fs, io,
     path::{Path, PathBuf},
 };
@@ -31,6 +32,28 @@ pub struct Answered {
     pub permissions: Facts,
     /// Tools that may be called without asking.
     pub tools: Vec<TrustedTool>,
+    /// What was approved of MCP servers.
+    pub servers: Vec<PinnedServer>,
+}
+
+impl Answered {
+    /// Takes the place of what was approved of a server of that name.
+    pub fn pin(&mut self, server: PinnedServer) {
+        self.servers.retain(|known| known.name != server.name);
+        self.servers.push(server);
+    }
+}
+
+/// An MCP server as a person has approved it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PinnedServer {
+    /// Its name in the config.
+    pub name: String,
+    /// SHA-256 of what is started, or of where it is.
+    pub target: String,
+    /// SHA-256 of all that each of its tools says of itself, by the server's own names.
+    pub tools: BTreeMap<String, String>,
 }
 
 /// A tool as it was when a person trusted it.
@@ -114,6 +137,8 @@ struct Project {
     facts: Vec<String>,
     permissions: Vec<String>,
     tools: Vec<TrustedTool>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    servers: Vec<PinnedServer>,
 }
 
 impl TrustStore {
@@ -176,14 +201,14 @@ impl TrustStore {
 
 impl Project {
     fn of(root: String, answered: Answered) -> Self {
-        let Answered { facts, permissions, tools } = answered;
+        let Answered { facts, permissions, tools, servers } = answered;
         let lines = |facts: &Facts| facts.lines().map(str::to_owned).collect();
-        Self { root, digest: facts.digest(), facts: lines(&facts), permissions: lines(&permissions), tools }
+        Self { root, digest: facts.digest(), facts: lines(&facts), permissions: lines(&permissions), tools, servers }
     }
 
     fn answered(self) -> Answered {
-        let Self { root: _, digest: _, facts, permissions, tools } = self;
-        Answered { facts: facts.into_iter().collect(), permissions: permissions.into_iter().collect(), tools }
+        let Self { root: _, digest: _, facts, permissions, tools, servers } = self;
+        Answered { facts: facts.into_iter().collect(), permissions: permissions.into_iter().collect(), tools, servers }
     }
 }
 
@@ -287,7 +312,13 @@ mod tests {
                 answered.tools.push(tool.clone());
             })
             .unwrap();
-        let kept = Answered { facts: facts(&["a", "b"]), permissions: facts(&["c"]), tools: vec![tool] };
+        let servers = vec![PinnedServer {
+            name: "git".into(),
+            target: "sha256:01".into(),
+            tools: [("log".into(), "sha256:02".into())].into(),
+        }];
+        store.change(&one, |answered| servers.iter().cloned().for_each(|server| answered.pin(server))).unwrap();
+        let kept = Answered { facts: facts(&["a", "b"]), permissions: facts(&["c"]), tools: vec![tool], servers };
         assert_eq!(store.of(&one.join("../one")).unwrap(), kept);
         assert_eq!(store.of(&two).unwrap(), Answered::default());
         fs::rename(&one, home.path().join("moved")).unwrap();

@@ -110,6 +110,8 @@ const LIMITS: &str = "hostile/limits.rs";
 const CONFIGURED: &str = "providers/configured.rs";
 /// Where it is read what may be sent, and with which credentials.
 const WAY_OUT: &str = "../../host/src/config/egress.rs";
+/// Where MCP servers are read.
+const SERVERS: &str = "../../host/src/config/mcp.rs";
 /// A credential that nobody asks for.
 const HELD: &str = "credentials: [{name: third, env: THIRD, for: ['https://h']}]";
 /// Where it is read what plugins may take.
@@ -136,6 +138,27 @@ pub fn table() -> Vec<(&'static str, Shown)> {
         ("credential.command", By(WAY_OUT, "a_credential_is_read")),
         ("credential.for", By(WAY_OUT, "a_credential_is_read")),
         ("credential.auth", By(WAY_OUT, "a_credential_is_read")),
+        ("config.mcp_servers", By(SERVERS, "a_server_is_read")),
+        ("server.name", By(SERVERS, "a_server_is_read")),
+        ("server.command", By(SERVERS, "a_server_is_read")),
+        ("server.args", By("mcp.rs", "a_server_that_cannot_be_reached_is_told_of_and_the_run_goes_on")),
+        ("server.env", By("mcp.rs", "a_server_has_the_environment_that_it_is_given")),
+        ("server.cwd", By("mcp.rs", "a_server_has_the_environment_that_it_is_given")),
+        ("server.url", By("mcp.rs", "a_server_that_cannot_be_reached_is_told_of_and_the_run_goes_on")),
+        ("server.headers", By(SERVERS, "a_server_is_read")),
+        ("server.oauth", By(SERVERS, "a_server_is_read")),
+        ("server.protocol", By(SERVERS, "a_server_is_read")),
+        ("server.roots", By("mcp.rs", "a_server_is_told_of_folders_and_asks_nobody_who_is_not_there")),
+        ("server.connect_timeout", By("mcp.rs", "a_server_has_the_environment_that_it_is_given")),
+        ("server.timeout", By(SERVERS, "a_server_is_read")),
+        ("server.output_chars", By(SERVERS, "a_server_is_read")),
+        ("oauth.client_id", By(SERVERS, "a_server_is_read")),
+        ("oauth.client_secret", By(SERVERS, "a_server_is_read")),
+        ("oauth.client_metadata_url", By(SERVERS, "a_server_is_read")),
+        ("oauth.scopes", By(SERVERS, "a_server_is_read")),
+        ("toolbox.confirm", By("mcp.rs", "a_call_is_confirmed_and_trusted_as_that_of_a_plugin")),
+        ("toolbox.sampling", By("mcp.rs", "a_server_asks_the_model_of_the_agent_by_grant_and_within_its_budget")),
+        ("toolbox.elicitation", By("mcp.rs", "a_server_is_told_of_folders_and_asks_nobody_who_is_not_there")),
         ("http.url", By(WAY_OUT, "what_may_be_sent_is_read")),
         ("http.methods", By(WAY_OUT, "what_may_be_sent_is_read")),
         ("http.networks", By(WAY_OUT, "what_may_be_sent_is_read")),
@@ -529,6 +552,7 @@ pub fn table() -> Vec<(&'static str, Shown)> {
         ("grant.models", By("ceilings.rs", "every_capability_of_a_ceiling_bounds")),
         ("grant.http", By("ceilings.rs", "every_capability_of_a_ceiling_bounds")),
         ("grant.credentials", By("ceilings.rs", "every_capability_of_a_ceiling_bounds")),
+        ("grant.mcp", By("mcp.rs", "a_server_is_used_as_far_as_a_ceiling_allows")),
         ("grant.powers", By("ceilings.rs", "every_capability_of_a_ceiling_bounds")),
         ("folder.path", By("ceilings.rs", "one_that_is_started_has_what_its_starter_may_pass_on")),
         ("folder.mode", By("ceilings.rs", "every_capability_of_a_ceiling_bounds")),

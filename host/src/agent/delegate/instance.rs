@@ -53,6 +53,8 @@ pub struct Instance {
     parkings: AtomicU32,
     /// What it had delegated when it was interrupted; none for one that never was.
     before: OnceLock<Box<Before>>,
+    /// What its tools had the model reply to, since it was last looked at.
+    by_tools: Mutex<Usage>,
 }
 
 /// What a run had delegated when it was interrupted.
@@ -165,7 +167,18 @@ impl Instance {
             parked,
             parkings,
             before,
+            by_tools: Mutex::default(),
         }
+    }
+
+    /// What a tool had the model reply to.
+    pub fn used_by_tools(&self, usage: Usage) {
+        *self.by_tools.lock().unwrap_or_else(PoisonError::into_inner) += usage;
+    }
+
+    /// What its tools had the model reply to since this was last asked.
+    pub fn take_used_by_tools(&self) -> Usage {
+        std::mem::take(&mut *self.by_tools.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Writes down what happens, if that is done.

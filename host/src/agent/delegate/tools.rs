@@ -28,7 +28,7 @@ pub const RUN_TOOLS: [&str; 6] =
 
 /// The agent's own tools and those that its run has because of where it stands.
 pub async fn equip(agent: &Agent, me: &Arc<Instance>) -> ToolBox {
-    let mut tools = agent.tools.clone();
+    let mut tools = agent.toolbox();
     for tool in own_tools(agent, me) {
         if let Err(clash) = tools.register(tool) {
             let message = format!("{clash}: {} cannot work as it should", agent.name);

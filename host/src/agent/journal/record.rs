@@ -97,7 +97,7 @@ pub enum Record {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         silent: Option<Message>,
     },
-    /// A model was asked in vain, and what it used has to be paid.
+    /// A model was asked in vain, or for a tool: what it used has to be paid, and what it said stands nowhere.
     Wasted { usage: Usage, cost: Usd },
     /// The effects have looked at the reply.
     Looked {

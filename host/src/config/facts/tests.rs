@@ -276,3 +276,53 @@ fn a_link_is_told_as_what_it_leads_to() {
     let path = quoted_path(&elsewhere.path().canonicalize().unwrap());
     assert!(facts.lines().any(|line| line.ends_with(&format!("may read {path}"))), "{facts:?}");
 }
+
+const SERVERS: &str = "
+mcp_servers:
+  - {name: files, command: npx, args: [-y, 'a b'], env: {KEY: '${TOKEN}', MODE: fast}, cwd: sub, roots: [docs]}
+  - {name: web, url: 'https://h.example/${PART}', headers: {x-key: 'a ${KEY}', x-plain: b}, oauth: {client_id: us,
+     client_secret: '${SECRET}', client_metadata_url: 'https://us/c.json', scopes: [read]}}
+agents:
+  - {name: a, toolboxes: [tasks, files, {name: web, confirm: true, sampling: true, elicitation: true}]}
+";
+
+#[test]
+fn what_servers_are_run_and_reached_and_what_they_may_ask_is_told() {
+    let all = lines(SERVERS);
+    let (digests, plain): (Vec<_>, Vec<_>) = all.iter().partition(|line| line.contains("(sha256:"));
+    assert_eq!(
+        plain,
+        [
+            "the MCP server `files` gets the environment's `TOKEN` as `KEY`",
+            r#"the MCP server `files` is the program `npx -y "a b"`, run outside the sandbox in `/nowhere/sub`"#,
+            "the MCP server `files` is told that `/nowhere/docs` is its business",
+            "the MCP server `web` has the environment's `PART` in its address `https://h.example/${PART}`",
+            "the MCP server `web` has the environment's `SECRET` sent to its authority",
+            "the MCP server `web` is asked to let us in as `https://us/c.json`",
+            "the MCP server `web` is asked to let us in as `us`",
+            "the MCP server `web` is asked to let us in for `read`",
+            "the MCP server `web` is at `https://h.example/${PART}`: what its tools are called with goes there",
+            "the MCP server `web` is sent the environment's `KEY` at `https://h.example/${PART}`",
+            "the agent `a`: the MCP server `files` is used, and you are not asked before each call",
+            "the agent `a`: the MCP server `web` is used",
+            "the agent `a`: the MCP server `web` may ask you",
+            "the agent `a`: the MCP server `web` may have the agent's model reply to it",
+        ]
+    );
+    assert_eq!(digests.len(), 2, "what stands in its environment may make a program do anything: {digests:?}");
+    for (from, to) in [
+        ("command: npx", "command: npy"),
+        ("'a b'", "'a c'"),
+        ("MODE: fast", "MODE: slow"),
+        ("MODE: fast", "LD_PRELOAD: fast"),
+        ("cwd: sub", "cwd: other"),
+        ("h.example", "i.example"),
+        ("confirm: true", "confirm: false"),
+        ("[docs]", "[docs, more]"),
+    ] {
+        assert!(SERVERS.contains(from), "{from}");
+        assert_ne!(lines(&SERVERS.replacen(from, to, 1)), all, "{from}");
+    }
+    let quieter = SERVERS.replace("confirm: true, ", "confirm: true, tools: [find], ");
+    assert_eq!(lines(&quieter), all, "fewer tools are nothing to be asked about");
+}

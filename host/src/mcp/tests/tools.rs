@@ -1,5 +1,6 @@
 //! What is offered, and what of it may be called.
 
+use crate::tool::Tool as _;
 use serde_json::json;
 
 use super::*;

@@ -1,0 +1,324 @@
+//! MCP servers for agents: which are reached, what of them a person has approved, and what they may ask.
+
+mod asked;
+mod tools;
+
+use std::{collections::HashMap, sync::Arc};
+
+use futures_util::future::join_all;
+use sha2::{Digest, Sha256};
+use tokio::sync::watch;
+use url::Url;
+
+use asked::{OfPerson, OfRun};
+pub(super) use tools::{Hired, ServerTools};
+
+use super::{App, Notices, servers::http_client};
+use crate::{
+    config::{AgentConfig, McpServerConfig, ServerUse, ToolboxUse, check_url},
+    error::{ErrorKind, Report},
+    files, limits,
+    mcp::{Asking, Http, McpClient, Pinned, Pins, Program, Root, ServerConfig, Target},
+    net::{ClientConfig, Secret},
+    trust::PinnedServer,
+};
+
+/// What an MCP server offers, and how a person stands to it.
+pub struct OfServer {
+    /// Its connection.
+    pub client: Arc<McpClient>,
+    /// What was approved of it; none: nothing yet.
+    pub pins: Option<Pins>,
+}
+
+/// Servers that were reached, by their names and by what each may ask.
+#[derive(Default)]
+pub(super) struct Servers(HashMap<(String, MayAsk), Hired>);
+
+/// What a server may ask of an agent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+struct MayAsk {
+    model: bool,
+    person: bool,
+}
+
+impl From<&ServerUse> for MayAsk {
+    fn from(uses: &ServerUse) -> Self {
+        Self { model: uses.sampling, person: uses.elicitation }
+    }
+}
+
+impl Servers {
+    /// The one that an agent uses so, if it was reached.
+    pub fn of(&self, uses: &ServerUse) -> Option<Hired> {
+        let hired = self.0.get(&(uses.name.clone(), uses.into()))?;
+        Some(Hired { uses: uses.clone(), ..hired.clone() })
+    }
+}
+
+impl App {
+    /// Reaches the servers of these agents, side by side. One that cannot be reached is told of, and the others are there.
+    pub(super) async fn reach_servers(&self, agents: &[&AgentConfig], notices: &mut Notices) -> Servers {
+        let uses = agents.iter().flat_map(|agent| agent.toolboxes.iter().filter_map(ToolboxUse::server));
+        let wanted: HashMap<_, _> = uses.map(|uses| ((uses.name.clone(), MayAsk::from(uses)), uses)).collect();
+        let mut wanted: Vec<_> = wanted.into_keys().collect();
+        wanted.sort_by(|(one, _), (other, _)| one.cmp(other));
+        let reached = join_all(wanted.iter().map(|(name, may_ask)| self.reach(name, *may_ask))).await;
+        // What a server offers may depend on what it may ask: what is met first is all of it.
+        let mut met = HashMap::<&str, Pins>::new();
+        for ((name, _), reached) in wanted.iter().zip(&reached) {
+            if let Ok(OfServer { client, pins: None }) = reached {
+                met.entry(name.as_str()).or_default().extend(&Pins::of(&client.listing()));
+            }
+        }
+        let mut servers = Servers::default();
+        let mut told: Vec<String> = Vec::new();
+        for ((name, may_ask), reached) in wanted.iter().cloned().zip(reached) {
+            match reached {
+                Ok(server) => {
+                    let met = met.get(name.as_str());
+                    let pins = self.approved(&name, &server, met, !told.contains(&name), notices);
+                    let hired = Hired { client: server.client, pins: Arc::new(pins), uses: ServerUse::default() };
+                    servers.0.insert((name.clone(), may_ask), hired);
+                }
+                Err(report) if told.contains(&name) => drop(report),
+                Err(report) => {
+                    let hint = report.hint.as_ref().map_or_else(String::new, |hint| format!(" ({hint})"));
+                    notices.warnings.push(format!("{report}{hint}: its tools are not there"));
+                }
+            }
+            told.push(name);
+        }
+        servers
+    }
+
+    /// A server of the config with what was approved of it, for a person to look at. It is started or reached for that, and
+    /// told that it may ask what it may ask of any agent: what it offers may depend on that.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`]: there is no such server, it is not reached, what you trust cannot be read.
+    pub async fn server(&self, name: &str) -> Result<OfServer, Report> {
+        self.server_config(name)?;
+        let uses = self.config.agents.iter().flat_map(|agent| agent.toolboxes.iter().filter_map(ToolboxUse::server));
+        let uses = uses.filter(|uses| uses.name == name).map(MayAsk::from);
+        let may_ask = uses.fold(MayAsk::default(), |all, one| MayAsk {
+            model: all.model || one.model,
+            person: all.person || one.person,
+        });
+        self.reach(name, may_ask).await
+    }
+
+    /// Has these be what is approved of a server from now on.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] if it cannot be kept.
+    pub fn approve(&self, name: &str, pins: &Pins) -> Result<(), Report> {
+        let pinned = self.pinned(self.server_config(name)?, pins);
+        let kept = self.trust.change(&self.config.root, |answered| answered.pin(pinned));
+        kept.map_err(|error| error.report())
+    }
+
+    /// The servers of the config.
+    pub fn servers(&self) -> &[McpServerConfig] {
+        &self.config.mcp_servers
+    }
+
+    /// Why a server could not be started or reached as it is named, as far as that can be told without doing it.
+    pub(super) fn doubt_of_server(&self, name: &str) -> Option<String> {
+        let server = self.server_config(name).ok()?;
+        let doubt = self.server_target(server).err();
+        // It may be set where the agent is run.
+        doubt.map(|report| format!("mcp_servers.{name}: {report}"))
+    }
+
+    fn server_config(&self, name: &str) -> Result<&McpServerConfig, Report> {
+        let found = self.config.mcp_servers.iter().find(|server| server.name == name);
+        let names = self.config.mcp_servers.iter().map(|server| server.name.as_str());
+        found.ok_or_else(|| crate::config::unknown("MCP server", name, names))
+    }
+
+    async fn reach(&self, name: &str, may_ask: MayAsk) -> Result<OfServer, Report> {
+        let server = self.server_config(name)?;
+        let pins = self.pins(server)?;
+        let asking = Asking {
+            sampler: may_ask.model.then(|| Arc::new(OfRun) as _),
+            elicitor: may_ask.person.then(|| Arc::new(OfPerson(self.desk.clone())) as _),
+            roots: server.roots.as_ref().map(|_| self.roots(server)),
+        };
+        let config = self.server_target(server)?;
+        let client = McpClient::connect(config, asking).await;
+        let client = client.map_err(|error| {
+            let report = Report::new(ErrorKind::Usage, error.to_string());
+            match error {
+                crate::mcp::McpError::Start { .. } => {
+                    report.hint(format!("check mcp_servers.{name}.command: it is looked for in PATH"))
+                }
+                _ => report,
+            }
+        })?;
+        Ok(OfServer { client, pins })
+    }
+
+    /// What of a server may be used. Of one that is met for the first time all that it offers: who has said yes to it has
+    /// said so to what it is now.
+    fn approved(
+        &self,
+        name: &str,
+        server: &OfServer,
+        met: Option<&Pins>,
+        is_told: bool,
+        notices: &mut Notices,
+    ) -> Pins {
+        let listing = server.client.listing();
+        let now = Pins::of(&listing);
+        if is_told {
+            for refused in &listing.refused {
+                let (tool, why) = (refused.name.escape_debug(), &refused.why);
+                notices.warnings.push(format!("mcp_servers.{name}: its tool `{tool}` is left out: {why}"));
+            }
+        }
+        let Some(pins) = server.pins.clone() else {
+            let met = met.cloned().unwrap_or(now);
+            if is_told {
+                let count = met.iter().count();
+                let tools = if count == 1 { "one tool is" } else { &format!("{count} tools are") };
+                notices.notes.push(format!("MCP server {name}: {tools} approved as of now"));
+                if let Err(report) = self.approve(name, &met) {
+                    notices.warnings.push(format!("mcp_servers.{name}: it is approved this once: {report}"));
+                }
+            }
+            return met;
+        };
+        if self.approves_all {
+            return now;
+        }
+        let blocked = server.client.offer(&pins).blocked;
+        let named = |state| {
+            let of_it = blocked.iter().filter(|blocked| blocked.state == state);
+            of_it.map(|blocked| format!("`{}`", blocked.tool.name.escape_debug())).collect::<Vec<_>>()
+        };
+        let (new, changed) = (named(Pinned::New), named(Pinned::Changed));
+        for (what, names) in [("new", new), ("not what you have approved", changed)] {
+            if is_told && !names.is_empty() {
+                let (count, beyond) = (names.len(), names.len().saturating_sub(limits::NAMES_SHOWN));
+                let more = if beyond > 0 { format!(" and {beyond} more") } else { String::new() };
+                let shown = names[..count - beyond].join(", ");
+                notices.warnings.push(format!(
+                    "mcp_servers.{name}: {shown}{more}: {what}, and left out until you approve it: see `shelly-host mcp \
+                     list {name}` and `shelly-host mcp approve {name}`"
+                ));
+            }
+        }
+        pins
+    }
+
+    /// What was approved of a server as it is named now; none: nothing.
+    fn pins(&self, server: &McpServerConfig) -> Result<Option<Pins>, Report> {
+        let answered = self.trust.of(&self.config.root).map_err(|error| error.report())?;
+        let target = self.target_digest(server);
+        let pinned = answered.servers.into_iter().find(|pinned| pinned.name == server.name && pinned.target == target);
+        Ok(pinned.map(|pinned| pinned.tools.into_iter().collect()))
+    }
+
+    fn pinned(&self, server: &McpServerConfig, pins: &Pins) -> PinnedServer {
+        let tools = pins.iter().map(|(name, digest)| (name.to_owned(), digest.to_owned())).collect();
+        PinnedServer { name: server.name.clone(), target: self.target_digest(server), tools }
+    }
+
+    /// What was approved of a tool, for who trusts it: `origin` is `mcp:SERVER`, `tool` its name as a model calls it.
+    pub(super) fn digest_of_tool(&self, origin: &str, tool: &str) -> Option<String> {
+        let server = self.server_config(origin.strip_prefix("mcp:")?).ok()?;
+        let pins = self.pins(server).ok()??;
+        let found = pins.iter().find(|(name, _)| crate::mcp::tool_name(&server.name, name) == tool);
+        found.map(|(_, digest)| digest.to_owned())
+    }
+
+    /// SHA-256 of what is started, or of where it is: what was approved of one is not of another.
+    fn target_digest(&self, server: &McpServerConfig) -> String {
+        let McpServerConfig { command, args, cwd, url, .. } = server;
+        let cwd = self.folder(cwd.as_deref());
+        let target = serde_json::json!([command, args, url, cwd.to_string_lossy()]).to_string();
+        let digest: [u8; 32] = Sha256::digest(target).into();
+        digest.iter().fold("sha256:".to_owned(), |text, byte| format!("{text}{byte:02x}"))
+    }
+
+    fn folder(&self, cwd: Option<&std::path::Path>) -> std::path::PathBuf {
+        cwd.map_or_else(|| self.config.root.clone(), |cwd| self.config.root.join(cwd))
+    }
+
+    fn server_target(&self, server: &McpServerConfig) -> Result<ServerConfig, Report> {
+        let expand = |key: String, value: &str| server.expand(&key, value, &*self.environment);
+        let target = match (&server.command, &server.url) {
+            (Some(command), _) => {
+                let inherited = INHERITED.into_iter().filter(|name| !server.env.contains_key(*name));
+                let inherited =
+                    inherited.filter_map(|name| Some((name.to_owned(), Secret::new((self.environment)(name)?))));
+                let own = server.env.iter().map(|(name, value)| {
+                    Ok::<_, Report>((name.clone(), Secret::new(expand(format!("env.{name}"), value)?)))
+                });
+                let environment = inherited.map(Ok).chain(own).collect::<Result<_, _>>()?;
+                let (program, arguments) = (command.clone(), server.args.clone());
+                Target::Program(Program { program, arguments, environment, folder: self.folder(server.cwd.as_deref()) })
+            }
+            (None, url) => {
+                let url = expand("url".into(), url.as_deref().unwrap_or_default())?;
+                let url = check_url(&url)
+                    .map_err(|why| Report::new(ErrorKind::Usage, format!("mcp_servers.{}.url: {why}", server.name)))?;
+                let header = |(name, value): (&String, &String)| {
+                    Ok::<_, Report>((name.clone(), Secret::new(expand(format!("headers.{name}"), value)?)))
+                };
+                let headers = server.headers.iter().map(header).collect::<Result<_, _>>()?;
+                Target::Http(Http { client: http_client(ClientConfig::default())?, url, auth: None, headers })
+            }
+        };
+        Ok(ServerConfig {
+            revisions: server.protocol.into(),
+            connect_time: server.connect_timeout,
+            call_time: server.timeout,
+            output_chars: server.output_chars,
+            ..ServerConfig::new(server.name.as_str(), target)
+        })
+    }
+
+    /// What is known of the secrets of servers: none of it is written down.
+    pub(super) fn secrets_of_servers(&self) -> Vec<(String, Secret)> {
+        let of = |server: &McpServerConfig| {
+            let named = |key: &'static str, (name, value): (&String, &String)| {
+                // One without a variable is no secret as a rule, and may be a word that stands everywhere.
+                let value = Some(value).filter(|value| value.contains("${"))?;
+                let value = server.expand(name, value, &*self.environment).ok()?;
+                Some((format!("mcp_servers.{}.{key}.{name}", server.name), Secret::new(value)))
+            };
+            let env = server.env.iter().filter_map(|pair| named("env", pair));
+            env.chain(server.headers.iter().filter_map(|pair| named("headers", pair))).collect::<Vec<_>>()
+        };
+        let all = self.config.mcp_servers.iter().flat_map(of);
+        all.flat_map(|(name, secret)| secret.parts().into_iter().map(move |part| (name.clone(), part))).collect()
+    }
+
+    /// The folders that a server is told of: those that the config names for it, and those that the person has approved for
+    /// this project.
+    fn roots(&self, server: &McpServerConfig) -> watch::Receiver<Arc<[Root]>> {
+        let own = server.roots.iter().flatten().map(|root| self.config.root.join(root));
+        let approved = self.project.approved_folders();
+        let mut roots: Vec<Root> = Vec::new();
+        for folder in own.chain(approved) {
+            let folder = files::resolved(&folder);
+            let name = folder.file_name().map(|name| name.to_string_lossy().into_owned());
+            let Ok(uri) = Url::from_directory_path(&folder) else { continue };
+            let root = Root { uri: uri.as_str().trim_end_matches('/').into(), name };
+            if !roots.contains(&root) {
+                roots.push(root);
+            }
+        }
+        watch::Sender::new(roots.into()).subscribe()
+    }
+}
+
+/// What most programs cannot do without; nothing else of the environment is a server's business.
+const INHERITED: [&str; 2] = ["PATH", "HOME"];
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+use serde_json::json;
+
+use super::asked::OfPerson;
+use crate::{
+    approval::{Answer, Desk, Inbox, Policy, QuestionKind, Trusted},
+    error::Fault,
+    event::RunCx,
+    limits,
+    mcp::{Asked, Elicitation, Elicited, Elicitor},
+};
+
+fn desk() -> (Desk, Inbox) {
+    let desk = Desk::new(Policy::Never, Trusted::default());
+    let inbox = desk.attend().unwrap();
+    (desk, inbox)
+}
+
+fn asked() -> Asked {
+    Asked { server: "t".into(), run: RunCx::new("ada"), call: "1".into() }
+}
+
+fn form(properties: serde_json::Value, required: &[&str]) -> Elicitation {
+    let schema = json!({"type": "object", "properties": properties, "required": required});
+    Elicitation { message: "Who are you?".into(), schema: serde_json::value::to_raw_value(&schema).unwrap() }
+}
+
+/// What comes of a form whose questions are answered so, one after the other; and the questions.
+async fn elicited(form: Elicitation, answers: &[Answer]) -> (Result<Elicited, Fault>, Vec<String>) {
+    let (desk, mut inbox) = desk();
+    let asking = tokio::spawn(async move { OfPerson(desk).elicit(&asked(), form).await });
+    let mut questions = Vec::new();
+    for answer in answers {
+        let asked = inbox.next().await.unwrap();
+        let QuestionKind::Open(question) = &asked.question.kind else { panic!("{asked:?}") };
+        let options: Vec<_> = question.options.iter().map(|choice| choice.label.as_str()).collect();
+        questions.push(format!("{} [{}]", question.text, options.join("|")));
+        inbox.answer(asked.id, answer.clone()).unwrap();
+    }
+    (asking.await.unwrap(), questions)
+}
+
+fn says(text: &str) -> Answer {
+    Answer::Text(text.into())
+}
+
+fn chooses(labels: &[&str]) -> Answer {
+    Answer::Chosen(labels.iter().map(|label| (*label).to_owned()).collect())
+}
+
+#[tokio::test]
+async fn each_field_of_a_form_is_a_question() {
+    for (field, is_required, answers, expected) in [
+        (json!({"type": "string"}), true, vec![says("Ada")], Some(json!("Ada"))),
+        (json!({"type": "string", "minLength": 3}), true, vec![says("A"), says("Ada")], Some(json!("Ada"))),
+        (json!({"type": "string"}), false, vec![chooses(&["(leave it out)"])], None),
+        (json!({"type": "integer", "minimum": 1}), true, vec![says("0"), says("7")], Some(json!(7))),
+        (json!({"type": "number", "maximum": 2}), true, vec![says("1.5")], Some(json!(1.5))),
+        (json!({"type": "boolean"}), true, vec![chooses(&["yes"])], Some(json!(true))),
+        (json!({"type": "boolean"}), true, vec![says("false")], Some(json!(false))),
+        (json!({"type": "string", "enum": ["a", "b"]}), true, vec![chooses(&["b"])], Some(json!("b"))),
+        (
+            json!({"type": "string", "enum": ["a", "b"], "enumNames": ["An A", "A b"]}),
+            true,
+            vec![chooses(&["A b"])],
+            Some(json!("b")),
+        ),
+        (
+            json!({"type": "string", "oneOf": [{"const": "x", "title": "An x"}]}),
+            true,
+            vec![says("x")],
+            Some(json!("x")),
+        ),
+        (
+            json!({"type": "array", "items": {"enum": ["a", "b", "c"]}}),
+            true,
+            vec![chooses(&["a", "c"])],
+            Some(json!(["a", "c"])),
+        ),
+        (
+            json!({"type": "array", "items": {"anyOf": [{"const": "x", "title": "An x"}, {"const": "y"}]}}),
+            true,
+            vec![says("An x, y")],
+            Some(json!(["x", "y"])),
+        ),
+    ] {
+        let required: &[&str] = if is_required { &["f"] } else { &[] };
+        let (came, questions) = elicited(form(json!({"f": field}), required), &answers).await;
+        let expected = expected.map(|value| ("f".to_owned(), value)).into_iter().collect();
+        assert_eq!(came, Ok(Elicited::Accept(expected)), "{field}: {questions:?}");
+        assert!(questions[0].starts_with("The MCP server `t` asks: Who are you?\nf"), "{questions:?}");
+    }
+    let fields = json!({"a": {"type": "string", "title": "Name", "description": "Your own"}, "b": {"type": "boolean"}});
+    let (came, questions) = elicited(form(fields, &["a", "b"]), &[says("Ada"), chooses(&["no"])]).await;
+    let filled = [("a".to_owned(), json!("Ada")), ("b".to_owned(), json!(false))];
+    assert_eq!(came, Ok(Elicited::Accept(filled.into())));
+    assert!(questions[0].ends_with("\nName: Your own []") && questions[1].ends_with("\nb [yes|no]"), "{questions:?}");
+}
+
+#[tokio::test]
+async fn what_is_wrong_twice_or_no_form_is_left() {
+    let number = || json!({"f": {"type": "integer"}});
+    let (came, questions) = elicited(form(number(), &["f"]), &[says("x"), says("y")]).await;
+    assert_eq!(came, Ok(Elicited::Cancel));
+    assert!(questions[1].contains("(it is a whole number)"), "{questions:?}");
+    for (answer, expected) in [("yes", Elicited::Accept(Default::default())), ("no", Elicited::Decline)] {
+        assert_eq!(elicited(form(json!({}), &[]), &[chooses(&[answer])]).await.0, Ok(expected));
+    }
+    let many: serde_json::Map<_, _> =
+        (0..=limits::MCP_FORM_FIELDS).map(|at| (format!("f{at}"), json!({"type": "string"}))).collect();
+    for wrong in [json!({"f": {"type": "object"}}), json!({"f": {}}), json!({"f": 1}), json!(many)] {
+        assert!(elicited(form(wrong.clone(), &[]), &[]).await.0.is_err(), "{wrong}");
+    }
+    // Nobody is there.
+    let nobody = OfPerson(Desk::new(Policy::Never, Trusted::default()));
+    assert_eq!(nobody.elicit(&asked(), form(number(), &["f"])).await, Ok(Elicited::Cancel));
+    // The person does not want to.
+    let (desk, mut inbox) = desk();
+    let asking = tokio::spawn(async move { OfPerson(desk).elicit(&asked(), form(number(), &["f"])).await });
+    let question = inbox.next().await.unwrap();
+    inbox.decline(question.id).unwrap();
+    assert_eq!(asking.await.unwrap(), Ok(Elicited::Decline));
+}

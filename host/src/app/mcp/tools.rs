@@ -1,0 +1,91 @@
+//! The tools of a server, as one agent has them.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::{
+    approval::Desk,
+    builtin::ConfirmedTool,
+    capability::{Ceiling, Decision, Grant},
+    config::ServerUse,
+    mcp::{Listing, McpClient, Pins},
+    tool::{Tool, ToolBox, ToolSource},
+};
+
+/// A server that an agent uses.
+#[derive(Clone)]
+pub(in crate::app) struct Hired {
+    pub client: Arc<McpClient>,
+    /// What of it may be used.
+    pub pins: Arc<Pins>,
+    pub uses: ServerUse,
+}
+
+impl Hired {
+    /// The capability that it takes to use it.
+    pub fn grant(&self) -> Grant {
+        Grant { mcp: [self.uses.name.clone()].into_iter().collect(), ..Grant::default() }
+    }
+
+    /// Whether it may be used under a ceiling, and which rule says so. `place` is where the config gives it.
+    pub fn decisions(&self, ceiling: &Ceiling, place: &str) -> Vec<Decision> {
+        let (plugin, capability): (Arc<str>, _) =
+            (format!("mcp:{}", self.uses.name).into(), format!("mcp: [{}]", self.uses.name));
+        let decision = |allowed, rule: Arc<str>| Decision {
+            plugin: Arc::clone(&plugin),
+            capability: capability.clone(),
+            allowed,
+            rule,
+        };
+        let withheld = ceiling.withheld(&self.grant());
+        if withheld.is_empty() {
+            return vec![decision(true, place.into())];
+        }
+        withheld.into_iter().map(|(rule, _)| decision(false, rule)).collect()
+    }
+}
+
+/// Its tools as they are now: those that are approved, and that the agent is to have.
+pub(in crate::app) struct ServerTools {
+    hired: Hired,
+    agent: String,
+    desk: Desk,
+    /// Those of the listing that was looked at last.
+    made: Mutex<(Arc<Listing>, ToolBox)>,
+}
+
+impl ServerTools {
+    pub fn new(hired: Hired, agent: &str, desk: &Desk) -> Self {
+        let (agent, desk) = (agent.to_owned(), desk.clone());
+        let tools = Self { hired, agent, desk, made: Mutex::default() };
+        let listing = tools.hired.client.listing();
+        let made = tools.make();
+        Self { made: Mutex::new((listing, made)), ..tools }
+    }
+
+    fn make(&self) -> ToolBox {
+        let Hired { client, pins, uses } = &self.hired;
+        let is_wanted = |name: &String| uses.tools.as_ref().is_none_or(|tools| tools.contains(name));
+        let mut tools = ToolBox::new();
+        for tool in client.offer(pins).tools.into_iter().filter(|tool| is_wanted(&tool.as_listed().name)) {
+            let digest = tool.as_listed().digest.clone();
+            let tool: Arc<dyn Tool> = match uses.confirm {
+                true => Arc::new(ConfirmedTool::new(tool, self.desk.clone(), &*self.agent, digest)),
+                false => tool,
+            };
+            // No two of one list have one name.
+            let _ = tools.register(tool);
+        }
+        tools
+    }
+}
+
+impl ToolSource for ServerTools {
+    fn tools(&self) -> ToolBox {
+        let listing = self.hired.client.listing();
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if !Arc::ptr_eq(&made.0, &listing) {
+            *made = (listing, self.make());
+        }
+        made.1.clone()
+    }
+}

@@ -1,0 +1,291 @@
+//! The MCP servers of a config, and what of their tools the person has approved.
+
+use std::{fmt::Write, path::PathBuf};
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::{
+    app::{App, OfServer},
+    approval::{Desk, Policy, Trusted},
+    cli::{
+        self,
+        ask::{self, Choice, Consent},
+        plugin::Format,
+        render::{self, Output, escaped, json_line, name, one_line, print, print_for_people, tell},
+        trust,
+    },
+    config::McpServerConfig,
+    error::{ErrorKind, Report, cut},
+    limits,
+    mcp::{Pinned, Pins, ServerTool},
+};
+
+/// See the MCP servers of the config, and how their tools stand.
+///
+/// Each is started or reached for that. Tools that are new or have changed since you approved them are left out of every
+/// run until you approve them.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  shelly-host mcp list
+  shelly-host mcp list files")]
+pub struct List {
+    /// The server: its tools are shown with what they say of themselves. Without it all servers.
+    #[arg(value_name = "SERVER")]
+    server: Option<String>,
+    #[command(flatten)]
+    from: Named,
+    /// How to print them.
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
+    output: Format,
+}
+
+/// Approve what an MCP server offers now.
+///
+/// What is new or has changed is shown, and you are asked. What a tool says of itself is read by models, and whoever writes
+/// it decides what they do: read it.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  shelly-host mcp approve files
+  shelly-host mcp approve files read_file write_file --yes")]
+pub struct Approve {
+    /// The server.
+    #[arg(value_name = "SERVER")]
+    server: String,
+    /// Only these of its tools, by the server's own names.
+    #[arg(value_name = "TOOL")]
+    tools: Vec<String>,
+    /// Say yes to all that is shown, without being asked.
+    #[arg(long)]
+    yes: bool,
+    #[command(flatten)]
+    from: Named,
+}
+
+/// Where the servers are named.
+#[derive(Args)]
+struct Named {
+    /// The config; without it .shelly/config.yaml or shelly.yaml, if there is one.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Start and reach them though you have not said yes to what the files of this project name; see shelly-host config
+    /// trust.
+    #[arg(long)]
+    trust: bool,
+}
+
+impl List {
+    pub fn execute(self) -> u8 {
+        let output = if self.output == Format::Json { Output::Json } else { Output::Text };
+        self.list().unwrap_or_else(|report| render::failed(&report, output))
+    }
+
+    fn list(&self) -> Result<u8, Report> {
+        let app = self.from.app()?;
+        let configs: Vec<_> = match &self.server {
+            None => app.servers().iter().collect(),
+            Some(server) => app.servers().iter().filter(|config| config.name == *server).collect(),
+        };
+        cli::runtime()?.block_on(async {
+            self.from.admit(&app).await?;
+            if let (Some(server), []) = (&self.server, &configs[..]) {
+                app.server(server).await.map(|_| ())?;
+            }
+            let mut listed = Vec::new();
+            let mut failed = None;
+            for config in configs {
+                match app.server(&config.name).await {
+                    Ok(server) => {
+                        listed.push(if self.output == Format::Json {
+                            json_of(config, &server)
+                        } else {
+                            print_for_people(&shown(config, &server, self.server.is_some()))?;
+                            Value::Null
+                        });
+                        server.client.close().await;
+                    }
+                    Err(report) => {
+                        tell(&format!("{}\n", one_line(&report.to_string(), 1_000)));
+                        listed.push(json!({"name": config.name, "error": report.to_string()}));
+                        failed = Some(report.kind.exit_code());
+                    }
+                }
+            }
+            match self.output {
+                Format::Json => print(&json_line(&json!({ "servers": listed })))?,
+                Format::Text if listed.is_empty() => {
+                    print("the config names no MCP server: add one under `mcp_servers`")?
+                }
+                Format::Text => {}
+            }
+            Ok(failed.unwrap_or_default())
+        })
+    }
+}
+
+impl Approve {
+    pub fn execute(self) -> u8 {
+        self.approve().map_or_else(|report| render::failed(&report, Output::Text), |()| 0)
+    }
+
+    fn approve(&self) -> Result<(), Report> {
+        let app = self.from.app()?;
+        cli::runtime()?.block_on(async {
+            self.from.admit(&app).await?;
+            let server = app.server(&self.server).await?;
+            let done = self.decide(&app, &server).await;
+            server.client.close().await;
+            done
+        })
+    }
+
+    async fn decide(&self, app: &App, server: &OfServer) -> Result<(), Report> {
+        let listing = server.client.listing();
+        let names = || listing.tools.iter().map(|tool| tool.name.as_str());
+        if let Some(unknown) = self.tools.iter().find(|tool| !names().any(|name| name == tool.as_str())) {
+            let report = crate::config::unknown("tool", unknown, names());
+            return Err(report.cause(format!("of the MCP server `{}`", self.server)));
+        }
+        let before = server.pins.clone().unwrap_or_default();
+        let is_meant = |tool: &ServerTool| self.tools.is_empty() || self.tools.contains(&tool.name);
+        let is_new = |tool: &ServerTool| before.state(&tool.name, &tool.digest) != Pinned::Unchanged;
+        let wanted: Vec<_> = listing.tools.iter().filter(|tool| is_meant(tool) && is_new(tool)).collect();
+        let mut after: Pins = match self.tools.is_empty() {
+            // What is gone is forgotten with all the rest.
+            true => Pins::default(),
+            false => before.clone(),
+        };
+        let kept = listing.tools.iter().filter(|tool| self.tools.is_empty() && !is_new(tool));
+        kept.chain(wanted.iter().copied()).for_each(|tool| after.approve(&*tool.name, &*tool.digest));
+        if wanted.is_empty() {
+            if after != before || server.pins.is_none() {
+                app.approve(&self.server, &after)?;
+            }
+            return print("there is nothing new to approve");
+        }
+        let mut text = String::new();
+        for tool in &wanted {
+            text += &in_full(tool, before.state(&tool.name, &tool.digest));
+        }
+        print_for_people(&text)?;
+        if !self.yes {
+            if !ask::is_attended() {
+                let message = format!("{} of `{}` are not approved", counted(wanted.len()), self.server);
+                return Err(Report::new(ErrorKind::Usage, message)
+                    .cause("nobody is here to be asked")
+                    .hint("say yes without being asked with --yes"));
+            }
+            match ask::trust("", Choice::YesOrNo).await {
+                Consent::Yes => {}
+                Consent::Once | Consent::No => {
+                    return Err(Report::new(ErrorKind::Usage, "nothing was approved").cause("you said no"));
+                }
+            }
+        }
+        app.approve(&self.server, &after)?;
+        print(&format!("{} approved", counted(wanted.len())))
+    }
+}
+
+impl Named {
+    fn app(&self) -> Result<App, Report> {
+        let (config, desk) = (cli::config(self.config.as_ref())?, Desk::new(Policy::Never, Trusted::default()));
+        let app = App::new(config, cli::plugin_dirs(&[]), None, cli::environment(), desk)?;
+        Ok(app.with_approvals(trust::store(), false))
+    }
+
+    /// What is named there is started: the person has said yes to it.
+    async fn admit(&self, app: &App) -> Result<(), Report> {
+        let standing = app.standing(&trust::store(), self.config.is_some())?;
+        trust::admitted(&standing, self.trust, ask::is_attended()).await.map(|_| ())
+    }
+}
+
+fn counted(tools: usize) -> String {
+    if tools == 1 { "one tool".into() } else { format!("{tools} tools") }
+}
+
+fn word(state: Pinned) -> &'static str {
+    match state {
+        Pinned::Unchanged => "approved",
+        Pinned::New => "new",
+        Pinned::Changed => "changed",
+        Pinned::Gone => "gone",
+    }
+}
+
+fn states(server: &OfServer) -> Vec<(String, Pinned)> {
+    server.pins.clone().unwrap_or_default().compare(&server.client.listing()).into_iter().collect()
+}
+
+fn shown(config: &McpServerConfig, server: &OfServer, with_tools: bool) -> String {
+    let (listing, states) = (server.client.listing(), states(server));
+    let mut text = format!("{}: ", config.name);
+    let count = |state| states.iter().filter(|(_, there)| *there == state).count();
+    let _ = match server.pins {
+        None => writeln!(text, "{}, approved when it is used first", counted(listing.tools.len())),
+        Some(_) => {
+            let counts =
+                [Pinned::Unchanged, Pinned::New, Pinned::Changed, Pinned::Gone].map(|state| (state, count(state)));
+            let counts = counts.into_iter().filter(|(_, count)| *count > 0);
+            let counts: Vec<_> = counts.map(|(state, count)| format!("{count} {}", word(state))).collect();
+            writeln!(text, "{}", if counts.is_empty() { "no tools".into() } else { counts.join(", ") })
+        }
+    };
+    if with_tools {
+        for (tool, state) in &states {
+            let state = if server.pins.is_none() { "" } else { word(*state) };
+            let about = listing.find(tool).map_or("", |tool| &tool.spec.description);
+            let _ = writeln!(text, "  {:28} {state:8} {}", name(tool), one_line(about, 200));
+        }
+    }
+    for refused in &listing.refused {
+        let _ = writeln!(text, "  {:28} unusable {}", name(&refused.name), one_line(&refused.why, 300));
+    }
+    text
+}
+
+/// All that a tool says of itself, for who is to approve it.
+fn in_full(tool: &ServerTool, state: Pinned) -> String {
+    let spec = &tool.spec;
+    let indented = |text: &str| cut(&escaped(text), limits::TOOL_DESCRIPTION_BYTES).replace('\n', "\n    ");
+    let hints = spec.hints;
+    let says = [
+        ("only reads", hints.read_only),
+        ("destroys nothing", hints.non_destructive),
+        ("may be repeated", hints.idempotent),
+        ("reaches nothing beyond itself", hints.closed_world),
+    ];
+    let says: Vec<_> = says.iter().filter(|(_, is_so)| *is_so).map(|(words, _)| *words).collect();
+    let says = if says.is_empty() { "nothing".into() } else { says.join(", ") };
+    format!(
+        "{} ({}), a model calls it {}\n    {}\n    takes: {}\n    says of itself: {says}\n",
+        name(&tool.name),
+        word(state),
+        spec.name,
+        indented(&spec.description),
+        one_line(spec.input_schema.get(), limits::TOOL_DESCRIPTION_BYTES),
+    )
+}
+
+fn json_of(config: &McpServerConfig, server: &OfServer) -> Value {
+    let listing = server.client.listing();
+    let tools = states(server).into_iter().map(|(tool, state)| {
+        let there = listing.find(&tool);
+        json!({
+            "name": tool,
+            "state": if server.pins.is_none() { json!(null) } else { json!(state) },
+            "called": there.map(|tool| tool.spec.name.clone()),
+            "description": there.map(|tool| tool.spec.description.clone()),
+            "digest": there.map(|tool| tool.digest.clone()),
+        })
+    });
+    let refused = listing.refused.iter().map(|refused| json!({"name": refused.name, "why": refused.why}));
+    json!({
+        "name": config.name,
+        "tools": tools.collect::<Vec<_>>(),
+        "unusable": refused.collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,300 @@
+//! MCP servers in a config: programs of their own, or addresses.
+
+use std::{path::PathBuf, time::Duration};
+
+use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+use super::{Toolbox, provider::expand_at, schema::set_duration};
+use crate::{
+    error::{ErrorKind, Report},
+    limits,
+    mcp::{Revisions, check_server_name},
+    net::header_name,
+};
+
+/// An MCP server under a name: a program, or an address.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct McpServerConfig {
+    /// The name by which agents have its tools, and that begins the names of these.
+    pub name: String,
+    /// The program, a path or a name that is looked for in `PATH`. It is run without a shell.
+    pub command: Option<String>,
+    /// Its arguments.
+    #[serde(default)]
+    pub args: Vec<String>,
+    /// Its environment beside `PATH` and `HOME`, which is all that it has; `${NAME}` is a variable of ours.
+    #[serde(default)]
+    pub env: IndexMap<String, String>,
+    /// The folder that it works in; a relative one is below the config's root. None: the root.
+    pub cwd: Option<PathBuf>,
+    /// Its address; `${NAME}` is a variable of the environment.
+    pub url: Option<String>,
+    /// Headers of each request beside those of the protocol; `${NAME}` as in `url`.
+    #[serde(default)]
+    pub headers: IndexMap<String, String>,
+    /// How the person lets us in, where a header does not; none: as the server says when it asks.
+    pub oauth: Option<OAuthConfig>,
+    /// Which revisions of the protocol are spoken with it.
+    #[serde(default)]
+    pub protocol: Protocol,
+    /// Folders that it is told are its business, beside those that the project's permissions approve; none: it is told of
+    /// no folder.
+    pub roots: Option<Vec<PathBuf>>,
+    /// Time to start it and shake hands.
+    #[serde(default = "connect_time", deserialize_with = "set_duration")]
+    pub connect_timeout: Duration,
+    /// Time of one call, without that in which it waits for an answer of ours.
+    #[serde(default = "call_time", deserialize_with = "set_duration")]
+    pub timeout: Duration,
+    /// Characters of a result that a model is shown.
+    #[serde(default = "output_chars")]
+    pub output_chars: usize,
+}
+
+/// How the person lets us in to a server.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OAuthConfig {
+    /// The name under which the server's own authorities know this program; none: it has itself registered.
+    pub client_id: Option<String>,
+    /// What proves that; `${NAME}` is a variable of the environment.
+    pub client_secret: Option<String>,
+    /// Where a document describes this program, for authorities that read such; it is the name then.
+    pub client_metadata_url: Option<String>,
+    /// What is asked for; none: what the server says.
+    #[serde(default)]
+    pub scopes: Vec<String>,
+}
+
+/// Which revisions of the protocol are spoken with a server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Protocol {
+    /// The newest that it knows.
+    #[default]
+    Any,
+    /// Those that begin with a handshake, up to 2025-11-25.
+    Handshake,
+    /// Those without, from 2026-07-28 on.
+    Stateless,
+}
+
+impl From<Protocol> for Revisions {
+    fn from(protocol: Protocol) -> Self {
+        match protocol {
+            Protocol::Any => Self::Any,
+            Protocol::Handshake => Self::Handshake,
+            Protocol::Stateless => Self::Stateless,
+        }
+    }
+}
+
+fn connect_time() -> Duration {
+    limits::MCP_CONNECT_TIME
+}
+
+fn call_time() -> Duration {
+    limits::TOOL_TIME
+}
+
+fn output_chars() -> usize {
+    limits::TOOL_RESULT_CHARS
+}
+
+impl McpServerConfig {
+    /// The value of this key with variables of the environment in place of `${NAME}`.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] if a variable is not set.
+    pub fn expand(
+        &self,
+        key: &str,
+        value: &str,
+        environment: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<String, Report> {
+        let unset = |variable: &str| {
+            Report::new(ErrorKind::Usage, format!("the environment variable {variable} is not set"))
+                .hint(format!("set {variable}, or take the server out of the agent's `toolboxes`"))
+        };
+        expand_at(&format!("mcp_servers.{}.{key} in the config", self.name), value, environment, unset)
+    }
+
+    /// What serde cannot see.
+    pub(super) fn check(&self) -> Result<(), Report> {
+        let usage = |what: String| Report::new(ErrorKind::Usage, what);
+        let at = format!("mcp_servers.{}", self.name.escape_debug());
+        check_server_name(&self.name).map_err(|why| usage(format!("mcp_servers: {why}")))?;
+        if Toolbox::is_reserved(&self.name) {
+            return Err(usage(format!("{at}: a toolbox of the host is called so")).hint("give it another name"));
+        }
+        let of_programs = [("args", !self.args.is_empty()), ("env", !self.env.is_empty()), ("cwd", self.cwd.is_some())];
+        let of_addresses = [("headers", !self.headers.is_empty()), ("oauth", self.oauth.is_some())];
+        let (wrong, what, with) = match (&self.command, &self.url) {
+            (None, None) => {
+                let report = usage(format!("{at}: it does not say where it is"));
+                return Err(report.hint("name its program in `command`, or its address in `url`"));
+            }
+            (Some(_), Some(_)) => {
+                return Err(usage(format!("{at}: `command` and `url` both say where it is")).hint("remove one of them"));
+            }
+            (Some(_), None) => (&of_addresses[..], "servers with an address", "url"),
+            (None, Some(_)) => (&of_programs[..], "servers that are programs", "command"),
+        };
+        if let Some((key, _)) = wrong.iter().find(|(_, is_set)| *is_set) {
+            let hint = format!("remove it, or write `{with}`");
+            return Err(usage(format!("{at}.{key}: this is for {what}")).hint(hint));
+        }
+        if self.command.as_deref().is_some_and(|command| command.trim().is_empty()) {
+            return Err(usage(format!("{at}.command: it is empty")).hint("name the program"));
+        }
+        if let Some(name) = self.env.keys().find(|name| name.is_empty() || name.contains(['=', '\0'])) {
+            return Err(usage(format!("{at}.env: `{}` is no name of a variable", name.escape_debug())));
+        }
+        for name in self.headers.keys() {
+            header_name(name).map_err(|fault| usage(format!("{at}.headers: {fault}")))?;
+        }
+        // With variables in it nobody knows yet.
+        if let Some(url) = self.url.as_deref().filter(|url| !url.contains("${")) {
+            check_url(url).map_err(|why| {
+                usage(format!("{at}.url: {why}")).hint("write it with its scheme: `url: https://mcp.example.com/mcp`")
+            })?;
+        }
+        let most = limits::PLUGIN_TIME_CEILING;
+        for (key, time) in [("connect_timeout", self.connect_timeout), ("timeout", self.timeout)] {
+            if time > most {
+                return Err(usage(format!("{at}.{key}: it is at most {}", humantime::format_duration(most))));
+            }
+        }
+        if !(1..=limits::MCP_OUTPUT_CHARS_CEILING).contains(&self.output_chars) {
+            return Err(usage(format!("{at}.output_chars: it is 1 to {}", limits::MCP_OUTPUT_CHARS_CEILING)));
+        }
+        if self.roots.as_ref().is_some_and(|roots| roots.len() > limits::MCP_ROOTS) {
+            return Err(usage(format!("{at}.roots: there are more than {} folders", limits::MCP_ROOTS)));
+        }
+        Ok(())
+    }
+}
+
+/// Where a server is, or why it can be nowhere.
+///
+/// # Errors
+///
+/// What is wrong with it. Nothing of it is quoted: it may hold a credential.
+pub fn check_url(url: &str) -> Result<Url, String> {
+    let url = Url::parse(url).map_err(|error| format!("it is no URL: {error}"))?;
+    match url.scheme() {
+        "http" | "https" if url.has_host() => Ok(url),
+        _ => Err("it begins neither with http:// nor with https://".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Config, ServerUse, ToolboxUse};
+
+    fn parse(text: &str) -> Result<Config, Report> {
+        Config::parse(text, "/project".into())
+    }
+
+    #[test]
+    fn a_server_is_read() {
+        let text = "mcp_servers:\n\
+                    - {name: files, command: npx, args: [-y, server, docs], env: {TOKEN: '${TOKEN}'}, cwd: sub, roots: [docs]}\n\
+                    - {name: web, url: 'https://host/mcp', headers: {x-key: '${KEY}'}, timeout: 5s, output_chars: 100,\n\
+                    \x20  protocol: stateless, connect_timeout: 7s, oauth: {client_id: us, client_secret: '${SECRET}',\n\
+                    \x20  client_metadata_url: 'https://us/client.json', scopes: [read]}}\n\
+                    agents: [{name: a, toolboxes: [files, {name: web, tools: [find], confirm: true, sampling: true}]}]";
+        let config = parse(text).unwrap_or_else(|report| panic!("{report:?}"));
+        let [files, web] = &config.mcp_servers[..] else { panic!() };
+        assert_eq!((files.command.as_deref(), files.args.len(), files.timeout), (Some("npx"), 3, limits::TOOL_TIME));
+        assert_eq!((web.timeout, web.output_chars, web.roots.is_none()), (Duration::from_secs(5), 100, true));
+        assert_eq!((web.protocol, web.connect_timeout), (Protocol::Stateless, Duration::from_secs(7)));
+        let oauth = OAuthConfig {
+            client_id: Some("us".into()),
+            client_secret: Some("${SECRET}".into()),
+            client_metadata_url: Some("https://us/client.json".into()),
+            scopes: vec!["read".into()],
+        };
+        assert_eq!(web.oauth, Some(oauth));
+        let uses: Vec<_> = config.agents[0].toolboxes.iter().filter_map(ToolboxUse::server).collect();
+        assert_eq!(uses[0], &ServerUse { name: "files".into(), ..ServerUse::default() });
+        assert_eq!(
+            uses[1],
+            &ServerUse {
+                name: "web".into(),
+                tools: Some(vec!["find".into()]),
+                confirm: true,
+                sampling: true,
+                elicitation: false
+            }
+        );
+    }
+
+    #[test]
+    fn what_is_no_server_is_said() {
+        for (keys, says) in [
+            ("name: '', command: x", "is no name of a server"),
+            ("name: Git, command: x", "mcp_servers: `Git` is no name of a server"),
+            ("name: tasks, command: x", "mcp_servers.tasks: a toolbox of the host is called so"),
+            ("name: git, command: x", "mcp_servers.git: a toolbox of the host is called so"),
+            ("name: s", "mcp_servers.s: it does not say where it is"),
+            ("name: s, command: x, url: 'https://h'", "mcp_servers.s: `command` and `url` both"),
+            ("name: s, command: ' '", "mcp_servers.s.command: it is empty"),
+            ("name: s, command: x, headers: {a: b}", "mcp_servers.s.headers: this is for servers with an address"),
+            ("name: s, command: x, oauth: {}", "mcp_servers.s.oauth: this is for servers with an address"),
+            ("name: s, url: 'https://h', args: [a]", "mcp_servers.s.args: this is for servers that are programs"),
+            ("name: s, url: 'https://h', cwd: a", "mcp_servers.s.cwd: this is for servers that are programs"),
+            ("name: s, url: 'ftp://pw-1@h'", "mcp_servers.s.url: it begins neither with http:// nor"),
+            ("name: s, url: 'pw-1'", "mcp_servers.s.url: it is no URL"),
+            ("name: s, url: 'https://h', headers: {'a b': c}", "mcp_servers.s.headers: `a b` is no name"),
+            ("name: s, command: x, env: {'A=B': c}", "mcp_servers.s.env: `A=B` is no name of a variable"),
+            ("name: s, command: x, timeout: 30d", "mcp_servers.s.timeout: it is at most"),
+            ("name: s, command: x, timeout: 0s", "it must be longer than nothing"),
+            ("name: s, command: x, output_chars: 0", "mcp_servers.s.output_chars: it is 1 to"),
+            ("name: s, command: x, output_chars: 99999999", "mcp_servers.s.output_chars: it is 1 to"),
+            ("name: s, command: x}, {name: s, command: y", "mcp_servers: two of them are called `s`"),
+            ("name: s, comand: x", "there is no key `comand`"),
+            ("name: s, command: x, protocol: old", "`protocol` cannot be `old`"),
+        ] {
+            let report = parse(&format!("mcp_servers: [{{{keys}}}]")).unwrap_err();
+            let shown = format!("{report:?}");
+            let cause = report.causes.concat();
+            assert!(report.to_string().contains(says) || cause.contains(says), "{keys}\n{shown}");
+            assert!(!shown.contains("pw-1"), "{shown}");
+        }
+        let roots = vec!["r"; limits::MCP_ROOTS + 1].join(", ");
+        let report = parse(&format!("mcp_servers: [{{name: s, command: x, roots: [{roots}]}}]")).unwrap_err();
+        assert!(report.to_string().contains("mcp_servers.s.roots: there are more than 256"), "{report}");
+    }
+
+    #[test]
+    fn what_an_agent_has_of_a_server_is_checked() {
+        let server = "mcp_servers: [{name: files, command: x}]\n";
+        for (toolboxes, says, hint) in [
+            ("[fils]", "there is no toolbox or MCP server `fils`", "did you mean `files`?"),
+            ("[{name: files, ns: x}]", "`ns` is for the toolbox `state`", "remove it"),
+            ("[{name: ask, confirm: true}]", "`confirm` is for MCP servers", "remove it"),
+            ("[files, {name: files, tools: [a]}]", "agents.a.toolboxes: `files` is there twice", "join them into one"),
+        ] {
+            let report = parse(&format!("{server}agents: [{{name: a, toolboxes: {toolboxes}}}]")).unwrap_err();
+            let said = report.to_string() + &report.causes.concat();
+            assert!(said.contains(says), "{toolboxes}\n{report:?}");
+            assert!(report.hint.as_deref().unwrap_or_default().contains(hint), "{toolboxes}\n{report:?}");
+        }
+        for key in ["use", "delegable.grant"] {
+            let at = |name: &str| match key {
+                "use" => format!("{server}agents: [{{name: a, use: {{mcp: [{name}]}}}}]"),
+                _ => format!("{server}agents: [{{name: a, delegable: {{grant: {{mcp: [{name}]}}}}}}]"),
+            };
+            assert!(parse(&at("files")).is_ok());
+            let report = parse(&at("fils")).unwrap_err();
+            let said = format!("there is no MCP server `fils`: agents.a.{key}.mcp names it");
+            assert_eq!(report.to_string(), said);
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! An MCP server for tests: lines of JSON over standard input and output, and nothing that it does not need.
+//!
+//! `shelly-mcp-server FILE` has the tools that stand in FILE as `tools/list` names them, and looks at it again whenever it is
+//! asked. What a tool does its name says: `echo` says what it was given, `again` says that the list has changed, `think` has
+//! the client's model reply, `form` has the person fill in one, `roots` names the folders, `environment` says what it has
+//! got, `fail` fails, `die` ends the program.
+
+use std::{
+    env, fs,
+    io::{self, BufRead, Write},
+};
+
+use serde_json::{Value, json};
+
+fn main() {
+    let file = env::args().nth(1).expect("a file with tools");
+    let mut lines = io::stdin().lock().lines();
+    while let Some(Ok(line)) = lines.next() {
+        let Ok(message) = serde_json::from_str::<Value>(&line) else { continue };
+        let (Some(method), Some(id)) = (message["method"].as_str(), message.get("id")) else { continue };
+        let answer = match method {
+            "initialize" => json!({"result": {
+                "protocolVersion": "2025-11-25",
+                "capabilities": {"tools": {"listChanged": true}},
+                "serverInfo": {"name": "test", "version": "1"},
+            }}),
+            "tools/list" => {
+                let tools = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{file}: {error}"));
+                json!({"result": {"tools": serde_json::from_str::<Value>(&tools).expect("a list of tools")}})
+            }
+            "tools/call" => json!({"result": call(&message["params"], &mut lines)}),
+            _ => json!({"error": {"code": -32601, "message": "no such method"}}),
+        };
+        let mut answer = answer;
+        answer["id"] = id.clone();
+        say(answer);
+    }
+}
+
+fn say(mut message: Value) {
+    message["jsonrpc"] = "2.0".into();
+    let mut out = io::stdout().lock();
+    writeln!(out, "{message}").and_then(|()| out.flush()).expect("somebody listens");
+}
+
+/// Asks the client, and waits for its answer.
+fn ask(method: &str, params: Value, lines: &mut impl Iterator<Item = io::Result<String>>) -> Value {
+    say(json!({"id": "asked", "method": method, "params": params}));
+    for line in lines.map_while(Result::ok) {
+        match serde_json::from_str::<Value>(&line) {
+            Ok(answer) if answer["id"] == "asked" => return answer,
+            _ => {}
+        }
+    }
+    Value::Null
+}
+
+fn call(params: &Value, lines: &mut impl Iterator<Item = io::Result<String>>) -> Value {
+    let arguments = &params["arguments"];
+    let text = match params["name"].as_str().unwrap_or_default() {
+        "again" => {
+            say(json!({"method": "notifications/tools/list_changed"}));
+            "changed".into()
+        }
+        "think" => {
+            let message = json!({"role": "user", "content": {"type": "text", "text": arguments["about"]}});
+            ask("sampling/createMessage", json!({"messages": [message], "maxTokens": 50}), lines).to_string()
+        }
+        "form" => ask("elicitation/create", arguments.clone(), lines).to_string(),
+        "roots" => ask("roots/list", json!({}), lines).to_string(),
+        "environment" => {
+            let folder = env::current_dir().unwrap_or_default();
+            let mut names: Vec<_> = env::vars().map(|(name, value)| format!("{name}={value}")).collect();
+            names.sort();
+            format!("{} in {}", names.join(" "), folder.display())
+        }
+        "fail" => return json!({"isError": true, "content": [{"type": "text", "text": "it failed"}]}),
+        "die" => std::process::exit(7),
+        _ => arguments.to_string(),
+    };
+    json!({"content": [{"type": "text", "text": text}]})
+}
