@@ -885,3 +885,56 @@ pub const HTTP_ENTRY_WORDS: usize = 16;
 pub const HTTP_RULES: usize = 128;
 /// Bytes of the word before a credential.
 pub const AUTH_SCHEME_BYTES: usize = 64;
+
+// ---- clients that we are an MCP server of
+
+/// Calls of one client that run at once: as many as one reply of a model may make.
+pub const MCP_SERVE_CALLS: usize = PARALLEL_TOOL_CALLS;
+/// Calls of one client that wait for their turn; further ones are refused.
+pub const MCP_SERVE_CALLS_WAITING: usize = 256;
+/// Calls of all clients that run at once: those over HTTP without a session are one client's each.
+pub const MCP_SERVE_CALLS_OF_ALL: usize = 64;
+/// Messages that a client over pipes has not taken; nothing more of it is read before it has.
+pub const MCP_SERVE_UNREAD: usize = 64;
+/// Notifications of the progress of one call, and lines of its log, in a second each; those beyond are left out.
+pub const MCP_SERVE_TOLD_PER_SECOND: u32 = 20;
+/// See [`MCP_SERVE_TOLD_PER_SECOND`].
+pub const MCP_SERVE_TOLD_WINDOW: Duration = Duration::from_secs(1);
+/// Characters of a line that says how far a call is.
+pub const MCP_SERVE_TOLD_CHARS: usize = 200;
+/// Time in which calls may end whose client has closed its pipe: one who pipes a few lines in reads what they come to.
+pub const MCP_SERVE_CLOSE_TIME: Duration = CANCEL_GRACE;
+/// Calls that wait for a person's answer between two requests of their client, as those of 2026-07-28 do.
+pub const MCP_SERVE_PARKED: usize = 16;
+/// Time that such a call waits.
+pub const MCP_SERVE_PARK_TIME: Duration = Duration::from_secs(10 * 60);
+/// Wall time of an agent that is called as a tool; its own budget bounds it sooner.
+pub const MCP_SERVE_AGENT_TIME: Duration = QUESTION_TIME;
+/// Resources in one page of a list.
+pub const MCP_SERVE_PAGE: usize = 100;
+/// Sessions, the newest ones, whose attachments are listed.
+pub const MCP_SERVE_SESSIONS: usize = 100;
+/// Bytes of an attachment that is handed over; a larger one is not listed: its base64 fits into a message that clients take.
+pub const MCP_SERVE_RESOURCE_BYTES: usize = MEDIA_BYTES;
+/// Bytes of the name of a resource, a prompt or a page: none of ours has more.
+pub const MCP_SERVE_NAME_BYTES: usize = 1 << 10;
+/// How often the folders of plugins and skills are looked at for what has changed.
+pub const MCP_SERVE_LOOK: Duration = Duration::from_secs(1);
+/// Bytes of one HTTP request's body: arguments, and the answer to a question beside them.
+pub const MCP_SERVE_BODY_BYTES: usize = 4 * ARGUMENT_BYTES;
+/// Time in which the head of an HTTP request must be there, and then its body.
+pub const MCP_SERVE_REQUEST_TIME: Duration = Duration::from_secs(30);
+/// Bytes of the head of an HTTP request.
+pub const MCP_SERVE_HEAD_BYTES: usize = 64 << 10;
+/// Connections over HTTP at once; further ones wait to be taken.
+pub const MCP_SERVE_CONNECTIONS: usize = 128;
+/// Sessions over HTTP at once; further ones are refused.
+pub const MCP_SERVE_HTTP_SESSIONS: usize = 64;
+/// Time without any message after which a session over HTTP ends.
+pub const MCP_SERVE_IDLE_TIME: Duration = Duration::from_secs(30 * 60);
+/// How often a stream without news says that it is still there.
+pub const MCP_SERVE_KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// Time after which a client takes up a stream again that broke off.
+pub const MCP_SERVE_RETRY: Duration = Duration::from_secs(3);
+/// Bytes of a bearer token that a person chooses, at least: fewer can be guessed.
+pub const MCP_SERVE_TOKEN_BYTES: usize = 16;

@@ -504,6 +504,21 @@ mod made_for_tests {
              agents: [{name: a, plugins: {probe-kv: {kv: run}}}]\n");
         assert!(ran.code == 0 && ran.stderr.contains("kv_put done"), "{}", ran.shown());
     }
+
+    #[test]
+    fn probe_mcp() {
+        let calls = |tool: &str, params: &str| {
+            let ran = run(&format!(
+                "providers: [{{name: p, kind: plugin, plugin: probe-hooks, params: {{provider: tool-call, tool: {tool}}}}}]\n\
+                 agents: [{{name: a, plugins: {{probe-mcp: {{clock: true, {params}}}}}}}]\n"
+            ));
+            assert!(ran.code == 0, "{}", ran.shown());
+            ran.stderr
+        };
+        assert!(calls("test_multiple_content_types", "").contains("test_multiple_content_types done"));
+        assert!(calls("test_error_handling", "").contains("test_error_handling failed"));
+        assert!(calls("test_elicitation", "params: {tools: [test_elicitation]}").contains("test_elicitation done"));
+    }
 }
 
 #[test]

@@ -215,6 +215,8 @@ fn each_library_has_one_room() {
         ("rustls", &["host/src/net/"]),
         ("rmcp", &["host/src/mcp/"]),
         ("sse_stream", &["host/src/mcp/"]),
+        ("hyper", &["host/src/mcp/"]),
+        ("hyper_util", &["host/src/mcp/"]),
         ("tokio_tungstenite", &["host/src/net/"]),
         ("clap", &["host/src/cli/"]),
         ("anstream", &["host/src/cli/"]),

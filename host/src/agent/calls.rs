@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    RunError, around,
+    Agent, RunError, around,
     completion::in_time,
     delegate::Instance,
     journal::{CallPast, Record},
@@ -11,12 +11,32 @@ use super::{
     runner::{Ending, Run},
 };
 use crate::{
-    chat::{ToolCall, ToolResult},
+    capability::Purse,
+    chat::{Snapshot, ToolCall, ToolResult},
     error::Fault,
+    event::RunCx,
     limits,
     tool::{Begin, Control, Dispatched, ToolBox, ToolCx, ToolMiddleware},
 };
 use futures_util::{FutureExt, StreamExt, stream};
+use tokio::time::Instant;
+
+impl Agent {
+    /// Makes one call of a tool outside of any run, as a run of it alone would: through what stands around the agent's
+    /// calls, within its budget. Never fails: whatever goes wrong is in the result. Dropping the future cancels the call.
+    pub async fn call(&self, cx: &RunCx, call: &ToolCall) -> ToolResult {
+        let purse = Purse::new(&self.budget, Instant::now());
+        let me = Arc::new(Instance::new(self, *self.start(cx, &purse, None, None, Vec::new())));
+        let tools = self.toolbox();
+        let (run, begin) = (me.cx.clone(), Begin::default());
+        let cx = ToolCx { run, chat: Snapshot::default(), tools: tools.specs(), begin };
+        let made = dispatch(&me, &self.tool_middleware, &tools, &cx, call, None);
+        match in_time(&purse, made).await {
+            Ok(dispatched) => dispatched.result,
+            Err(error) => ToolResult::error(&call.id, error.in_full()),
+        }
+    }
+}
 
 impl Run<'_> {
     /// Runs the calls of a reply side by side and answers them, in the order of the calls.

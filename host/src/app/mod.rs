@@ -2,8 +2,10 @@
 //! part: `models.rs` makes models, `servers.rs` those behind HTTP APIs, `credentials.rs` looks up what plugins are granted,
 //! `outfit.rs` makes agents of their plugins, `project.rs` reads the project's folder, `shared.rs` makes what agents share,
 //! `session.rs` has what they do written down, `trust.rs` tells what a person has not said yes to, `check.rs` looks at all of
-//! it without running any, `probe.rs` asks a model one question.
+//! it without running any, `probe.rs` asks a model one question, `serving/` has all of it served to MCP clients, with what
+//! `archive.rs` finds in sessions.
 
+mod archive;
 mod check;
 mod credentials;
 mod mcp;
@@ -12,6 +14,7 @@ mod outfit;
 mod probe;
 mod project;
 mod servers;
+mod serving;
 mod session;
 mod shared;
 mod trust;
@@ -33,6 +36,7 @@ use tokio::sync::OnceCell;
 pub use check::Checked;
 pub use mcp::OfServer;
 pub use probe::Probe;
+pub use serving::{Remake, ServeOptions, Serving};
 pub use session::{Recording, Session, sessions};
 pub use trust::Standing;
 
@@ -78,6 +82,8 @@ pub struct App {
     batched: Mutex<Vec<Arc<Batched>>>,
     /// By which sessions are known to be the person's.
     own: OwnKey,
+    /// MCP servers that are in use.
+    clients: Arc<mcp::Clients>,
     /// What the person has approved of MCP servers.
     trust: TrustStore,
     /// Whether in this run all of what they offer is.
@@ -158,9 +164,16 @@ impl App {
             keys: Keyring::default(),
             batched: Mutex::default(),
             own,
+            clients: Arc::default(),
             trust,
             approves_all: false,
         })
+    }
+
+    /// The same on the engine, and with the servers, that another one has started.
+    fn with_engine_of(mut self, other: &Self) -> Self {
+        (self.engine, self.clients) = (other.engine.clone(), Arc::clone(&other.clients));
+        self
     }
 
     /// The same for the person who has this key: sessions that it marks are gone on with unasked. Without it none is.
@@ -258,7 +271,23 @@ impl App {
         if config.bounds_usd().is_some() && model.completer.info().price.is_none() {
             return Err(no_price(config, &model.completer.info().model));
         }
-        let mut outfit = Outfit::new(config, Arc::clone(&model.completer), &self.config.root, &self.desk);
+        let mut outfit = self.dress(config, Arc::clone(&model.completer), shared, notices).await?;
+        outfit.agent.models = self.other_models(config, models, notices).await?;
+        if model.completer.info().context_window.is_none() {
+            notices.warnings.extend(self.sleepers(config));
+        }
+        Ok((outfit, model))
+    }
+
+    /// What an agent is made of, around a model that is there.
+    async fn dress(
+        &self,
+        config: &AgentConfig,
+        completer: Arc<dyn Completer>,
+        shared: &Shared,
+        notices: &mut Notices,
+    ) -> Result<Outfit, Report> {
+        let mut outfit = Outfit::new(config, completer, &self.config.root, &self.desk);
         outfit.agent.context = self.project.context();
         outfit.agent.delegable = outfit::delegable(config, &self.config);
         for toolbox in &config.toolboxes {
@@ -274,7 +303,6 @@ impl App {
             let tools = shared.tools(&config.name, toolbox)?;
             extend(&mut outfit.agent.tools, tools, &place, &mut notices.warnings);
         }
-        outfit.agent.models = self.other_models(config, models, notices).await?;
         // Either all of its effects are the host's choice or none is.
         let has_defaults = config.effects.iter().flatten().any(|step| step.is_default);
         for (listed, id, uses) in config.all_plugins() {
@@ -290,13 +318,10 @@ impl App {
                 Err(report) => return Err(report),
             }
         }
-        if model.completer.info().context_window.is_none() {
-            notices.warnings.extend(self.sleepers(config));
-        }
         outfit.middleware = config.middleware.iter().map(StepUse::own).map(|own| own.and_then(Result::ok)).collect();
         outfit.ask = shared.ask();
         outfit.skills = self.project.skills(config)?;
-        Ok((outfit, model))
+        Ok(outfit)
     }
 
     /// Of the effects that a config names, those that shorten a conversation, in words for whom its model's window is not

@@ -228,7 +228,9 @@ impl Shared {
         if let Some((given, by)) = state.rule(self.policy, kind) {
             return Step::Ruled { id: state.next_id(), given, by };
         }
-        if let Some((id, open)) = state.open.iter().find(|(_, open)| open.question.kind.is_same(kind)) {
+        // Behind another run may be another person.
+        let is_same = |open: &Open| open.question.run == cx.run && open.question.kind.is_same(kind);
+        if let Some((id, open)) = state.open.iter().find(|(_, open)| is_same(open)) {
             let answer = open.answer.subscribe();
             return Step::Waits(Waiter { id: *id, is_first: false, answer: Some(answer), shared: Arc::clone(self) });
         }

@@ -4,9 +4,9 @@
 //! [`Policy`] decides. What a person [trusts](Trusted) is not asked again while a front end attends, nor under
 //! [`Policy::Granted`].
 //!
-//! The same question from many callers is asked once. Answers to open questions, [`Verdict::Trust`] and [`Verdict::No`]
-//! hold for all who wait; [`Verdict::Yes`] holds for the one call whose details were shown, and the others ask again.
-//! A question is never dropped while somebody waits for it, and it is withdrawn when nobody does.
+//! The same question from many callers of one run is asked once. Answers to open questions, [`Verdict::Trust`] and
+//! [`Verdict::No`] hold for all who wait; [`Verdict::Yes`] holds for the one call whose details were shown, and the others
+//! ask again. A question is never dropped while somebody waits for it, and it is withdrawn when nobody does.
 
 mod desk;
 mod inbox;

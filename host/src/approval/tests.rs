@@ -105,6 +105,21 @@ async fn a_yes_is_for_the_one_call_that_was_shown() {
 }
 
 #[tokio::test]
+async fn what_is_asked_in_another_run_is_another_question() {
+    let desk = desk(Policy::Never);
+    let mut inbox = desk.attend().unwrap();
+    let [mine, theirs] = ["mine", "theirs"].map(|run| RunCx::new("ada").with_run(run));
+    let (mut one, mut two) = (pin!(desk.permit(&mine, tool("t"), "1")), pin!(desk.permit(&theirs, tool("t"), "2")));
+    assert!(poll!(one.as_mut()).is_pending() && poll!(two.as_mut()).is_pending());
+    let _nobody_answers = inbox.next().await.unwrap();
+    let asked = inbox.next().await.unwrap();
+    assert_eq!((detail(&asked), &*asked.question.run), ("2", "theirs"));
+    inbox.decide(asked.id, Verdict::No).unwrap();
+    assert_eq!(two.await, by_person(Verdict::No));
+    assert!(poll!(one).is_pending());
+}
+
+#[tokio::test]
 async fn what_is_trusted_is_not_asked_again_and_is_kept() {
     struct Keeper(Mutex<Vec<Subject>>);
     impl KeepTrust for Keeper {

@@ -5,6 +5,7 @@ mod config;
 mod conformance;
 mod init;
 mod mcp;
+mod mcp_fixture;
 mod place;
 mod plugin;
 mod provider;
@@ -61,10 +62,11 @@ enum Command {
     /// See whether models can be asked.
     #[command(subcommand)]
     Provider(provider::Provider),
-    /// See the MCP servers that agents use, and approve what they offer.
-    #[command(subcommand)]
     Mcp(mcp::Mcp),
     Conformance(conformance::Conformance),
+    /// Play the client of an MCP server for those who test it.
+    #[command(subcommand, hide = true)]
+    McpFixture(mcp_fixture::McpFixture),
 }
 
 const AFTER_HELP: &str = "\
@@ -151,6 +153,7 @@ fn execute(command: Command) -> u8 {
         Command::Provider(provider) => provider.execute(),
         Command::Mcp(mcp) => mcp.execute(),
         Command::Conformance(conformance) => conformance.execute(),
+        Command::McpFixture(fixture) => fixture.execute(),
     }
 }
 

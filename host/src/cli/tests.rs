@@ -114,9 +114,9 @@ const SHOWN: [(&str, &str, &str); 96] = [
     ("session prune --output", "sessions/shown.rs", "old_sessions_are_removed_and_those_that_could_go_on_stay"),
 ];
 
-/// The flags of a command and those below it, each with how it is written.
+/// The flags of a command and those below it, each with how it is written. What is hidden is for tests alone.
 fn flags(command: &clap::Command, path: &str, found: &mut BTreeMap<String, String>) {
-    for below in command.get_subcommands().filter(|below| below.get_name() != "help") {
+    for below in command.get_subcommands().filter(|below| below.get_name() != "help" && !below.is_hide_set()) {
         flags(below, format!("{path} {}", below.get_name()).trim(), found);
     }
     for argument in

@@ -135,6 +135,11 @@ pub async fn admitted(standing: &Standing, given: bool, is_attended: bool) -> Re
     standing.trusted()
 }
 
+/// Whether all of it is trusted, or it is `given` that it is. For where nobody can be asked.
+pub fn check(standing: &Standing, given: bool) -> Result<(), Report> {
+    if standing.is_trusted() || given { Ok(()) } else { Err(refused(standing)) }
+}
+
 /// Asks the person about a session that may be somebody else's, unless it is `given` that it may be gone on with in this
 /// run.
 pub async fn admit_session(

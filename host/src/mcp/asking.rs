@@ -10,6 +10,7 @@ use std::{
 };
 
 use async_trait::async_trait;
+use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -111,6 +112,20 @@ pub struct Elicitation {
     pub schema: Box<RawValue>,
 }
 
+impl Elicitation {
+    /// What the form holds before anybody has filled it in: the defaults of its fields.
+    pub fn defaults(&self) -> BTreeMap<String, Value> {
+        #[derive(Default, Deserialize)]
+        struct Form {
+            #[serde(default)]
+            properties: BTreeMap<String, Value>,
+        }
+        let form: Form = serde_json::from_str(self.schema.get()).unwrap_or_default();
+        let fields = form.properties.into_iter();
+        fields.filter_map(|(name, mut field)| Some((name, field.get_mut("default")?.take()))).collect()
+    }
+}
+
 /// What a person did with a form.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Elicited {
@@ -155,5 +170,32 @@ impl CallCx {
     /// Whether it may ask once more.
     pub fn may_ask(&self) -> bool {
         self.asks.fetch_add(1, Ordering::Relaxed) < limits::MCP_ASKS_PER_CALL
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_form_has_its_defaults_before_it_is_filled_in() {
+        for (schema, defaults) in [
+            (
+                json!({"type": "object", "properties": {
+                    "name": {"type": "string", "default": "Ada"}, "age": {"type": "integer"},
+                    "tags": {"type": "array", "default": ["a"]}, "sure": {"type": "boolean", "default": false},
+                }}),
+                json!({"name": "Ada", "tags": ["a"], "sure": false}),
+            ),
+            (json!({"type": "object"}), json!({})),
+            (json!({"properties": {"odd": 1}}), json!({})),
+            (json!({"properties": []}), json!({})),
+        ] {
+            let schema = serde_json::value::to_raw_value(&schema).unwrap();
+            let form = Elicitation { message: String::new(), schema };
+            assert_eq!(json!(form.defaults()), defaults, "{}", form.schema);
+        }
     }
 }

@@ -6,6 +6,7 @@ use url::Url;
 
 use super::{McpError, check_server_name};
 use crate::{
+    error::Fault,
     limits,
     net::{Auth, HttpClient, Secret, header_name},
 };
@@ -108,6 +109,19 @@ pub struct Program {
     pub folder: PathBuf,
 }
 
+impl Program {
+    /// A program with these arguments that works in `folder`, with these variables alone.
+    pub fn new(
+        program: impl Into<String>,
+        arguments: Vec<String>,
+        environment: impl IntoIterator<Item = (String, String)>,
+        folder: PathBuf,
+    ) -> Self {
+        let environment = environment.into_iter().map(|(name, value)| (name, Secret::new(value))).collect();
+        Self { program: program.into(), arguments, environment, folder }
+    }
+}
+
 /// A server on the web.
 #[derive(Debug, Clone)]
 pub struct Http {
@@ -119,6 +133,17 @@ pub struct Http {
     pub auth: Option<Auth>,
     /// Headers beside those of the protocol, by name.
     pub headers: Vec<(String, Secret)>,
+}
+
+impl Http {
+    /// A server that is asked directly, in nobody's name.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault::Other`] if TLS cannot be set up.
+    pub fn new(url: Url) -> Result<Self, Fault> {
+        Ok(Self { client: HttpClient::new()?, url, auth: None, headers: Vec::new() })
+    }
 }
 
 /// Makes a new connection each time.

@@ -1,31 +1,37 @@
 //! Messages as lines of JSON over two pipes, from a peer that may say anything.
 
-use std::{io, sync::Arc};
+use std::{io, marker::PhantomData, sync::Arc};
 
 use memchr::memmem;
 use rmcp::{
-    RoleClient,
-    model::{ClientJsonRpcMessage, ErrorData, RequestId, ServerJsonRpcMessage},
+    model::{ErrorData, RequestId, ServerJsonRpcMessage},
+    service::{RxJsonRpcMessage, TxJsonRpcMessage},
     transport::Transport,
 };
 use serde_json::Value;
 use tokio::{
     io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader},
-    sync::Mutex,
+    sync::{Mutex, watch},
     time::timeout,
 };
 
-use super::patience::{Ended, Patience};
+use super::{
+    patience::{Ended, Patience},
+    side::{Side, Unread},
+};
 use crate::limits;
 
-/// A connection over two pipes.
-pub(super) struct Lines<R, W> {
+/// A connection over two pipes, of which we are one side.
+pub(super) struct Lines<S, R, W> {
     read: BufReader<R>,
     /// What has come of the line that is being read. Kept here: reading may be broken off anywhere and goes on later.
     line: Vec<u8>,
     skipped: Option<Skipped>,
     write: Arc<Mutex<Option<W>>>,
+    /// Messages that the other side has not taken.
+    unread: watch::Sender<usize>,
     patience: Arc<Patience>,
+    side: PhantomData<fn() -> S>,
 }
 
 /// A line that is too long to be kept: its beginning is in `line`.
@@ -41,10 +47,10 @@ enum Line {
     End,
 }
 
-impl<R: AsyncRead + Unpin, W> Lines<R, W> {
+impl<S, R: AsyncRead + Unpin, W> Lines<S, R, W> {
     pub fn new(read: R, write: W, patience: Arc<Patience>) -> Self {
-        let write = Arc::new(Mutex::new(Some(write)));
-        Self { read: BufReader::new(read), line: Vec::new(), skipped: None, write, patience }
+        let (read, write, unread) = (BufReader::new(read), Arc::new(Mutex::new(Some(write))), watch::Sender::new(0));
+        Self { read, line: Vec::new(), skipped: None, write, unread, patience, side: PhantomData }
     }
 
     /// Reads on until a line has ended.
@@ -96,16 +102,35 @@ impl Skipped {
     }
 }
 
-impl<R, W> Transport<RoleClient> for Lines<R, W>
+/// A message that the other side has not taken.
+struct Untaken(watch::Sender<usize>);
+
+impl Untaken {
+    fn new(unread: &watch::Sender<usize>) -> Self {
+        unread.send_modify(|unread| *unread += 1);
+        Self(unread.clone())
+    }
+}
+
+impl Drop for Untaken {
+    fn drop(&mut self) {
+        self.0.send_modify(|unread| *unread -= 1);
+    }
+}
+
+impl<S, R, W> Transport<S> for Lines<S, R, W>
 where
+    S: Side,
     R: AsyncRead + Unpin + Send,
     W: AsyncWrite + Unpin + Send + 'static,
 {
     type Error = io::Error;
 
-    fn send(&mut self, message: ClientJsonRpcMessage) -> impl Future<Output = io::Result<()>> + Send + 'static {
+    fn send(&mut self, message: TxJsonRpcMessage<S>) -> impl Future<Output = io::Result<()>> + Send + 'static {
         let (write, patience) = (Arc::clone(&self.write), Arc::clone(&self.patience));
+        let untaken = Untaken::new(&self.unread);
         async move {
+            let _untaken = untaken;
             let mut line = serde_json::to_vec(&message)?;
             drop(message);
             line.push(b'\n');
@@ -124,11 +149,13 @@ where
         }
     }
 
-    async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<S>> {
         loop {
+            // Whoever does not listen is not heard. The sender is here: there is always one.
+            let _ = self.unread.subscribe().wait_for(|unread| *unread < S::UNREAD).await;
             let message = match self.next_line().await {
-                Line::Whole => read_message(trimmed(&self.line)),
-                Line::TooLong(end) => Err(id_at(&self.line, &end).map(too_long)),
+                Line::Whole => S::read(trimmed(&self.line)),
+                Line::TooLong(end) => Err(S::too_long(&self.line, &end)),
                 Line::End => return None,
             };
             let is_blank = trimmed(&self.line).is_empty();
@@ -141,13 +168,16 @@ where
                     return Some(message);
                 }
                 Err(_) if is_blank => {}
-                Err(answer) => {
+                Err(unread) => {
                     self.patience.garbage();
                     if self.patience.ended().is_some() {
                         return None;
                     }
-                    if let Some(answer) = answer {
-                        return Some(*answer);
+                    match unread {
+                        Unread::Nothing => {}
+                        Unread::Heard(message) => return Some(*message),
+                        // In a task: reading may be broken off, and half an answer would be worse than none.
+                        Unread::Answer(answer) => drop(tokio::spawn(Transport::<S>::send(self, *answer))),
                     }
                 }
             }
@@ -187,12 +217,10 @@ pub(super) fn has_too_many_values(bytes: &[u8]) -> bool {
 
 /// What whoever waits for such a message is told, if that can be told.
 pub(super) fn too_many_values(bytes: &[u8]) -> Option<Box<ServerJsonRpcMessage>> {
-    let most = bytes.len().min(limits::MCP_ID_BYTES);
-    let id = id_at(&bytes[..most], &bytes[bytes.len() - most..])?;
-    Some(refused(id, format!("its answer has more than {} values", limits::MCP_MESSAGE_VALUES)))
+    Some(refused(id_at_ends(bytes)?, format!("its answer has more than {} values", limits::MCP_MESSAGE_VALUES)))
 }
 
-fn too_long(id: RequestId) -> Box<ServerJsonRpcMessage> {
+pub(super) fn too_long(id: RequestId) -> Box<ServerJsonRpcMessage> {
     refused(id, format!("its answer has more than {} bytes", limits::MCP_MESSAGE_BYTES))
 }
 
@@ -200,8 +228,14 @@ fn refused(id: RequestId, why: String) -> Box<ServerJsonRpcMessage> {
     Box::new(ServerJsonRpcMessage::error(ErrorData::internal_error(why, None), Some(id)))
 }
 
-/// The id that stands at the beginning of an answer, or at its end. If it is another's, that is the server's own doing.
-fn id_at(beginning: &[u8], end: &[u8]) -> Option<RequestId> {
+/// The id that stands at the beginning or the end of a message that is not read whole.
+pub(super) fn id_at_ends(bytes: &[u8]) -> Option<RequestId> {
+    let most = bytes.len().min(limits::MCP_ID_BYTES);
+    id_at(&bytes[..most], &bytes[bytes.len() - most..])
+}
+
+/// The id that stands at the beginning of a message, or at its end. If it is another's, that is its sender's own doing.
+pub(super) fn id_at(beginning: &[u8], end: &[u8]) -> Option<RequestId> {
     const KEY: &[u8] = b"\"id\"";
     let number = |after: &[u8]| {
         let rest = after.trim_ascii_start().strip_prefix(b":")?.trim_ascii_start();
@@ -234,6 +268,7 @@ fn values(json: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use rmcp::{RoleClient, model::ClientJsonRpcMessage};
     use tokio::io::DuplexStream;
 
     use super::*;
@@ -243,7 +278,7 @@ mod tests {
         let (mut peer, here) = tokio::io::duplex(limits::MCP_PIPE_BYTES);
         let patience = Arc::<Patience>::default();
         let (read, write) = tokio::io::split(here);
-        let mut lines = Lines::new(read, write, Arc::clone(&patience));
+        let mut lines = Lines::<RoleClient, _, _>::new(read, write, Arc::clone(&patience));
         let saying = tokio::spawn(async move { peer.write_all(&said).await });
         let mut heard = Vec::new();
         while let Some(message) = lines.receive().await {
@@ -313,7 +348,7 @@ mod tests {
         let (_peer, here): (DuplexStream, _) = tokio::io::duplex(16);
         let patience = Arc::<Patience>::default();
         let (read, write) = tokio::io::split(here);
-        let mut lines = Lines::new(read, write, Arc::clone(&patience));
+        let mut lines = Lines::<RoleClient, _, _>::new(read, write, Arc::clone(&patience));
         let message: ClientJsonRpcMessage =
             serde_json::from_str(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#).unwrap();
         let (one, two) = (lines.send(message.clone()), lines.send(message));

@@ -41,24 +41,24 @@ impl Link {
             Revisions::Handshake => ClientLifecycleMode::Initialize,
             Revisions::Stateless => ClientLifecycleMode::Discover { preferred_versions: stateless() },
         };
-        let (failed, ended) = match Self::attempt(config, desk, first).await {
+        let (failed, may_be_older) = match Self::attempt(config, desk, first).await {
             Ok(link) => return Ok(link),
             Err(failed) => failed,
         };
-        // Some servers do not survive a question that they do not know.
-        if config.revisions == Revisions::Any && ended == Some(Ended::Closed) && failed.is_transient() {
+        if config.revisions == Revisions::Any && may_be_older && failed.is_transient() {
             return Self::attempt(config, desk, ClientLifecycleMode::Initialize).await.map_err(|(error, _)| error);
         }
         Err(failed)
     }
 
+    /// Fails with whether that may be because the server does not know the newest revision's question.
     async fn attempt(
         config: &ServerConfig,
         desk: &Arc<Desk>,
         mode: ClientLifecycleMode,
-    ) -> Result<Self, (McpError, Option<Ended>)> {
+    ) -> Result<Self, (McpError, bool)> {
         let traffic = Traffic::new(Arc::clone(&config.name));
-        let whole = |error| (error, None);
+        let whole = |error| (error, false);
         match &config.target {
             Target::Program(program) => {
                 let (read, write, child) = Child::start(&config.name, program).map_err(whole)?;
@@ -84,14 +84,14 @@ impl Link {
         transport: impl Transport<RoleClient> + 'static,
         traffic: Arc<Traffic>,
         child: Option<Child>,
-    ) -> Result<Self, (McpError, Option<Ended>)> {
+    ) -> Result<Self, (McpError, bool)> {
         let mut roots = desk.asking().roots.clone();
         roots.iter_mut().for_each(watch::Receiver::mark_unchanged);
         let handler = Handler { desk: Arc::clone(desk), traffic: Arc::clone(&traffic) };
         // Boxed, so that the compiler sees that it may go to another thread.
         let served: BoxFuture<'static, _> =
             Box::pin(handler.serve_with_lifecycle(Gate::new(transport, Arc::clone(&traffic)), mode));
-        let why = match timeout(config.connect_time, served).await {
+        let (why, is_odd) = match timeout(config.connect_time, served).await {
             Ok(Ok(service)) => {
                 traffic.begin();
                 return Ok(Self { server: Arc::clone(&config.name), service, child, traffic, roots });
@@ -100,19 +100,23 @@ impl Link {
                 let challenge = error.auth_challenge().filter(|asks| !asks.is_empty());
                 let challenge = challenge.map(|asks| format!(" (it asks for: {})", shown(asks)));
                 let (server, why) = (Arc::clone(&config.name), http::denied(&challenge.unwrap_or_default()));
-                return Err((McpError::Denied { server, why }, None));
+                return Err((McpError::Denied { server, why }, false));
             }
-            Ok(Err(error)) => traffic.patience.ended().map_or_else(|| why_not(&error), |ended| ended.to_string()),
-            Err(_) => format!("there was no agreement with it within {:?}", config.connect_time),
+            Ok(Err(error)) => {
+                let why = traffic.patience.ended().map_or_else(|| why_not(&error), |ended| ended.to_string());
+                (why, matches!(error, ClientInitializeError::ExpectedInitResult(_)))
+            }
+            Err(_) => (format!("there was no agreement with it within {:?}", config.connect_time), false),
         };
-        let ended = traffic.patience.ended();
+        // Some do not survive a question that they do not know, some answer each with the same.
+        let may_be_older = is_odd || traffic.patience.ended() == Some(Ended::Closed);
         traffic.patience.give_up(Ended::Closed);
         let (status, stderr) = match child {
             Some(child) => child.stop().await,
             None => (None, Vec::new()),
         };
         let (server, why) = (Arc::clone(&config.name), with_status(&why, status));
-        Err((McpError::Connect { server, why, stderr }, ended))
+        Err((McpError::Connect { server, why, stderr }, may_be_older))
     }
 
     pub fn peer(&self) -> &Peer<RoleClient> {

@@ -1,4 +1,5 @@
-//! The Model Context Protocol: tools of servers that are no plugins, under the same law. Only here: rmcp.
+//! The Model Context Protocol: tools of servers that are no plugins, under the same law, and what is here for clients of
+//! others ([`serve`]). Only here: rmcp.
 //!
 //! A server runs outside the sandbox, so everything that it says is bounded before it is believed: [`McpClient`] stands on a
 //! connection whose messages are counted and cut, lists tools whose texts are checked as a plugin's are, and offers only
@@ -19,6 +20,8 @@ mod names;
 mod patience;
 mod pins;
 mod results;
+pub mod serve;
+mod side;
 #[cfg(test)]
 mod tests;
 mod tool;

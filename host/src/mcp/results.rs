@@ -12,6 +12,13 @@ use crate::{
     tool::ToolOutput,
 };
 
+/// What owns the pieces that have no case of their own.
+pub(super) const OWNER: &str = "mcp.";
+/// Such a piece: what was said beside the one before it.
+pub(super) const ANNOTATIONS: &str = "annotations";
+/// Such a piece: what was said beside the text after it.
+pub(super) const RESOURCE: &str = "resource";
+
 /// A result as a tool gives it. What a server says beside it for programs (`_meta`) is left out.
 pub(super) fn output(result: CallToolResult) -> ToolOutput {
     let content = result.content.into_iter().flat_map(content).collect();
@@ -74,13 +81,13 @@ fn content(block: ContentBlock) -> Vec<Content> {
         ContentBlock::Resource(embedded) => match embedded.resource {
             ResourceContents::TextResourceContents { uri, mime_type, text, .. } => {
                 let about = json!({"uri": uri, "mimeType": mime_type, "annotations": embedded.annotations});
-                vec![Content::Other(opaque("resource", &without_nulls(about))), Content::Text(text)]
+                vec![Content::Other(opaque(RESOURCE, &without_nulls(about))), Content::Text(text)]
             }
             ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
                 let kind = mime_type.as_deref().unwrap_or(ANY_BYTES);
                 with_annotations(media(kind, Some(&uri), &blob), embedded.annotations)
             }
-            other => vec![Content::Other(opaque("resource", &other))],
+            other => vec![Content::Other(opaque(RESOURCE, &other))],
         },
         other => vec![Content::Other(opaque("unknown", &other))],
     }
@@ -106,13 +113,13 @@ fn media(kind: &str, name: Option<&str>, data: &str) -> Content {
 fn with_annotations(content: Content, annotations: Option<Annotations>) -> Vec<Content> {
     let beside = annotations.map(|annotations| without_nulls(json!(annotations)));
     let beside = beside.filter(|beside| beside.as_object().is_some_and(|map| !map.is_empty()));
-    let beside = beside.map(|beside| Content::Other(opaque("annotations", &json!({"annotations": beside}))));
+    let beside = beside.map(|beside| Content::Other(opaque(ANNOTATIONS, &json!({"annotations": beside}))));
     [content].into_iter().chain(beside).collect()
 }
 
 fn opaque(kind: &str, value: &impl Serialize) -> Opaque {
     let json = serde_json::to_string(value).unwrap_or_else(|_| "null".into());
-    Opaque { kind: format!("mcp.{}", cut(kind, limits::NAME_SHOWN_CHARS)), json }
+    Opaque { kind: format!("{OWNER}{}", cut(kind, limits::NAME_SHOWN_CHARS)), json }
 }
 
 fn without_meta(value: &impl Serialize) -> Value {

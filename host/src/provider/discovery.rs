@@ -28,7 +28,7 @@ pub struct Found {
 /// that is wanted; none: the vendor's usual one, or the first that the server has.
 pub async fn discover(
     client: &HttpClient,
-    environment: &dyn Fn(&str) -> Option<String>,
+    environment: &(dyn Fn(&str) -> Option<String> + Sync),
     model: Option<&str>,
 ) -> Option<Found> {
     let set = |name: &str| environment(name).filter(|value| !value.is_empty());

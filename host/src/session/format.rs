@@ -99,12 +99,17 @@ const BASE64: &str = "base64:";
 
 impl Digest {
     /// The 64 digits alone.
-    pub(super) fn hex(&self) -> String {
+    pub fn hex(&self) -> String {
         self.0.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
     fn parse(text: &str) -> Option<Self> {
-        let hex = text.strip_prefix(SHA256).filter(|hex| hex.len() == 64)?.as_bytes();
+        Self::of_hex(text.strip_prefix(SHA256)?)
+    }
+
+    /// The digest that is written so: 64 digits, in small letters.
+    pub fn of_hex(hex: &str) -> Option<Self> {
+        let hex = Some(hex).filter(|hex| hex.len() == 64)?.as_bytes();
         let digit = |digit: u8| match digit {
             b'0'..=b'9' => Some(digit - b'0'),
             b'a'..=b'f' => Some(digit - b'a' + 10),

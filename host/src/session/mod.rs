@@ -58,6 +58,7 @@ mod secrets;
 mod session;
 mod storage;
 mod store;
+mod stored;
 mod transcript;
 mod writer;
 

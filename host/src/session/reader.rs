@@ -226,24 +226,34 @@ impl Journal {
     }
 
     fn attachment(&self, digest: &Digest, wrong: &impl Fn(String) -> SessionError) -> Result<Vec<u8>, SessionError> {
-        let path = self.folder.join(ATTACHMENTS).join(digest.hex());
-        match self.storage.entry(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                Err(wrong(format!("its attachment {digest} is missing")))
-            }
-            Err(error) => Err(disk("read", &path)(error)),
-            Ok(entry) if entry.kind != Kind::File || entry.len > limits::SESSION_RECORD_BYTES as u64 => {
-                Err(wrong(format!("its attachment {digest} is no file of at most the bytes of a record")))
-            }
-            Ok(entry) => {
-                let mut bytes = vec![0; usize::try_from(entry.len).unwrap_or_default()];
-                let file = self.storage.open(&path).map_err(disk("read", &path))?;
-                let read = file.read_full_at(&mut bytes, 0).map_err(disk("read", &path))?;
-                bytes.truncate(read);
-                match Digest::of(&bytes) == *digest {
-                    true => Ok(bytes),
-                    false => Err(wrong(format!("its attachment {digest} is not what was written"))),
-                }
+        attachment(&*self.storage, &self.folder, digest, wrong)
+    }
+}
+
+/// Reads an attachment of the session in this folder; `wrong` makes an error of what is wrong with it.
+pub(super) fn attachment(
+    storage: &dyn Storage,
+    folder: &Path,
+    digest: &Digest,
+    wrong: &impl Fn(String) -> SessionError,
+) -> Result<Vec<u8>, SessionError> {
+    let path = folder.join(ATTACHMENTS).join(digest.hex());
+    match storage.entry(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(wrong(format!("its attachment {digest} is missing")))
+        }
+        Err(error) => Err(disk("read", &path)(error)),
+        Ok(entry) if entry.kind != Kind::File || entry.len > limits::SESSION_RECORD_BYTES as u64 => {
+            Err(wrong(format!("its attachment {digest} is no file of at most the bytes of a record")))
+        }
+        Ok(entry) => {
+            let mut bytes = vec![0; usize::try_from(entry.len).unwrap_or_default()];
+            let file = storage.open(&path).map_err(disk("read", &path))?;
+            let read = file.read_full_at(&mut bytes, 0).map_err(disk("read", &path))?;
+            bytes.truncate(read);
+            match Digest::of(&bytes) == *digest {
+                true => Ok(bytes),
+                false => Err(wrong(format!("its attachment {digest} is not what was written"))),
             }
         }
     }

@@ -3,7 +3,10 @@
 mod asked;
 mod tools;
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError, Weak},
+};
 
 use futures_util::future::join_all;
 use sha2::{Digest, Sha256};
@@ -34,6 +37,21 @@ pub struct OfServer {
 /// Servers that were reached, by their names and by what each may ask.
 #[derive(Default)]
 pub(super) struct Servers(HashMap<(String, MayAsk), Hired>);
+
+/// Servers that are in use, by whomever: who wants one so too has the same.
+#[derive(Default)]
+pub(super) struct Clients(Mutex<HashMap<(String, MayAsk), Weak<McpClient>>>);
+
+impl Clients {
+    fn find(&self, key: &(String, MayAsk)) -> Option<Arc<McpClient>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(key)?.upgrade()
+    }
+
+    fn keep(&self, key: (String, MayAsk), client: &Arc<McpClient>) {
+        let mut clients = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        clients.insert(key, Arc::downgrade(client));
+    }
+}
 
 /// What a server may ask of an agent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -141,7 +159,10 @@ impl App {
 
     async fn reach(&self, name: &str, may_ask: MayAsk) -> Result<OfServer, Report> {
         let server = self.server_config(name)?;
-        let pins = self.pins(server)?;
+        let (pins, key) = (self.pins(server)?, (name.to_owned(), may_ask));
+        if let Some(client) = self.clients.find(&key) {
+            return Ok(OfServer { client, pins });
+        }
         let asking = Asking {
             sampler: may_ask.model.then(|| Arc::new(OfRun) as _),
             elicitor: may_ask.person.then(|| Arc::new(OfPerson(self.desk.clone())) as _),
@@ -158,6 +179,7 @@ impl App {
                 _ => report,
             }
         })?;
+        self.clients.keep(key, &client);
         Ok(OfServer { client, pins })
     }
 

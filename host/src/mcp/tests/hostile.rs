@@ -100,6 +100,26 @@ async fn a_server_that_does_not_shake_hands_is_told_of() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_server_that_says_the_same_to_everything_is_greeted_in_the_old_way() {
+    let servers = Servers::new(|mut peer| async move {
+        let first = peer.next().await.unwrap();
+        if first["method"] == "server/discover" {
+            peer.answer(&first, json!({})).await;
+            return peer.hang().await;
+        }
+        let us = json!({"name": "peer", "version": "1"});
+        let result = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": us});
+        peer.answer(&first, result).await;
+        let list = peer.next_of("tools/list").await;
+        peer.answer(&list, json!({"tools": [tool("t")]})).await;
+        peer.hang().await;
+    });
+    let client = connect(&servers).await.unwrap();
+    assert_eq!((client.listing().tools.len(), servers.dialled()), (1, 2));
+    servers.check().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn greetings_and_odd_messages_are_put_up_with() {
     let servers = Servers::new(|mut peer| async move {
         peer.say_raw(b"Welcome to my server!\n\n\xff\n{\"level\":\"info\"}\n").await;

@@ -1,0 +1,138 @@
+//! Agents as tools: a call is a run.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::super::{App, Recording, Session};
+use crate::{
+    agent::Answer,
+    chat::{Chat, Content, Message, Part, ToolCall, ToolHints, ToolSpec},
+    config::AgentConfig,
+    error::{Fault, Report},
+    event::{Event, RunCx},
+    limits,
+    tool::{self, Tool, ToolCx, ToolOutput},
+};
+
+/// What stands before an agent's name in that of its tool.
+const PREFIX: &str = "agent_";
+
+/// Gives an agent a task.
+pub(super) struct AgentTool {
+    app: Arc<App>,
+    agent: String,
+    model: Option<String>,
+    record: bool,
+    spec: Arc<ToolSpec>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// What to do, so that it can be understood without anything else.
+    task: String,
+    /// What the agent should know beside it.
+    #[serde(default)]
+    context: Option<String>,
+}
+
+impl AgentTool {
+    /// An agent of the config as a tool.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be one.
+    pub fn new(app: &Arc<App>, agent: &AgentConfig, model: Option<&str>, record: bool) -> Result<Self, String> {
+        let name = format!("{PREFIX}{}", agent.name);
+        if !ToolSpec::is_valid_name(&name) {
+            return Err("no tool can have such a name: rename it in A-Z, a-z, 0-9, _ and -, at most 58 of them".into());
+        }
+        let about = match agent.description.is_empty() {
+            true => format!("Gives the agent {} a task and returns its answer.", agent.name),
+            false => format!("Gives the agent {} a task and returns its answer. {}", agent.name, agent.description),
+        };
+        let spec = tool::spec::<Arguments>(&name, &about);
+        // The description is the config's, which may be somebody else's.
+        let spec = tool::described(name, spec.description, spec.input_schema.get().to_owned(), ToolHints::default())?;
+        let model = model.map(str::to_owned);
+        Ok(Self { app: Arc::clone(app), agent: agent.name.clone(), model, record, spec: Arc::new(spec) })
+    }
+
+    async fn run(&self, cx: &RunCx, task: String, input: Message) -> Result<Answer, Fault> {
+        let recording = match self.record {
+            true => Recording::New { id: None, title: task, follows: None },
+            false => Recording::Off,
+        };
+        let prepared = self.app.agent(Some(&self.agent), self.model.as_deref(), recording).await;
+        let mut prepared = prepared.map_err(|report| fault(&report))?;
+        for message in std::mem::take(&mut prepared.warnings) {
+            cx.events.emit(Event::Warning { message }).await;
+        }
+        let session = prepared.session.take();
+        session.iter().for_each(|session| session.listen(&cx.events));
+        let cx =
+            RunCx::new(Arc::clone(&prepared.agent.name)).with_run(Arc::clone(&cx.run)).with_events(cx.events.clone());
+        let chat = session.as_ref().map(|session| session.chat.clone()).unwrap_or_default();
+        let mut closing = Closing(session);
+        let answer = run(&prepared.agent, &cx, &chat, input).await;
+        if let Some(session) = closing.0.take() {
+            // What could not be written has ended the run already.
+            let _ = session.journal.close().await;
+        }
+        answer
+    }
+}
+
+async fn run(agent: &crate::agent::Agent, cx: &RunCx, chat: &Chat, input: Message) -> Result<Answer, Fault> {
+    agent.run(cx, chat, vec![input]).await.map_err(|error| Fault::other(error.in_full()))
+}
+
+fn fault(report: &Report) -> Fault {
+    let hint = report.hint.as_ref().map_or_else(String::new, |hint| format!(" ({hint})"));
+    Fault::other(format!("{report}{hint}"))
+}
+
+/// A session whose run may be cancelled: it is closed then too, by somebody who may wait for the disk.
+struct Closing(Option<Session>);
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        if let Some(session) = self.0.take() {
+            tokio::task::spawn_blocking(move || drop(session));
+        }
+    }
+}
+
+#[async_trait]
+impl Tool for AgentTool {
+    fn spec(&self) -> &Arc<ToolSpec> {
+        &self.spec
+    }
+
+    /// What bounds it is the agent's budget.
+    fn time_limit(&self) -> Duration {
+        limits::MCP_SERVE_AGENT_TIME
+    }
+
+    async fn call(&self, cx: &ToolCx, call: &ToolCall) -> Result<ToolOutput, Fault> {
+        let wrong = |error: serde_json::Error| Fault::invalid(format!("the arguments are wrong: {error}"));
+        let Arguments { task, context } = serde_json::from_str(&call.arguments).map_err(wrong)?;
+        if task.trim().is_empty() {
+            return Err(Fault::invalid("the task is empty: say what to do"));
+        }
+        let input = match context.filter(|context| !context.trim().is_empty()) {
+            Some(context) => format!("{task}\n\nContext:\n{context}"),
+            None => task.clone(),
+        };
+        let answer = self.run(&cx.run, task, Message::user(input)).await?;
+        let pieces = answer.message.parts.into_iter().filter_map(|part| match part {
+            Part::Text(text) => Some(Content::Text(text)),
+            Part::Media(media) => Some(Content::Media(media)),
+            _ => None,
+        });
+        Ok(ToolOutput::Reply(pieces.collect()))
+    }
+}

@@ -1,0 +1,279 @@
+//! What is served to MCP clients: the tools of an agent, agents as tools, skills as prompts; made anew when the folders of
+//! plugins and skills change.
+
+mod agents;
+mod people;
+mod traces;
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use agents::AgentTool;
+use async_trait::async_trait;
+use people::People;
+use tokio::sync::watch;
+use tokio_util::task::AbortOnDropHandle;
+
+use self::traces::Traces;
+use super::{App, DEFAULT_AGENT, Models, Notices, Shared, archive::Attachments, extend};
+use crate::{
+    agent::Agent,
+    approval::Inbox,
+    chat::{Snapshot, ToolCall, ToolResult},
+    error::Report,
+    event::{Event, EventSink, RunCx},
+    limits,
+    mcp::serve::{Archive, Caller, Making, Prompt, Served, Shelf},
+    model::ScriptedCompleter,
+    skill::Skill,
+    tool::{Begin, ToolBox, ToolCx},
+};
+
+/// How an app is served.
+#[derive(Debug, Clone)]
+pub struct ServeOptions {
+    /// Whose tools are served; none: the entry agent's, or those of [`DEFAULT_AGENT`].
+    pub agent: Option<String>,
+    /// The model of agents that are called as tools; none: their own.
+    pub model: Option<String>,
+    /// Whether their runs are written down, if the config does not say otherwise.
+    pub record: bool,
+    /// Who is told what no client is.
+    pub events: EventSink,
+}
+
+/// Makes the same app of what lies in the folders now. An error leaves everything as it was.
+pub type Remake = Arc<dyn Fn() -> Result<App, Report> + Send + Sync>;
+
+/// An app that is served. When it is dropped, questions are not taken to anybody any more, and nothing changes.
+pub struct Serving {
+    house: Arc<House>,
+    served: Served,
+    /// What was chosen without being told to.
+    pub notes: Vec<String>,
+    /// What is not as it should be, though it can be served.
+    pub warnings: Vec<String>,
+    _tasks: Vec<AbortOnDropHandle<()>>,
+}
+
+/// What calls are made on.
+struct House {
+    options: ServeOptions,
+    now: RwLock<Arc<Made>>,
+    people: People,
+}
+
+/// An app as it is now, with what is served of it.
+struct Made {
+    app: Arc<App>,
+    /// Whose tools are served. It is never run.
+    agent: Agent,
+    /// The agents, as tools.
+    agents: ToolBox,
+    /// What each of the agent's sources had when this was made.
+    of_sources: Vec<ToolBox>,
+    shelf: Arc<Shelf>,
+}
+
+impl Serving {
+    /// Serves an app; `remake` makes it anew when what lies in its folders has changed. Questions go from `inbox` to the
+    /// persons behind the clients.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`]: there is no such agent, or a plugin that it needs cannot be loaded.
+    pub async fn start(app: App, remake: Remake, inbox: Option<Inbox>, options: ServeOptions) -> Result<Self, Report> {
+        let mut notices = Notices::default();
+        let made = Made::new(app, &options, &mut notices).await?;
+        let archive: Arc<dyn Archive> = Arc::new(Attachments { store: made.app.sessions() });
+        let (shelf, traces) = (watch::Sender::new(Arc::clone(&made.shelf)), Traces::of(&made.app));
+        let (events, people) = (options.events.clone(), People::default());
+        let house = Arc::new(House { options, now: RwLock::new(Arc::new(made)), people: people.clone() });
+        let served = Served {
+            name: "shelly-host".into(),
+            instructions: instructions(&house.now()).into(),
+            shelf: shelf.subscribe(),
+            caller: Arc::clone(&house) as _,
+            archive: Some(archive),
+            events,
+        };
+        let watching = keep_up(Arc::clone(&house), remake, shelf, traces);
+        let mut tasks = vec![AbortOnDropHandle::new(tokio::spawn(watching))];
+        tasks.extend(inbox.map(|inbox| AbortOnDropHandle::new(tokio::spawn(people.attend(inbox)))));
+        let Notices { notes, warnings } = notices;
+        Ok(Self { house, served, notes, warnings, _tasks: tasks })
+    }
+
+    /// What there is to serve.
+    pub fn served(&self) -> Served {
+        self.served.clone()
+    }
+
+    /// Waits until nothing is left over that models were asked: for when the program is about to end.
+    pub async fn settled(&self) {
+        let app = Arc::clone(&self.house.now().app);
+        app.settled().await;
+    }
+}
+
+/// What a model should know of all of it.
+fn instructions(made: &Made) -> String {
+    if made.agents.is_empty() {
+        return String::new();
+    }
+    "Tools that begin with `agent_` give a task to an agent, which has tools of its own: say all that it must know."
+        .into()
+}
+
+impl House {
+    fn now(&self) -> Arc<Made> {
+        Arc::clone(&self.now.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[async_trait]
+impl Caller for House {
+    async fn call(&self, making: Making, call: ToolCall) -> ToolResult {
+        let Making { run, events, person } = making;
+        let _there = self.people.enter(&run, person);
+        // What is called is finished with what it was begun with.
+        let made = self.now();
+        let cx = RunCx::new(Arc::clone(&made.agent.name)).with_run(run).with_events(events);
+        if !made.agents.contains(&call.name) {
+            return made.agent.call(&cx, &call).await;
+        }
+        let (tools, begin) = (made.agents.specs(), Begin::default());
+        let cx = ToolCx { run: cx, chat: Snapshot::default(), tools, begin };
+        made.agents.dispatch(&cx, &call).await.result
+    }
+}
+
+impl Made {
+    async fn new(app: App, options: &ServeOptions, notices: &mut Notices) -> Result<Self, Report> {
+        notices.warnings.extend(app.project.warnings().iter().cloned());
+        let (mut agent, skills) = app.toolbox(options.agent.as_deref(), notices).await?;
+        // A client has its own way to ask its person.
+        agent.tools = agent.tools.without(&["ask_user".to_owned()]);
+        let app = Arc::new(app);
+        let agents = app.agents_as_tools(options, notices).await;
+        // Names that clash, or look alike: the agent's own tool stays.
+        let own = agent.toolbox();
+        let mut all = own.clone();
+        extend(&mut all, agents.clone(), "agents", &mut notices.warnings);
+        let left: Vec<_> = agents.names().filter(|name| own.contains(name)).map(str::to_owned).collect();
+        let agents = agents.without(&left);
+        let prompts = skills.iter().map(|skill| prompt(skill, &app)).collect();
+        let (shelf, of_sources) = (Arc::new(Shelf { tools: all.specs(), prompts }), of_sources(&agent));
+        Ok(Self { app, agent, agents, of_sources, shelf })
+    }
+
+    /// The same with the tools that its sources have now; none if they have what they had.
+    fn refreshed(&self) -> Option<Self> {
+        let of_sources = of_sources(&self.agent);
+        if of_sources.iter().zip(&self.of_sources).all(|(now, then)| now.is_same(then)) {
+            return None;
+        }
+        let (app, agent, agents) = (Arc::clone(&self.app), self.agent.clone(), self.agents.clone());
+        let mut all = agent.toolbox();
+        // What clashes was told of, or is dropped here as it is there.
+        all.extend(agents.clone());
+        let shelf = Arc::new(Shelf { tools: all.specs(), prompts: Arc::clone(&self.shelf.prompts) });
+        Some(Self { app, agent, agents, of_sources, shelf })
+    }
+}
+
+fn of_sources(agent: &Agent) -> Vec<ToolBox> {
+    agent.sources.iter().map(|source| source.tools()).collect()
+}
+
+fn prompt(skill: &Skill, app: &App) -> Prompt {
+    let (name, description) = (skill.name.clone(), skill.description.clone());
+    Prompt { name, description, text: skill.document(&app.config.root) }
+}
+
+impl App {
+    /// An agent for its tools alone, which needs no model, and the skills that it knows.
+    async fn toolbox(&self, name: Option<&str>, notices: &mut Notices) -> Result<(Agent, Vec<Skill>), Report> {
+        let is_default = self.config.agents.is_empty() && name.is_none_or(|name| name == DEFAULT_AGENT);
+        let config = match is_default {
+            true => self.default_agent(&mut notices.warnings),
+            false => self.config.agent(name)?.clone(),
+        };
+        let servers = self.reach_servers(&[&config], notices).await;
+        let shared = Shared::new(&self.project, &self.desk).with_servers(servers);
+        // Nobody asks it anything.
+        let none = Arc::new(ScriptedCompleter::new([]));
+        let outfit = self.dress(&config, none, &shared, notices).await?;
+        let agent = outfit.agent(&mut notices.warnings)?;
+        Ok((agent, outfit.skills))
+    }
+
+    /// The agents of the config that have a model, as tools.
+    async fn agents_as_tools(self: &Arc<Self>, options: &ServeOptions, notices: &mut Notices) -> ToolBox {
+        let shared = Shared::new(&self.project, &self.desk);
+        let (models, mut tools) = (Models::new(&shared.stores), ToolBox::new());
+        let (model, record) = (options.model.as_deref(), options.record && self.config.sessions.record);
+        for agent in &self.config.agents {
+            let made = match self.model(agent, model, &models, notices).await {
+                Ok(_) => AgentTool::new(self, agent, model, record),
+                Err(report) => Err(report.to_string()),
+            };
+            let named = made.and_then(|tool| tools.register(Arc::new(tool)).map_err(|clash| clash.to_string()));
+            if let Err(why) = named {
+                notices.notes.push(format!("the agent `{}` is not offered: {why}", agent.name.escape_debug()));
+            }
+        }
+        tools
+    }
+}
+
+/// Waits until a server whose tools are served has others: what is served then.
+async fn sources_changed(house: &House) -> Made {
+    loop {
+        tokio::time::sleep(limits::MCP_SERVE_LOOK).await;
+        if let Some(made) = house.now().refreshed() {
+            return made;
+        }
+    }
+}
+
+/// Makes everything anew whenever what lies in the folders has changed and has come to rest.
+async fn keep_up(house: Arc<House>, remake: Remake, shelf: watch::Sender<Arc<Shelf>>, mut traces: Traces) {
+    let tell = async |message: String| house.options.events.emit(Event::Warning { message }).await;
+    loop {
+        tokio::select! {
+            () = traces.changed() => {}
+            made = sources_changed(&house) => {
+                let new = Arc::clone(&made.shelf);
+                *house.now.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(made);
+                shelf.send_replace(new);
+                continue;
+            }
+        }
+        let remake = Arc::clone(&remake);
+        let made = match tokio::task::spawn_blocking(move || remake()).await {
+            Ok(Ok(app)) => {
+                let mut notices = Notices::default();
+                let app = app.with_engine_of(&house.now().app);
+                let made = Made::new(app, &house.options, &mut notices).await;
+                for told in notices.notes.into_iter().chain(notices.warnings) {
+                    tell(told).await;
+                }
+                made
+            }
+            Ok(Err(report)) => Err(report),
+            Err(_) => continue,
+        };
+        match made {
+            Ok(made) => {
+                let new = Arc::clone(&made.shelf);
+                traces.look_at(&made.app);
+                *house.now.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(made);
+                shelf.send_replace(new);
+            }
+            Err(report) => {
+                let hint = report.hint.as_ref().map_or_else(String::new, |hint| format!(" ({hint})"));
+                tell(format!("what has changed is not served: {report}{hint}")).await;
+            }
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! Questions of agents on their way to the person behind the client whose call it is.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
+use serde_json::{Value, json, value::to_raw_value};
+
+use crate::{
+    approval::{Answer, Asked, Inbox, OpenQuestion, QuestionKind, Subject, Verdict},
+    error::{Fault, acts_on_terminal},
+    event::RunCx,
+    mcp::{self, Elicitation, Elicited, Elicitor},
+};
+
+/// Who can be asked, by the run that asks.
+#[derive(Clone, Default)]
+pub(super) struct People(Arc<Mutex<HashMap<Arc<str>, Arc<dyn Elicitor>>>>);
+
+/// Somebody who can be asked as long as this is there.
+pub(super) struct There {
+    people: People,
+    run: Arc<str>,
+}
+
+impl People {
+    /// The person behind a run is there.
+    pub fn enter(&self, run: &Arc<str>, person: Option<Arc<dyn Elicitor>>) -> There {
+        if let Some(person) = person {
+            self.all().insert(Arc::clone(run), person);
+        }
+        There { people: self.clone(), run: Arc::clone(run) }
+    }
+
+    /// Takes questions to whom they are for until nobody can ask any more. Where nobody can be asked the answer is no.
+    pub async fn attend(self, mut inbox: Inbox) {
+        let mut asking = FuturesUnordered::<BoxFuture<'static, (Asked, Result<Elicited, Fault>)>>::new();
+        loop {
+            tokio::select! {
+                asked = inbox.next() => {
+                    let Some(asked) = asked else { return };
+                    let person = self.all().get(&asked.question.run).cloned();
+                    asking.push(async move {
+                        let answer = ask(person, &asked).await;
+                        (asked, answer)
+                    }.boxed());
+                }
+                Some((asked, answer)) = asking.next() => give(&inbox, &asked, answer),
+            }
+        }
+    }
+
+    fn all(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<dyn Elicitor>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for There {
+    fn drop(&mut self) {
+        self.people.all().remove(&self.run);
+    }
+}
+
+async fn ask(person: Option<Arc<dyn Elicitor>>, asked: &Asked) -> Result<Elicited, Fault> {
+    let person = person.ok_or_else(|| Fault::other("nobody can be asked"))?;
+    let question = &asked.question;
+    let run = RunCx::new(Arc::clone(&question.from)).with_run(Arc::clone(&question.run));
+    let by = mcp::Asked { server: Arc::clone(&question.from), run, call: String::new() };
+    let form = form(&question.from, &question.kind)?;
+    person.elicit(&by, form).await
+}
+
+/// Gives an answer, as far as it is one.
+fn give(inbox: &Inbox, asked: &Asked, answer: Result<Elicited, Fault>) {
+    let filled = match answer {
+        Ok(Elicited::Accept(filled)) => filled.get(ANSWER).cloned(),
+        Ok(Elicited::Decline | Elicited::Cancel) | Err(_) => None,
+    };
+    let given = match (&asked.question.kind, filled) {
+        (QuestionKind::Permission { .. }, filled) => {
+            let verdict = match filled.as_ref().and_then(Value::as_str) {
+                Some(YES) => Verdict::Yes,
+                Some(TRUST) => Verdict::Trust,
+                _ => Verdict::No,
+            };
+            inbox.decide(asked.id, verdict)
+        }
+        (QuestionKind::Open(open), Some(filled)) => match read(open, filled) {
+            Some(answer) => inbox.answer(asked.id, answer),
+            None => inbox.decline(asked.id),
+        },
+        (QuestionKind::Open(_), None) => inbox.decline(asked.id),
+    };
+    // What does not fit leaves the question open, and nobody would answer it any more. One that was trusted and could not
+    // be kept is answered.
+    if given.is_err() {
+        let _ = inbox.decline(asked.id);
+    }
+}
+
+/// The one field of each form.
+const ANSWER: &str = "answer";
+const YES: &str = "yes";
+const TRUST: &str = "trust";
+const NO: &str = "no";
+
+fn read(question: &OpenQuestion, filled: Value) -> Option<Answer> {
+    match filled {
+        Value::String(text) if question.options.iter().any(|option| option.label == text) => {
+            Some(Answer::Chosen(vec![text]))
+        }
+        Value::String(text) => Some(Answer::Text(text)),
+        Value::Array(chosen) => {
+            let labels = chosen.into_iter().map(|label| label.as_str().map(str::to_owned));
+            Some(Answer::Chosen(labels.collect::<Option<_>>()?))
+        }
+        _ => None,
+    }
+}
+
+/// A question as a form.
+fn form(from: &str, kind: &QuestionKind) -> Result<Elicitation, Fault> {
+    let (message, field) = match kind {
+        QuestionKind::Permission { subject, detail } => {
+            let what = match subject {
+                Subject::Tool { .. } => "with this",
+                Subject::Topic { .. } => "because of this",
+            };
+            let message = format!("The agent `{from}` wants to {subject}, {what}:\n\n{detail}");
+            let words = ["Yes, this once", "Yes, from now on", "No"];
+            (message, json!({"type": "string", "title": "May it?", "enum": [YES, TRUST, NO], "enumNames": words}))
+        }
+        QuestionKind::Open(open) => {
+            let options = open.options.iter().filter(|option| !option.description.is_empty());
+            let options = options.map(|option| format!("\n- {}: {}", option.label, option.description));
+            let message = format!("The agent `{from}` asks: {}{}", open.text, options.collect::<String>());
+            let labels: Vec<_> = open.options.iter().map(|option| &option.label).collect();
+            let field = match (open.options.is_empty(), open.multi_select) {
+                (true, _) => json!({"type": "string"}),
+                (false, false) => json!({"type": "string", "enum": labels}),
+                (false, true) => {
+                    let most = open.most_selections();
+                    json!({"type": "array", "items": {"type": "string", "enum": labels}, "minItems": 1, "maxItems": most})
+                }
+            };
+            (message, field)
+        }
+    };
+    let schema = json!({"type": "object", "properties": {ANSWER: field}, "required": [ANSWER]});
+    let schema = to_raw_value(&schema).map_err(|error| Fault::other(error.to_string()))?;
+    Ok(Elicitation { message: shown(&message), schema })
+}
+
+/// A text that may be anybody's, for a person: whatever acts on a terminal is spelt out.
+fn shown(text: &str) -> String {
+    text.chars().fold(String::with_capacity(text.len()), |mut shown, c| {
+        match c != '\n' && acts_on_terminal(c) {
+            true => shown.extend(c.escape_default()),
+            false => shown.push(c),
+        }
+        shown
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use async_trait::async_trait;
+
+    use super::*;
+    use crate::approval::{Choice, Desk, Policy, Trusted};
+
+    /// Answers each form with this.
+    struct Says(Result<Elicited, Fault>);
+
+    #[async_trait]
+    impl Elicitor for Says {
+        async fn elicit(&self, _: &mcp::Asked, form: Elicitation) -> Result<Elicited, Fault> {
+            assert!(!form.message.contains('\u{1b}') && form.message.contains("`ada`"), "{}", form.message);
+            serde_json::from_str::<rmcp_form::Form>(form.schema.get()).unwrap();
+            self.0.clone()
+        }
+    }
+
+    /// What clients take as a form.
+    mod rmcp_form {
+        #[derive(serde::Deserialize)]
+        pub struct Form {
+            #[serde(rename = "type")]
+            _kind: String,
+            #[expect(dead_code, reason = "it must be there")]
+            properties: std::collections::BTreeMap<String, serde_json::Value>,
+        }
+    }
+
+    fn filled(answer: Value) -> Result<Elicited, Fault> {
+        Ok(Elicited::Accept([(ANSWER.to_owned(), answer)].into()))
+    }
+
+    #[tokio::test]
+    async fn the_person_behind_the_call_decides() {
+        let subject = |name: &str| Subject::Tool {
+            agent: "ada".into(),
+            origin: "p".into(),
+            name: name.into(),
+            digest: String::new(),
+        };
+        for (n, (says, verdict)) in [
+            (Some(filled(json!("yes"))), Verdict::Yes),
+            (Some(filled(json!("trust"))), Verdict::Trust),
+            (Some(filled(json!("no"))), Verdict::No),
+            (Some(filled(json!("whatever"))), Verdict::No),
+            (Some(filled(json!(true))), Verdict::No),
+            (Some(Ok(Elicited::Accept([].into()))), Verdict::No),
+            (Some(Ok(Elicited::Decline)), Verdict::No),
+            (Some(Ok(Elicited::Cancel)), Verdict::No),
+            (Some(Err(Fault::other("gone"))), Verdict::No),
+            (None, Verdict::No),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let (desk, people) = (Desk::new(Policy::All, Trusted::default()), People::default());
+            let attending = tokio::spawn(people.clone().attend(desk.attend().unwrap()));
+            let cx = RunCx::new("ada").with_run(format!("mcp-{n}"));
+            let there = people.enter(&cx.run, says.map(|says| Arc::new(Says(says)) as _));
+            let ruling = desk.permit(&cx, subject("t"), "{\"a\": \"\u{1b}[2J\"}").await.unwrap();
+            assert_eq!(ruling.verdict, verdict, "{n}");
+            let again = desk.permit(&RunCx::new("bob").with_run("other"), subject("t"), "").await.unwrap();
+            assert_eq!(again.verdict == Verdict::No, verdict != Verdict::Trust, "{n}");
+            drop(there);
+            assert!(people.all().is_empty());
+            drop(desk);
+            attending.await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn questions_are_answered_in_words_or_by_choosing() {
+        let options = |labels: &[&str]| -> Vec<_> {
+            let choice = |label: &&str| Choice { label: (*label).into(), description: "so".into() };
+            labels.iter().map(choice).collect()
+        };
+        let chosen = |labels: &[&str]| Answer::Chosen(labels.iter().map(|label| (*label).to_owned()).collect());
+        for (labels, multi_select, says, answer) in [
+            (&[][..], false, filled(json!("blue")), Some(Answer::Text("blue".into()))),
+            (&["a", "b"], false, filled(json!("b")), Some(chosen(&["b"]))),
+            (&["a", "b"], false, filled(json!("neither")), Some(Answer::Text("neither".into()))),
+            (&["a", "b", "c"], true, filled(json!(["c", "a"])), Some(chosen(&["a", "c"]))),
+            (&["a", "b"], true, filled(json!(["x"])), None),
+            (&["a", "b"], true, filled(json!([1])), None),
+            (&[], false, filled(json!(7)), None),
+            (&[], false, filled(json!("")), None),
+            (&[], false, Ok(Elicited::Decline), None),
+        ] {
+            let (desk, people) = (Desk::new(Policy::Never, Trusted::default()), People::default());
+            let _attending =
+                tokio_util::task::AbortOnDropHandle::new(tokio::spawn(people.clone().attend(desk.attend().unwrap())));
+            let cx = RunCx::new("ada").with_run("mcp-1");
+            let _there = people.enter(&cx.run, Some(Arc::new(Says(says.clone()))));
+            let question =
+                OpenQuestion { text: "which?".into(), options: options(labels), multi_select, ..Default::default() };
+            let answered = desk.ask(&cx, question).await;
+            assert_eq!(answered.ok().flatten(), answer, "{says:?}");
+        }
+    }
+}

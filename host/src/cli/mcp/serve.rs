@@ -1,0 +1,229 @@
+//! Serving what is here.
+
+use std::{net::SocketAddr, path::PathBuf, sync::Arc};
+
+use clap::Args;
+use tokio::{net::TcpListener, time::timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    app::{App, Remake, ServeOptions, Serving},
+    approval::{Desk, Policy, Trusted},
+    cli::{
+        ask::{self, Approve},
+        render::{self, DIM, Output, PLAIN, Progress, name, tell, warn},
+        signals, trust,
+    },
+    config::Config,
+    error::{ErrorKind, Report},
+    event::EventSink,
+    limits,
+    mcp::serve::{Doors, PATH, Server, Token},
+    plugin::PluginCatalog,
+};
+
+/// What is served, and to whom.
+#[derive(Args, Clone)]
+pub struct Serve {
+    /// The config; without it .shelly/config.yaml or shelly.yaml, if there is one.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// A directory of plugin folders; may be given several times.
+    #[arg(long, value_name = "DIR")]
+    plugins: Vec<PathBuf>,
+    /// The agent whose tools are served; without it the entry agent of the config. Without a config there is one with every
+    /// plugin that needs no grant.
+    #[arg(long, value_name = "NAME")]
+    agent: Option<String>,
+    /// The model of all agents that are called as tools; without it each has its own.
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
+    /// What happens where consent is needed or an agent has a question, without asking anybody. Without it the client asks
+    /// its person, if it can; what you trusted before is done, and the rest is not.
+    #[arg(long, value_name = "WHEN", value_enum)]
+    approve: Option<Approve>,
+    /// Act on what the config and the permissions that were found in the project name, though you have not said yes to it;
+    /// see shelly-host config trust.
+    #[arg(long)]
+    trust: bool,
+    /// Write nothing down of the runs of agents that are called.
+    #[arg(long)]
+    no_session: bool,
+    /// Also show what plugins log and what each call of a plugin costs, on standard error.
+    #[arg(long, short)]
+    verbose: bool,
+    /// Serve over HTTP at this address instead: 127.0.0.1:8321, or :8321 for the same; port 0 takes a free one. The path is
+    /// /mcp. An address that others can reach needs a token.
+    #[arg(long, value_name = "ADDR", value_parser = address)]
+    http: Option<SocketAddr>,
+    /// The variable of the environment that holds the bearer token that clients must show.
+    #[arg(long, value_name = "NAME", requires = "http")]
+    token_env: Option<String>,
+    /// A name by which clients may call this server beside localhost; may be given several times.
+    #[arg(long, value_name = "NAME", requires = "http")]
+    allow_host: Vec<String>,
+    /// The origin of web pages that may ask, such as https://app.example.com, beside those of localhost; may be given several
+    /// times.
+    #[arg(long, value_name = "ORIGIN", requires = "http")]
+    allow_origin: Vec<String>,
+}
+
+fn address(given: &str) -> Result<SocketAddr, String> {
+    let port = given.strip_prefix("localhost:").or_else(|| given.strip_prefix(':'));
+    let whole = port.map_or_else(|| given.to_owned(), |port| format!("127.0.0.1:{port}"));
+    whole.parse().map_err(|_| "it is no address with a port: write 127.0.0.1:8321".to_owned())
+}
+
+impl Serve {
+    pub fn execute(self) -> u8 {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+        let failed = |report: &Report| render::failed(report, Output::Text);
+        let runtime = match runtime {
+            Ok(runtime) => runtime,
+            Err(error) => return failed(&Report::new(ErrorKind::Bug, "cannot start").cause(error)),
+        };
+        let ended = runtime.block_on(self.run());
+        // Standard input may still be read from, and a guest may be in the middle of a computation.
+        runtime.shutdown_background();
+        ended.unwrap_or_else(|report| failed(&report))
+    }
+
+    async fn run(self) -> Result<u8, Report> {
+        // One listener for all of it, which listens from here on.
+        let interrupt = signals::ended();
+        tokio::pin!(interrupt);
+        let doors = self.doors()?;
+        // Before anything is made: a wrong address is told at once.
+        let listener = match self.http {
+            Some(address) => Some(listen(address, &doors).await?),
+            None => None,
+        };
+        let config = crate::cli::config(self.config.as_ref())?;
+        let desk = Desk::new(self.approve.map_or(Policy::Never, Policy::from), Trusted::default());
+        let inbox = if self.approve.is_none() { desk.attend() } else { None };
+        let app = self.app(&config, &desk, &self.plugins)?;
+        let standing = app.standing(&trust::store(), self.config.is_some())?;
+        desk.trust(trust::admitted(&standing, self.trust, false).await?);
+
+        let (events, stream) = EventSink::channel();
+        let shown = tokio::spawn(ask::show(Progress::new(Output::Text, self.verbose), stream, None));
+        let options = ServeOptions {
+            agent: self.agent.clone(),
+            model: self.model.clone(),
+            record: !self.no_session,
+            events: events.clone(),
+        };
+        let starting = Serving::start(app, self.remake(&config, &desk), inbox, options);
+        let serving = tokio::select! {
+            biased;
+            code = &mut interrupt => return Ok(code),
+            serving = starting => serving?,
+        };
+        serving.notes.iter().for_each(|note| tell(&format!("{DIM}{}{PLAIN}\n", name(note))));
+        serving.warnings.iter().for_each(|warning| warn(warning));
+
+        let (server, stop) = (Server::new(serving.served()), CancellationToken::new());
+        let mut serve = Box::pin(async {
+            match listener {
+                Some((listener, address)) => {
+                    tell(&format!("serving at http://{address}{PATH}\n"));
+                    let served = server.http(listener, doors, stop.clone()).await;
+                    served.map_err(|why| Report::new(ErrorKind::Usage, "cannot serve over HTTP").cause(why))
+                }
+                None => {
+                    server.pipes(tokio::io::stdin(), tokio::io::stdout(), stop.clone()).await;
+                    Ok(())
+                }
+            }
+        });
+        let code = tokio::select! {
+            biased;
+            code = &mut interrupt => {
+                stop.cancel();
+                let _ = timeout(limits::CANCEL_GRACE, &mut serve).await;
+                code
+            }
+            served = &mut serve => {
+                served?;
+                0
+            }
+        };
+        let _ = timeout(limits::CANCEL_GRACE, serving.settled()).await;
+        // All that was told is shown, unless somebody keeps a client's call alive.
+        drop(serve);
+        drop((serving, server, events, desk));
+        let _ = timeout(limits::CANCEL_GRACE, shown).await;
+        Ok(code)
+    }
+
+    fn app(&self, config: &Config, desk: &Desk, plugins: &[PathBuf]) -> Result<App, Report> {
+        let (dirs, cache) = (crate::cli::plugin_dirs(plugins), crate::cli::cache_directory());
+        let app = App::new(config.clone(), dirs, cache, crate::cli::environment(), desk.clone())?;
+        Ok(app.with_own_key(trust::own_key()).with_approvals(trust::store(), self.trust))
+    }
+
+    /// Makes the app anew, and looks whether the person has said yes to what is new in it.
+    fn remake(&self, config: &Config, desk: &Desk) -> Remake {
+        let (this, config, desk) = (self.clone(), config.clone(), desk.clone());
+        Arc::new(move || {
+            // One in which nothing is left is not wrong: its plugins were taken away.
+            let is_full = |folder: &&PathBuf| !PluginCatalog::ids_in(std::slice::from_ref(*folder)).is_empty();
+            let plugins: Vec<_> = this.plugins.iter().filter(is_full).cloned().collect();
+            let app = this.app(&config, &desk, &plugins)?;
+            trust::check(&app.standing(&trust::store(), this.config.is_some())?, this.trust)?;
+            Ok(app)
+        })
+    }
+
+    fn doors(&self) -> Result<Doors, Report> {
+        let token = self.token_env.as_ref().map(|variable| {
+            let wrong = |why: String| {
+                Report::new(ErrorKind::Usage, format!("the variable `{}` holds no token", variable.escape_debug()))
+                    .cause(why)
+                    .hint("set it to something that nobody can guess: openssl rand -hex 32")
+            };
+            let token = std::env::var(variable).map_err(|error| wrong(error.to_string()))?;
+            Token::new(&token).map_err(wrong)
+        });
+        Ok(Doors { token: token.transpose()?, hosts: self.allow_host.clone(), origins: self.allow_origin.clone() })
+    }
+}
+
+/// Listens at an address for which the doors are fit.
+async fn listen(address: SocketAddr, doors: &Doors) -> Result<(TcpListener, SocketAddr), Report> {
+    doors.check(address).map_err(|why| {
+        Report::new(ErrorKind::Usage, "cannot serve over HTTP")
+            .cause(why)
+            .hint("set a token with --token-env, or listen on 127.0.0.1; a host is tools.example.com, an origin https://tools.example.com")
+    })?;
+    let cannot = |error: std::io::Error| {
+        Report::new(ErrorKind::Usage, format!("cannot listen on {address}"))
+            .cause(error)
+            .hint("choose another address or port: port 0 takes one that is free")
+    };
+    let listener = TcpListener::bind(address).await.map_err(cannot)?;
+    let address = listener.local_addr().map_err(cannot)?;
+    Ok((listener, address))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_near_unless_they_say_otherwise() {
+        for (given, expected) in [
+            (":0", Some("127.0.0.1:0")),
+            (":8321", Some("127.0.0.1:8321")),
+            ("localhost:8321", Some("127.0.0.1:8321")),
+            ("0.0.0.0:80", Some("0.0.0.0:80")),
+            ("[::1]:80", Some("[::1]:80")),
+            ("8321", None),
+            ("example.com:80", None),
+            (":99999", None),
+            ("", None),
+        ] {
+            assert_eq!(address(given).ok(), expected.map(|address| address.parse().unwrap()), "{given}");
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! A client that does what a script tells it, line by line.
+
+use std::{env, path::PathBuf, sync::Arc};
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tokio::{sync::watch, time::timeout};
+use url::Url;
+
+use super::{Answers, Called, Peer, failed, wrong};
+use crate::{
+    cli::render::{json_line, print},
+    error::{ErrorKind, Report},
+    limits,
+    mcp::{Asking, Http, Listing, Program, Revisions, Root, ServerConfig, Target},
+};
+
+/// One line of a script. The first connects.
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+enum Step {
+    /// Reaches a server. `{"tools": [NAME], "refused": [NAME]}`
+    Connect(Connect),
+    /// Calls a tool. `{"is_error", "content", "text", "progress", "asked"}`
+    Call {
+        tool: String,
+        #[serde(default)]
+        arguments: Map<String, Value>,
+    },
+    /// Says which folders are the server's business from now on. `{}`
+    Roots(Vec<String>),
+    /// Waits until the server's tools have changed. `{"tools", "refused"}`
+    Changed,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Connect {
+    /// A program and its arguments.
+    #[serde(default)]
+    program: Vec<String>,
+    /// Or an address.
+    url: Option<Url>,
+    /// The folder that the program works in; this one if nothing is said.
+    folder: Option<PathBuf>,
+    /// Folders that are the server's business, as URLs; none: it is not told of any.
+    roots: Option<Vec<String>>,
+    /// What a model replies to it; none: it cannot ask one.
+    reply: Option<String>,
+    /// What forms are filled in with; null declines them, and where it is left out it cannot ask.
+    #[serde(default, deserialize_with = "given")]
+    form: Option<Option<Map<String, Value>>>,
+    /// The revisions to speak: `any`, `handshake`, `stateless`.
+    #[serde(default)]
+    revisions: String,
+}
+
+/// Tells null from what is not there.
+fn given<'de, D: serde::Deserializer<'de>>(field: D) -> Result<Option<Option<Map<String, Value>>>, D::Error> {
+    Deserialize::deserialize(field).map(Some)
+}
+
+/// A connection, and what it was given to answer with.
+struct Driven {
+    peer: Peer,
+    answers: Arc<Answers>,
+    roots: Option<watch::Sender<Arc<[Root]>>>,
+    changes: watch::Receiver<Arc<Listing>>,
+}
+
+pub fn drive() -> Result<(), Report> {
+    // The connection lives on while the next line is awaited.
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().map_err(failed)?;
+    let mut driven = None;
+    for line in std::io::stdin().lines() {
+        let line = line.map_err(failed)?;
+        let step = serde_json::from_str(&line).map_err(|error| wrong("a line is no step").cause(error))?;
+        print(&json_line(&runtime.block_on(take(step, &mut driven))?))?;
+    }
+    if let Some(driven) = driven {
+        runtime.block_on(driven.peer.client.close());
+    }
+    Ok(())
+}
+
+async fn take(step: Step, driven: &mut Option<Driven>) -> Result<Value, Report> {
+    match (step, driven.as_mut()) {
+        (Step::Connect(connect), _) => match open(connect).await {
+            Ok(opened) => Ok(shown(&driven.insert(opened).peer.client.listing())),
+            // What a script expects is not the end of it.
+            Err(report) if report.kind == ErrorKind::Run => Ok(json!({"error": report.to_string()})),
+            Err(report) => Err(report),
+        },
+        (_, None) => Err(wrong("a script begins with a connection")),
+        (Step::Call { tool, arguments }, Some(driven)) => {
+            let Called { result, progress } = driven.peer.call(&tool, &json!(arguments)).await?;
+            let (text, asked) = (result.text(), driven.answers.asked());
+            Ok(json!({
+                "is_error": result.is_error, "content": result.content, "text": text, "progress": progress, "asked": asked,
+            }))
+        }
+        (Step::Roots(uris), Some(driven)) => {
+            let told = driven.roots.as_ref().ok_or_else(|| wrong("it was connected without roots"))?;
+            told.send_replace(roots(uris));
+            Ok(json!({}))
+        }
+        (Step::Changed, Some(driven)) => {
+            let changed = timeout(limits::MCP_CONNECT_TIME, driven.changes.changed()).await;
+            changed.map_err(|_| failed("the server's tools do not change"))?.map_err(failed)?;
+            Ok(shown(&driven.changes.borrow_and_update()))
+        }
+    }
+}
+
+async fn open(connect: Connect) -> Result<Driven, Report> {
+    let Connect { program, url, folder, roots: folders, reply, form, revisions } = connect;
+    let target = match (program.split_first(), url) {
+        (Some((program, arguments)), None) => {
+            let folder = folder.map_or_else(env::current_dir, Ok).map_err(failed)?;
+            let passed = ["PATH", "HOME"].into_iter().filter_map(|name| Some((name.to_owned(), env::var(name).ok()?)));
+            Target::Program(Program::new(program, arguments.to_vec(), passed, folder))
+        }
+        (None, Some(url)) => Target::Http(Http::new(url).map_err(failed)?),
+        _ => return Err(wrong("a server is a program or has an address")),
+    };
+    let mut config = ServerConfig::new("peer", target);
+    config.revisions = match revisions.as_str() {
+        "" | "any" => Revisions::Any,
+        "handshake" => Revisions::Handshake,
+        "stateless" => Revisions::Stateless,
+        _ => return Err(wrong("revisions are `any`, `handshake` or `stateless`")),
+    };
+    let (can_sample, can_elicit) = (reply.is_some(), form.is_some());
+    let answers = Arc::new(Answers { reply: reply.unwrap_or_default(), form: form.flatten(), ..Answers::default() });
+    let told = folders.map(|uris| watch::Sender::new(roots(uris)));
+    let mut asking = Asking { roots: told.as_ref().map(watch::Sender::subscribe), ..Asking::default() };
+    if can_sample {
+        asking.sampler = Some(answers.clone());
+    }
+    if can_elicit {
+        asking.elicitor = Some(answers.clone());
+    }
+    let peer = Peer::connect(config, asking).await?;
+    let changes = peer.client.changes();
+    Ok(Driven { peer, answers, roots: told, changes })
+}
+
+fn roots(uris: Vec<String>) -> Arc<[Root]> {
+    uris.into_iter().map(|uri| Root { uri, name: None }).collect()
+}
+
+fn shown(listing: &Listing) -> Value {
+    let tools: Vec<_> = listing.tools.iter().map(|tool| &tool.name).collect();
+    let refused: Vec<_> =
+        listing.refused.iter().map(|refused| json!({"name": refused.name, "why": refused.why})).collect();
+    json!({"tools": tools, "refused": refused})
+}

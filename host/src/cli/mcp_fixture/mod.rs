@@ -1,0 +1,139 @@
+//! The client of MCP servers alone, for programs that test it: the official conformance suite and servers of others. Hidden:
+//! the scripts in `tests/mcp` call it.
+
+mod drive;
+mod play;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use clap::Subcommand;
+use serde_json::{Value, json};
+use url::Url;
+
+use super::render::{self, Output};
+use crate::{
+    chat::{Snapshot, StopReason, ToolCall, ToolResult},
+    error::{ErrorKind, Fault, Report},
+    event::{Event, EventSink, RunCx},
+    mcp::{
+        Asked, Asking, Elicitation, Elicited, Elicitor, McpClient, McpError, Pins, Sampled, Sampler, Sampling,
+        ServerConfig,
+    },
+    tool::{ToolBox, ToolCx},
+};
+
+#[derive(Subcommand)]
+pub enum McpFixture {
+    /// Play the scenario of the conformance suite that MCP_CONFORMANCE_SCENARIO names.
+    Play {
+        /// The suite's server.
+        url: Url,
+    },
+    /// Do what lines of JSON on standard input say, and print what came of each in a line.
+    Drive,
+}
+
+impl McpFixture {
+    pub fn execute(self) -> u8 {
+        let played = match self {
+            Self::Play { url } => play::play(url),
+            Self::Drive => drive::drive(),
+        };
+        played.map_or_else(|report| render::failed(&report, Output::Text), |()| 0)
+    }
+}
+
+/// A connection to a server, all of whose tools are approved.
+struct Peer {
+    client: Arc<McpClient>,
+}
+
+/// What came of a call.
+struct Called {
+    result: ToolResult,
+    /// What the server said of its progress, in order.
+    progress: Vec<Value>,
+}
+
+impl Peer {
+    async fn connect(config: ServerConfig, asking: Asking) -> Result<Self, Report> {
+        let client = McpClient::connect(config, asking).await;
+        Ok(Self { client: client.map_err(|error: McpError| failed(error))? })
+    }
+
+    /// Calls a tool by the server's own name for it, as an agent does.
+    async fn call(&self, tool: &str, arguments: &Value) -> Result<Called, Report> {
+        let (listing, mut tools) = (self.client.listing(), ToolBox::new());
+        let unknown = || Report::new(ErrorKind::Run, format!("the server has no tool `{}`", tool.escape_debug()));
+        let name = listing.find(tool).ok_or_else(unknown)?.spec.name.clone();
+        for tool in self.client.offer(&Pins::of(&listing)).tools {
+            tools.register(tool).map_err(failed)?;
+        }
+        let (events, progress) = (EventSink::new(), Arc::<Mutex<Vec<Value>>>::default());
+        let told = Arc::clone(&progress);
+        events.tap(Arc::new(move |event| {
+            if let Event::ToolProgress { done, total, message, .. } = event {
+                let report = json!({"done": done, "total": total, "message": message});
+                told.lock().unwrap_or_else(PoisonError::into_inner).push(report);
+            }
+        }));
+        // Progress is told only where somebody watches.
+        let _watching = events.observe();
+        let run = RunCx::new("fixture").with_events(events.clone());
+        let cx = ToolCx { run, chat: Snapshot::default(), tools: tools.specs(), begin: Default::default() };
+        let call = ToolCall { id: tool.into(), name, arguments: arguments.to_string(), meta: vec![] };
+        let result = tools.dispatch(&cx, &call).await.result;
+        let progress = progress.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Ok(Called { result, progress })
+    }
+}
+
+/// Says the same to every question, and remembers what was asked.
+#[derive(Default)]
+struct Answers {
+    /// What a model replies; the same words again if nothing is said.
+    reply: String,
+    /// What a form is filled in with beside its defaults; none declines it.
+    form: Option<serde_json::Map<String, Value>>,
+    asked: Mutex<Vec<Value>>,
+}
+
+impl Answers {
+    fn note(&self, question: Value) {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).push(question);
+    }
+
+    /// What was asked since this was last called.
+    fn asked(&self) -> Vec<Value> {
+        std::mem::take(&mut self.asked.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[async_trait]
+impl Sampler for Answers {
+    async fn sample(&self, _: &Asked, request: Sampling) -> Result<Sampled, Fault> {
+        let said: Vec<_> = request.messages.iter().map(|message| message.text_content()).collect();
+        self.note(json!({"sampling": said, "system": request.system, "max_tokens": request.max_tokens}));
+        Ok(Sampled { text: self.reply.clone(), model: "fixture".into(), stop: StopReason::EndTurn })
+    }
+}
+
+#[async_trait]
+impl Elicitor for Answers {
+    async fn elicit(&self, _: &Asked, question: Elicitation) -> Result<Elicited, Fault> {
+        self.note(json!({"elicitation": question.message, "schema": question.schema}));
+        let Some(form) = &self.form else { return Ok(Elicited::Decline) };
+        let mut filled = question.defaults();
+        filled.extend(form.clone());
+        Ok(Elicited::Accept(filled))
+    }
+}
+
+fn failed(error: impl std::fmt::Display) -> Report {
+    Report::new(ErrorKind::Run, error.to_string())
+}
+
+fn wrong(what: impl Into<String>) -> Report {
+    Report::new(ErrorKind::Usage, what)
+}

@@ -1,0 +1,110 @@
+//! The client's side of the scenarios of the official conformance suite.
+
+use std::{env, sync::Arc};
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tokio::sync::watch;
+use url::Url;
+
+use super::{Answers, Peer, failed, wrong};
+use crate::{
+    cli::{render, runtime},
+    error::Report,
+    mcp::{Asking, Http, Revisions, ServerConfig, Target},
+};
+
+/// What the suite says of a scenario beside its name.
+#[derive(Default, Deserialize)]
+struct Context {
+    #[serde(default, rename = "toolCalls")]
+    calls: Vec<Call>,
+}
+
+#[derive(Deserialize)]
+struct Call {
+    name: String,
+    #[serde(default)]
+    arguments: Value,
+}
+
+/// Plays one scenario: the server's tools are listed, and called unless it is about the list alone.
+pub fn play(url: Url) -> Result<(), Report> {
+    let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
+    let scenario = variable("MCP_CONFORMANCE_SCENARIO").ok_or_else(|| {
+        wrong("MCP_CONFORMANCE_SCENARIO is not set").hint("this is called by tests/mcp/conformance.py")
+    })?;
+    let revision = variable("MCP_CONFORMANCE_PROTOCOL_VERSION");
+    let context = variable("MCP_CONFORMANCE_CONTEXT").map(|context| serde_json::from_str(&context)).transpose();
+    let context: Context =
+        context.map_err(|error| wrong("MCP_CONFORMANCE_CONTEXT cannot be read").cause(error))?.unwrap_or_default();
+
+    let mut server = ServerConfig::new("suite", Target::Http(Http::new(url).map_err(failed)?));
+    server.revisions = match revision.as_deref() {
+        None => Revisions::Any,
+        // They are dates.
+        Some(revision) if revision >= "2026-07-28" => Revisions::Stateless,
+        Some(_) => Revisions::Handshake,
+    };
+    runtime()?.block_on(async {
+        let peer = Peer::connect(server, asking()).await?;
+        let calls = calls(&scenario, context, &peer)?;
+        // All at once: what one of them is asked must not reach another.
+        let called = calls.iter().map(|call| peer.call(&call.name, &call.arguments));
+        let called = futures_util::future::join_all(called).await;
+        peer.client.close().await;
+        for (call, called) in calls.iter().zip(called) {
+            let result = called?.result;
+            render::tell(&format!("{}: {}\n", render::name(&call.name), render::one_line(&result.text(), 1_000)));
+            if result.is_error {
+                return Err(failed(format!("`{}` failed", call.name.escape_debug())));
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Whoever is asked says yes, and leaves forms as they are.
+fn asking() -> Asking {
+    let answers = Arc::new(Answers { reply: "Yes.".into(), form: Some(Map::new()), ..Answers::default() });
+    let roots = watch::Sender::new(Arc::from([]));
+    Asking { sampler: Some(answers.clone()), elicitor: Some(answers), roots: Some(roots.subscribe()) }
+}
+
+/// The calls of a scenario: those that it names, or one of each tool.
+fn calls(scenario: &str, context: Context, peer: &Peer) -> Result<Vec<Call>, Report> {
+    let listing = peer.client.listing();
+    let schema_of = |name: &str| {
+        let tool = listing.find(name).ok_or_else(|| wrong(format!("the suite's server has no tool `{name}`")))?;
+        serde_json::from_str::<Value>(tool.spec.input_schema.get()).map_err(failed)
+    };
+    match scenario {
+        // Its server answers no calls.
+        "json-schema-ref-no-deref" => Ok(Vec::new()),
+        "json-schema-2020-12-preservation" => {
+            let schema = schema_of("json_schema_2020_12_tool")?;
+            Ok(vec![Call { name: "json_schema_echo".into(), arguments: json!({"schema": schema}) }])
+        }
+        _ if !context.calls.is_empty() => Ok(context.calls),
+        _ => {
+            let call = |name: &str| Ok(Call { name: name.into(), arguments: made_up(&schema_of(name)?) });
+            listing.tools.iter().map(|tool| call(&tool.name)).collect()
+        }
+    }
+}
+
+/// Arguments that this schema takes: something of its type for each field that it requires.
+fn made_up(schema: &Value) -> Value {
+    let required = schema["required"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let fields = required.iter().filter_map(Value::as_str).map(|name| {
+        let value = match schema["properties"][name]["type"].as_str() {
+            Some("number" | "integer") => json!(3),
+            Some("boolean") => json!(true),
+            Some("array") => json!([]),
+            Some("object") => json!({}),
+            _ => json!("something"),
+        };
+        (name.to_owned(), value)
+    });
+    Value::Object(fields.collect())
+}

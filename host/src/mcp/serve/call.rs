@@ -1,0 +1,259 @@
+//! A call that is under way for a client.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
+use rmcp::model::{InputRequest, InputRequiredResult, InputResponses};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::{
+    Caller, House, Making,
+    notes::Notes,
+    person::{Person, Question, answered, ask, request},
+};
+use crate::{
+    chat::{ToolCall, ToolResult},
+    error::Fault,
+    event::{EventSink, EventStream},
+    limits,
+    mcp::{Elicited, Elicitor},
+};
+
+/// Places for the calls of one client.
+pub(super) struct Turns {
+    places: Arc<Semaphore>,
+    waiting: AtomicUsize,
+}
+
+/// A place among the calls of a client, and among those of all.
+pub(super) struct Place {
+    _own: OwnedSemaphorePermit,
+    _all: OwnedSemaphorePermit,
+}
+
+impl Turns {
+    pub fn new() -> Self {
+        Self { places: Arc::new(Semaphore::new(limits::MCP_SERVE_CALLS)), waiting: AtomicUsize::new(0) }
+    }
+
+    /// Waits for a place.
+    ///
+    /// # Errors
+    ///
+    /// A [`Fault`] if too many wait already.
+    pub async fn take(&self, all: &Arc<Semaphore>) -> Result<Place, Fault> {
+        let _waiting = Waiting::new(&self.waiting).ok_or_else(|| {
+            let most = limits::MCP_SERVE_CALLS_WAITING;
+            Fault::RateLimited { message: format!("{most} calls wait already: make fewer at once"), after: None }
+        })?;
+        // They are never closed.
+        let closed = |_| Fault::other("there are no places any more");
+        let own = Arc::clone(&self.places).acquire_owned().await.map_err(closed)?;
+        let all = Arc::clone(all).acquire_owned().await.map_err(closed)?;
+        Ok(Place { _own: own, _all: all })
+    }
+}
+
+/// One that waits for a place, or has just got one.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl<'a> Waiting<'a> {
+    fn new(count: &'a AtomicUsize) -> Option<Self> {
+        let this = Self(count);
+        (count.fetch_add(1, Ordering::Relaxed) < limits::MCP_SERVE_CALLS_WAITING).then_some(this)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A call, all that belongs to it, and where its questions come out.
+pub(super) struct Underway {
+    id: String,
+    making: BoxFuture<'static, ToolResult>,
+    events: EventStream,
+    questions: mpsc::Receiver<Question>,
+    _place: Place,
+}
+
+/// What a call has come to.
+pub(super) enum Come {
+    Done(ToolResult),
+    /// It waits for a person, whom its client asks between two requests.
+    Asks(Question),
+}
+
+/// How a client asks a person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asks {
+    Never,
+    /// While the call goes on.
+    Meanwhile,
+    /// Between two requests.
+    Between,
+}
+
+impl Underway {
+    /// Begins a call. Nothing of it is done before it is [driven](Self::drive).
+    pub fn begin(house: &House, name: String, arguments: String, asks: Asks, place: Place) -> Self {
+        let (run, (person, questions)) = (house.next(), Person::new());
+        let person = (asks != Asks::Never).then(|| Arc::new(person) as Arc<dyn Elicitor>);
+        let (sink, events) = EventSink::channel();
+        let id = run.to_string();
+        let call = ToolCall { id: id.clone(), name, arguments, meta: Vec::new() };
+        let (caller, making) = (Arc::clone(&house.served.caller), Making { run, events: sink, person });
+        let making = async move { Caller::call(&*caller, making, call).await }.boxed();
+        Self { id, making, events, questions, _place: place }
+    }
+
+    /// Goes on with it, and tells its client how it goes.
+    pub async fn drive(&mut self, notes: &mut Notes, asks: Asks) -> Come {
+        let mut asking = FuturesUnordered::new();
+        let (mut told, mut may_ask) = (true, true);
+        let result = loop {
+            tokio::select! {
+                biased;
+                event = self.events.next(), if told => match event {
+                    Some(event) => notes.tell(&self.id, event).await,
+                    None => told = false,
+                },
+                question = self.questions.recv(), if may_ask => match (question, asks) {
+                    (Some(question), Asks::Between) => return Come::Asks(question),
+                    (Some(question), _) => asking.push(ask(notes.peer.clone(), question)),
+                    (None, _) => may_ask = false,
+                },
+                Some(()) = asking.next() => {}
+                result = &mut self.making => break result,
+            }
+        };
+        // What happened right before its end.
+        for _ in 0..limits::EVENT_QUEUE {
+            let Some(Some(event)) = self.events.next().now_or_never() else { break };
+            notes.tell(&self.id, event).await;
+        }
+        Come::Done(result)
+    }
+}
+
+/// Calls that wait for the answer that their clients come back with, by the state that they were handed.
+#[derive(Default)]
+pub(super) struct Parked(Mutex<HashMap<String, Waits>>);
+
+struct Waits {
+    call: Underway,
+    answer: oneshot::Sender<Elicited>,
+    /// What was called, and with what: the same must come again.
+    made: (String, String),
+    /// Ends it when it has waited long enough.
+    _end: AbortOnDropHandle<()>,
+}
+
+/// The name under which the one question of such a call stands.
+const QUESTION: &str = "question";
+
+impl Parked {
+    /// Puts a call aside. What its client is told.
+    ///
+    /// # Errors
+    ///
+    /// A [`Fault`] if that cannot be done: the call is over.
+    pub fn park(
+        house: &Arc<House>,
+        call: Underway,
+        question: Question,
+        made: (String, String),
+    ) -> Result<InputRequiredResult, Fault> {
+        let mut chance = [0; 16];
+        getrandom::fill(&mut chance).map_err(|error| Fault::other(format!("there is no chance to be had: {error}")))?;
+        let state: String = chance.iter().map(|byte| format!("{byte:02x}")).collect();
+        let requests = BTreeMap::from([(QUESTION.to_owned(), InputRequest::Elicitation(request(&question.form)?))]);
+        let mut parked = house.parked.all();
+        if parked.len() >= limits::MCP_SERVE_PARKED {
+            let message = format!("{} calls wait for an answer already", limits::MCP_SERVE_PARKED);
+            return Err(Fault::RateLimited { message, after: None });
+        }
+        let (weak, of) = (Arc::downgrade(house), state.clone());
+        let end = AbortOnDropHandle::new(tokio::spawn(async move {
+            tokio::time::sleep(limits::MCP_SERVE_PARK_TIME).await;
+            let gone = weak.upgrade().and_then(|house| house.parked.all().remove(&of));
+            drop(gone);
+        }));
+        parked.insert(state.clone(), Waits { call, answer: question.answer, made, _end: end });
+        drop(parked);
+        Ok(InputRequiredResult::new(Some(requests), Some(state)))
+    }
+
+    /// Takes a call up again, with its answer.
+    ///
+    /// # Errors
+    ///
+    /// A [`Fault`]: there is none of this state, or it was another one.
+    pub fn resume(
+        &self,
+        state: &str,
+        made: &(String, String),
+        answers: Option<InputResponses>,
+    ) -> Result<Underway, Fault> {
+        let mut parked = self.all();
+        match parked.get(state) {
+            Some(waits) if waits.made == *made => {}
+            Some(_) => return Err(Fault::invalid("`requestState` is of a call with another name or other arguments")),
+            None => {
+                let minutes = limits::MCP_SERVE_PARK_TIME.as_secs() / 60;
+                let message = format!("`requestState` is of no call that waits; they wait {minutes} minutes");
+                return Err(Fault::NotFound { message });
+            }
+        }
+        let answer = answers.and_then(|mut answers| answers.remove(QUESTION)).and_then(answered);
+        let answer =
+            answer.ok_or_else(|| Fault::invalid(format!("`inputResponses.{QUESTION}` is missing or no answer")))?;
+        let Some(Waits { call, answer: waiting, .. }) = parked.remove(state) else {
+            return Err(Fault::other("it is gone"));
+        };
+        let _ = waiting.send(answer);
+        Ok(call)
+    }
+
+    fn all(&self) -> MutexGuard<'_, HashMap<String, Waits>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::poll;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn calls_take_turns_and_too_many_are_refused() {
+        let (turns, all) = (Turns::new(), Arc::new(Semaphore::new(limits::MCP_SERVE_CALLS_OF_ALL)));
+        let mut places = Vec::new();
+        for _ in 0..limits::MCP_SERVE_CALLS {
+            places.push(turns.take(&all).await.ok().unwrap());
+        }
+        let mut waiting: Vec<_> = (0..limits::MCP_SERVE_CALLS_WAITING).map(|_| Box::pin(turns.take(&all))).collect();
+        for waiting in &mut waiting {
+            assert!(poll!(waiting).is_pending());
+        }
+        assert!(matches!(turns.take(&all).await.err(), Some(Fault::RateLimited { .. })));
+        places.pop();
+        assert!(poll!(&mut waiting[0]).is_ready());
+        drop(waiting);
+        places.clear();
+        assert!(turns.take(&all).await.is_ok(), "whoever gave up waits no more");
+        let _all: Vec<_> =
+            (0..limits::MCP_SERVE_CALLS_OF_ALL).map(|_| Arc::clone(&all).try_acquire_owned().unwrap()).collect();
+        assert!(poll!(Box::pin(Turns::new().take(&all))).is_pending(), "others have all places");
+    }
+}

@@ -1,0 +1,236 @@
+//! The other way round: tools, prompts and resources for clients that speak the protocol, over pipes and over HTTP.
+//!
+//! What is served is plain: a [`Shelf`] that may change at any time, a [`Caller`] that makes calls, an [`Archive`] that
+//! hands out resources. What a client says is as untrusted as what a server says: its messages are counted and cut, its
+//! calls take turns, and whoever goes away takes what was done for it along.
+
+mod call;
+mod complete;
+mod doors;
+mod handler;
+mod http;
+mod notes;
+mod patient;
+mod person;
+mod results;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use rmcp::service::serve_server_with_ct;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    sync::{Semaphore, watch},
+};
+use tokio_util::sync::CancellationToken;
+
+pub use doors::{Doors, Token};
+pub use http::PATH;
+
+use self::{call::Parked, handler::Handler};
+use super::{Elicitor, lines::Lines, patience::Patience};
+use crate::{
+    chat::{ToolCall, ToolResult, ToolSpec},
+    error::Fault,
+    event::EventSink,
+    limits,
+};
+
+/// What is served, and who does what is asked.
+#[derive(Clone)]
+pub struct Served {
+    /// What clients are told that it is called.
+    pub name: Arc<str>,
+    /// What a model should know of all of it; may be empty.
+    pub instructions: Arc<str>,
+    /// What there is. Clients are told when it changes.
+    pub shelf: watch::Receiver<Arc<Shelf>>,
+    /// Makes the calls.
+    pub caller: Arc<dyn Caller>,
+    /// Hands out resources, if there are any.
+    pub archive: Option<Arc<dyn Archive>>,
+    /// Who is told what happens in calls and is told to no client.
+    pub events: EventSink,
+}
+
+/// What there is at one moment.
+#[derive(Clone, Default)]
+pub struct Shelf {
+    /// Tools, in order.
+    pub tools: Arc<[Arc<ToolSpec>]>,
+    /// Prompts, in order; no two have one name.
+    pub prompts: Arc<[Prompt]>,
+}
+
+/// A text that a person hands to a model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prompt {
+    /// Its name.
+    pub name: String,
+    /// When to use it; may be empty.
+    pub description: String,
+    /// What the model reads.
+    pub text: String,
+}
+
+/// In whose name a call is made.
+#[derive(Clone)]
+pub struct Making {
+    /// Names the call: no two of this process have the same.
+    pub run: Arc<str>,
+    /// Who is told how it goes.
+    pub events: EventSink,
+    /// The person behind the client; none if it cannot ask one.
+    pub person: Option<Arc<dyn Elicitor>>,
+}
+
+/// Makes calls.
+#[async_trait]
+pub trait Caller: Send + Sync + 'static {
+    /// Makes one. Never fails: whatever goes wrong is in the result, which is bounded. Dropping the future cancels it.
+    async fn call(&self, making: Making, call: ToolCall) -> ToolResult;
+}
+
+/// Hands out resources.
+#[async_trait]
+pub trait Archive: Send + Sync + 'static {
+    /// What there is after the resource of this URI, the newest first, at most [`limits::MCP_SERVE_PAGE`]; and whether there
+    /// is more. What has gone meanwhile is at its end.
+    ///
+    /// # Errors
+    ///
+    /// A [`Fault`], which the client is told.
+    async fn list(&self, after: Option<String>) -> Result<(Vec<Resource>, bool), Fault>;
+
+    /// One of them; none if there is none of that URI. At most [`limits::MCP_SERVE_RESOURCE_BYTES`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Archive::list`].
+    async fn read(&self, uri: String) -> Result<Option<Content>, Fault>;
+
+    /// How its URIs are made, as a URI template, and what they are.
+    fn template(&self) -> (&'static str, &'static str);
+}
+
+/// A resource in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resource {
+    /// Names it.
+    pub uri: String,
+    /// A name to show.
+    pub name: String,
+    /// What it is from.
+    pub description: String,
+    /// Its bytes.
+    pub size: u64,
+}
+
+/// What is in a resource.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Content {
+    /// Such as `image/png`.
+    pub media_type: String,
+    /// All of it.
+    pub bytes: Bytes,
+}
+
+/// Serves any number of clients. Clones are the same server.
+#[derive(Clone)]
+pub struct Server(Arc<House>);
+
+/// What all clients share.
+struct House {
+    served: Served,
+    /// For the calls of all.
+    places: Arc<Semaphore>,
+    parked: Parked,
+    calls: AtomicU64,
+}
+
+impl Server {
+    /// Serves this.
+    pub fn new(served: Served) -> Self {
+        let places = Arc::new(Semaphore::new(limits::MCP_SERVE_CALLS_OF_ALL));
+        Self(Arc::new(House { served, places, parked: Parked::default(), calls: AtomicU64::new(0) }))
+    }
+
+    /// Serves a client over two pipes until it closes them, breaks the rules, or `stop` is cancelled; its calls are
+    /// cancelled then.
+    pub async fn pipes(
+        &self,
+        read: impl AsyncRead + Send + Unpin + 'static,
+        write: impl AsyncWrite + Send + Unpin + 'static,
+        stop: CancellationToken,
+    ) {
+        let patience = Arc::<Patience>::default();
+        let gone = stop.child_token();
+        let lines = Gated { lines: Lines::new(read, write, Arc::clone(&patience)), patience, gone: gone.clone() };
+        let handler = Handler::new(Arc::clone(&self.0), gone);
+        // What goes wrong here is the client's own doing, and it has been told.
+        if let Ok(serving) = serve_server_with_ct(handler, lines, stop).await {
+            let _ = serving.waiting().await;
+        }
+    }
+}
+
+impl House {
+    /// A name for a call.
+    fn next(&self) -> Arc<str> {
+        let n = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
+        format!("mcp-{n}").into()
+    }
+}
+
+/// Pipes whose end is the end of what is done for their client.
+struct Gated<R, W> {
+    lines: Lines<rmcp::RoleServer, R, W>,
+    patience: Arc<Patience>,
+    gone: CancellationToken,
+}
+
+impl<R, W> rmcp::transport::Transport<rmcp::RoleServer> for Gated<R, W>
+where
+    R: AsyncRead + Unpin + Send,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    type Error = std::io::Error;
+
+    fn send(
+        &mut self,
+        message: rmcp::model::ServerJsonRpcMessage,
+    ) -> impl Future<Output = std::io::Result<()>> + Send + 'static {
+        self.lines.send(message)
+    }
+
+    async fn receive(&mut self) -> Option<rmcp::model::ClientJsonRpcMessage> {
+        let message = tokio::select! {
+            biased;
+            _ = self.patience.until_lost() => None,
+            message = self.lines.receive() => message,
+        };
+        if message.is_none() {
+            // Who has said all may still listen for a while; who has broken the rules is not served any more.
+            let (gone, time) = (self.gone.clone(), limits::MCP_SERVE_CLOSE_TIME);
+            match self.patience.ended() {
+                Some(_) => gone.cancel(),
+                None => drop(tokio::spawn(async move {
+                    tokio::time::sleep(time).await;
+                    gone.cancel();
+                })),
+            }
+        }
+        message
+    }
+
+    async fn close(&mut self) -> std::io::Result<()> {
+        self.gone.cancel();
+        self.lines.close().await
+    }
+}

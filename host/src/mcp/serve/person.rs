@@ -1,0 +1,95 @@
+//! The person behind a client, as far as the client lets itself be asked.
+
+use async_trait::async_trait;
+use rmcp::{
+    Peer, RoleServer,
+    model::{ClientResult, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ServerRequest},
+    service::PeerRequestOptions,
+};
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::{
+    error::Fault,
+    limits,
+    mcp::{Asked, Elicitation, Elicited, Elicitor},
+};
+
+/// A question on its way to a client.
+#[derive(Debug)]
+pub(super) struct Question {
+    pub form: Elicitation,
+    pub answer: oneshot::Sender<Elicited>,
+}
+
+/// Puts questions of one call to its client.
+pub(super) struct Person(mpsc::Sender<Question>);
+
+impl Person {
+    /// With what its questions come out of.
+    pub fn new() -> (Self, mpsc::Receiver<Question>) {
+        let (sender, questions) = mpsc::channel(1);
+        (Self(sender), questions)
+    }
+}
+
+#[async_trait]
+impl Elicitor for Person {
+    async fn elicit(&self, _: &Asked, form: Elicitation) -> Result<Elicited, Fault> {
+        let gone = || Fault::Unavailable { message: "the client cannot be asked any more".into(), after: None };
+        let (answer, answered) = oneshot::channel();
+        self.0.send(Question { form, answer }).await.map_err(|_| gone())?;
+        answered.await.map_err(|_| gone())
+    }
+}
+
+/// The request that puts a form before a person.
+pub(super) fn request(form: &Elicitation) -> Result<ElicitRequest, Fault> {
+    let requested_schema = serde_json::from_str(form.schema.get());
+    let requested_schema = requested_schema.map_err(|error| Fault::invalid(format!("no such form: {error}")))?;
+    let (meta, message) = (None, form.message.clone());
+    Ok(ElicitRequest::new(ElicitRequestParams::FormElicitationParams { meta, message, requested_schema }))
+}
+
+/// What a client answered, if it can be read.
+pub(super) fn answered(answer: Value) -> Option<Elicited> {
+    serde_json::from_value(answer).ok().map(elicited)
+}
+
+fn elicited(result: ElicitResult) -> Elicited {
+    match result.action {
+        ElicitationAction::Accept => match result.content {
+            Some(Value::Object(form)) => Elicited::Accept(form.into_iter().collect()),
+            _ => Elicited::Accept(Default::default()),
+        },
+        ElicitationAction::Decline => Elicited::Decline,
+        ElicitationAction::Cancel => Elicited::Cancel,
+        _ => Elicited::Cancel,
+    }
+}
+
+/// Asks a client over its own connection, as those of the revisions with a handshake are. Withdrawn when nobody waits for
+/// the answer any more; a client that does not answer has said nothing.
+pub(super) async fn ask(peer: Peer<RoleServer>, question: Question) {
+    let Question { form, mut answer } = question;
+    let asked = async {
+        let request = ServerRequest::ElicitRequest(request(&form).ok()?);
+        peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await.ok()
+    };
+    let Some(mut handle) = asked.await else {
+        let _ = answer.send(Elicited::Cancel);
+        return;
+    };
+    let result = tokio::select! {
+        result = &mut handle.rx => Some(result),
+        () = answer.closed() => None,
+        () = tokio::time::sleep(limits::QUESTION_TIME) => None,
+    };
+    match result {
+        Some(Ok(Ok(ClientResult::ElicitResult(result)))) => drop(answer.send(elicited(result))),
+        Some(_) => drop(answer.send(Elicited::Cancel)),
+        None => {
+            let _ = handle.cancel(Some("nobody waits for the answer any more".into())).await;
+        }
+    }
+}
