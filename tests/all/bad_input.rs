@@ -666,6 +666,7 @@ fn help_texts() {
     for (name, arguments) in [
         ("help", &["--help"][..]),
         ("help_run", &["run", "--help"]),
+        ("help_mcp", &["mcp", "--help"]),
         ("help_plugin", &["plugin", "--help"]),
         ("help_plugin_list", &["plugin", "list", "--help"]),
         ("help_plugin_inspect", &["plugin", "inspect", "--help"]),

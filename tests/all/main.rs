@@ -28,6 +28,7 @@ mod output;
 mod properties;
 mod providers;
 mod security;
+mod serving;
 mod sessions;
 mod steps;
 mod tidy;

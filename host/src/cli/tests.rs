@@ -11,7 +11,7 @@ use clap::CommandFactory;
 use super::Cli;
 
 /// A flag of a command, and the test in `tests/all` that shows what it does.
-const SHOWN: [(&str, &str, &str); 96] = [
+const SHOWN: [(&str, &str, &str); 108] = [
     ("run --config", "bad_input.rs", "a_config_that_cannot_be_read"),
     ("run --plugins", "bad_input.rs", "a_plugin_directory_that_is_none"),
     ("run --agent", "bad_input.rs", "a_name_that_is_not_there"),
@@ -77,6 +77,18 @@ const SHOWN: [(&str, &str, &str); 96] = [
     ("provider check --plugins", "providers/check.rs", "a_plugin_is_asked_too"),
     ("provider check --trust", "providers/check.rs", "nothing_is_sent_to_where_a_project_says_unasked"),
     ("provider check --output", "providers/check.rs", "models_are_asked_and_what_they_answer_is_told"),
+    ("mcp --config", "serving.rs", "agents_skills_and_attachments_are_served"),
+    ("mcp --plugins", "serving.rs", "the_clients_person_says_yes_or_a_flag_does"),
+    ("mcp --agent", "serving.rs", "agents_skills_and_attachments_are_served"),
+    ("mcp --model", "serving.rs", "agents_skills_and_attachments_are_served"),
+    ("mcp --approve", "serving.rs", "the_clients_person_says_yes_or_a_flag_does"),
+    ("mcp --trust", "serving.rs", "what_a_project_names_is_not_served_unasked"),
+    ("mcp --no-session", "serving.rs", "agents_skills_and_attachments_are_served"),
+    ("mcp --verbose", "serving.rs", "over_http_only_those_come_in_who_may"),
+    ("mcp --http", "serving.rs", "over_http_only_those_come_in_who_may"),
+    ("mcp --token-env", "serving.rs", "over_http_only_those_come_in_who_may"),
+    ("mcp --allow-host", "serving.rs", "over_http_only_those_come_in_who_may"),
+    ("mcp --allow-origin", "serving.rs", "over_http_only_those_come_in_who_may"),
     ("conformance --kind", "conformance.rs", "what_is_exported_comes_to_the_same"),
     ("conformance --suite", "conformance.rs", "what_is_exported_comes_to_the_same"),
     ("conformance --export", "conformance.rs", "what_is_exported_comes_to_the_same"),

@@ -83,7 +83,8 @@ pub(super) struct Underway {
     making: BoxFuture<'static, ToolResult>,
     events: EventStream,
     questions: mpsc::Receiver<Question>,
-    _place: Place,
+    /// None while it waits for its client to come back.
+    place: Option<Place>,
 }
 
 /// What a call has come to.
@@ -113,7 +114,12 @@ impl Underway {
         let call = ToolCall { id: id.clone(), name, arguments, meta: Vec::new() };
         let (caller, making) = (Arc::clone(&house.served.caller), Making { run, events: sink, person });
         let making = async move { Caller::call(&*caller, making, call).await }.boxed();
-        Self { id, making, events, questions, _place: place }
+        Self { id, making, events, questions, place: Some(place) }
+    }
+
+    /// Goes on with one that has waited, in another place.
+    pub fn go_on(&mut self, place: Place) {
+        self.place = Some(place);
     }
 
     /// Goes on with it, and tells its client how it goes.
@@ -169,7 +175,7 @@ impl Parked {
     /// A [`Fault`] if that cannot be done: the call is over.
     pub fn park(
         house: &Arc<House>,
-        call: Underway,
+        mut call: Underway,
         question: Question,
         made: (String, String),
     ) -> Result<InputRequiredResult, Fault> {
@@ -188,6 +194,7 @@ impl Parked {
             let gone = weak.upgrade().and_then(|house| house.parked.all().remove(&of));
             drop(gone);
         }));
+        call.place = None;
         parked.insert(state.clone(), Waits { call, answer: question.answer, made, _end: end });
         drop(parked);
         Ok(InputRequiredResult::new(Some(requests), Some(state)))

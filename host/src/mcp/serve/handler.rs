@@ -89,21 +89,27 @@ impl Handler {
         let arguments =
             request.arguments.map_or_else(|| "{}".to_owned(), |arguments| Value::Object(arguments).to_string());
         let (made, asks) = ((request.name.into_owned(), arguments), asks(context));
-        let mut call = match request.request_state {
+        let waited = match request.request_state {
             Some(state) => {
                 let resumed = self.house.parked.resume(&state, &made, request.input_responses);
-                resumed.map_err(|fault| ErrorData::invalid_params(fault.to_string(), None))?
+                Some(resumed.map_err(|fault| ErrorData::invalid_params(fault.to_string(), None))?)
             }
+            None if self.shelf().tools.iter().any(|tool| tool.name == made.0) => None,
             None => {
-                if !self.shelf().tools.iter().any(|tool| tool.name == made.0) {
-                    let what = format!("unknown tool: {}", cut(&made.0, limits::NAME_SHOWN_CHARS));
-                    return Err(ErrorData::invalid_params(what, None));
-                }
-                match self.turns.take(&self.house.places).await {
-                    Ok(place) => Underway::begin(&self.house, made.0.clone(), made.1.clone(), asks, place),
-                    Err(fault) => return Ok(refused(&fault).into()),
-                }
+                let what = format!("unknown tool: {}", cut(&made.0, limits::NAME_SHOWN_CHARS));
+                return Err(ErrorData::invalid_params(what, None));
             }
+        };
+        let place = match self.turns.take(&self.house.places).await {
+            Ok(place) => place,
+            Err(fault) => return Ok(refused(&fault).into()),
+        };
+        let mut call = match waited {
+            Some(mut call) => {
+                call.go_on(place);
+                call
+            }
+            None => Underway::begin(&self.house, made.0.clone(), made.1.clone(), asks, place),
         };
         match call.drive(&mut self.notes(context), asks).await {
             Come::Done(result) => Ok(results::result(result).into()),

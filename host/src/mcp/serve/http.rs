@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited, combinators::BoxBody};
 use hyper::{
     HeaderMap, Method, Request, Response, StatusCode,
-    body::Incoming,
+    body::{Body, Incoming},
     header::{self, HeaderName, HeaderValue},
     server::conn::http1,
     service::service_fn,
@@ -133,12 +133,15 @@ impl Front {
     async fn post(&self, request: Request<Incoming>) -> Reply {
         let (parts, body) = request.into_parts();
         let most = limits::MCP_SERVE_BODY_BYTES;
+        let too_large = || said(StatusCode::PAYLOAD_TOO_LARGE, format!("the body has more than {most} bytes"));
+        // One that says so itself is not read.
+        if body.size_hint().lower() > most as u64 {
+            return too_large();
+        }
         let whole = Limited::new(body, most).collect();
         let body = match timeout(limits::MCP_SERVE_REQUEST_TIME, whole).await {
             Ok(Ok(body)) => body.to_bytes(),
-            Ok(Err(error)) if error.is::<LengthLimitError>() => {
-                return said(StatusCode::PAYLOAD_TOO_LARGE, format!("the body has more than {most} bytes"));
-            }
+            Ok(Err(error)) if error.is::<LengthLimitError>() => return too_large(),
             Ok(Err(_)) => return said(StatusCode::BAD_REQUEST, "the body cannot be read".into()),
             Err(_) => return said(StatusCode::REQUEST_TIMEOUT, "the body does not come".into()),
         };

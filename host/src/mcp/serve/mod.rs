@@ -170,7 +170,8 @@ impl Server {
         stop: CancellationToken,
     ) {
         let patience = Arc::<Patience>::default();
-        let gone = stop.child_token();
+        // The library ends its token with the connection: it has one of its own.
+        let (gone, stop) = (stop.child_token(), stop.child_token());
         let lines = Gated { lines: Lines::new(read, write, Arc::clone(&patience)), patience, gone: gone.clone() };
         let handler = Handler::new(Arc::clone(&self.0), gone);
         // What goes wrong here is the client's own doing, and it has been told.

@@ -119,7 +119,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{limits, mcp::results::output};
+    use crate::mcp::results::output;
 
     fn back(content: Vec<Content>, is_error: bool) -> Value {
         serde_json::to_value(result(ToolResult { call_id: "c".into(), content, is_error })).unwrap()

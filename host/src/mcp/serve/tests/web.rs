@@ -1,0 +1,214 @@
+//! What comes in over HTTP, byte for byte.
+
+use std::net::SocketAddr;
+
+use tokio::{
+    io::AsyncReadExt,
+    net::{TcpListener, TcpStream},
+};
+
+use super::*;
+use crate::mcp::serve::{Doors, Token};
+
+struct Web {
+    bench: Bench,
+    address: SocketAddr,
+    _served: AbortOnDropHandle<Result<(), String>>,
+}
+
+const JSON: &str = "content-type: application/json\r\naccept: application/json, text/event-stream\r\n";
+const TOKEN: &str = "0123456789abcdef";
+
+impl Web {
+    async fn start(doors: Doors) -> Self {
+        let bench = Bench::new();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (server, stop) = (bench.server.clone(), bench.stop.clone());
+        let served = tokio::spawn(async move { server.http(listener, doors, stop).await });
+        Self { bench, address, _served: AbortOnDropHandle::new(served) }
+    }
+
+    /// Says this, and hears all that comes until the connection ends.
+    async fn say(&self, request: &str) -> String {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        // One that is cut off has said what it has said.
+        let _ = stream.read_to_end(&mut answer).await;
+        String::from_utf8(answer).unwrap()
+    }
+
+    /// A request of a method with headers and a body, after which the connection ends.
+    async fn send(&self, method: &str, headers: &str, body: &str) -> String {
+        let host = if headers.starts_with("host:") || headers.contains("\nhost:") { "" } else { "host: localhost\r\n" };
+        let head = format!("{method} /mcp HTTP/1.1\r\n{host}connection: close\r\ncontent-length: {}\r\n", body.len());
+        self.say(&format!("{head}{headers}\r\n{body}")).await
+    }
+}
+
+fn initialize() -> String {
+    let us = json!({"name": "client", "version": "1"});
+    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": us});
+    json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}).to_string()
+}
+
+fn status(answer: &str) -> &str {
+    answer.split(' ').nth(1).unwrap_or("none")
+}
+
+#[tokio::test]
+async fn only_those_come_in_who_may() {
+    let token = Some(Token::new(TOKEN).unwrap());
+    let doors = Doors { token, hosts: vec!["tools.example".into()], origins: vec!["https://app.example".into()] };
+    let web = Web::start(doors).await;
+    let known = format!("{JSON}authorization: Bearer {TOKEN}\r\n");
+    for (headers, expected) in [
+        (known.clone(), "200"),
+        (format!("host: tools.example\r\n{known}"), "200"),
+        (format!("host: evil.example\r\n{known}"), "403"),
+        (format!("host: 127.0.0.1.evil.example\r\n{known}"), "403"),
+        (format!("origin: https://app.example\r\n{known}"), "200"),
+        (format!("origin: http://localhost:6274\r\n{known}"), "200"),
+        (format!("origin: https://evil.example\r\n{known}"), "403"),
+        (format!("origin: null\r\n{known}"), "403"),
+        (JSON.to_owned(), "401"),
+        (format!("{JSON}authorization: Bearer {TOKEN}0\r\n"), "401"),
+        (format!("{JSON}authorization: Basic {TOKEN}\r\n"), "401"),
+        (format!("accept: application/json, text/event-stream\r\nauthorization: Bearer {TOKEN}\r\n"), "415"),
+        (format!("content-type: application/json\r\nauthorization: Bearer {TOKEN}\r\n"), "406"),
+    ] {
+        let answer = web.send("POST", &headers, &initialize()).await;
+        assert_eq!(status(&answer), expected, "{headers}{answer}");
+        assert!(!answer.contains(TOKEN));
+        assert_eq!(answer.contains("www-authenticate: Bearer"), expected == "401", "{answer}");
+        let shares = headers.contains("origin") && expected == "200";
+        assert_eq!(answer.contains("access-control-allow-origin"), shares, "{answer}");
+    }
+    // Browsers ask first, and show no token.
+    let preflight = web.send("OPTIONS", "origin: https://app.example\r\n", "").await;
+    assert!(
+        status(&preflight) == "204" && preflight.contains("access-control-allow-headers: authorization"),
+        "{preflight}"
+    );
+    assert_eq!(status(&web.send("OPTIONS", "origin: https://evil.example\r\n", "").await), "403");
+    assert_eq!(status(&web.say("GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").await), "404");
+    assert_eq!(status(&web.say("POST /mcp HTTP/1.1\r\nconnection: close\r\n\r\n").await), "403", "no host");
+}
+
+#[tokio::test]
+async fn what_is_too_much_is_refused() {
+    let web = Web::start(Doors::default()).await;
+    let many =
+        format!(r#"{{"jsonrpc":"2.0","id":9,"method":"x","params":[{}0]}}"#, "0,".repeat(limits::MCP_MESSAGE_VALUES));
+    for (headers, body, expected, says) in [
+        (String::new(), "{".to_owned(), "400", "the message is no JSON"),
+        (String::new(), "[]".into(), "400", "several at once are not taken"),
+        (String::new(), many, "400", "the message has more than 250000 values"),
+        (format!("x-long: {}\r\n", "x".repeat(2 * limits::MCP_SERVE_HEAD_BYTES)), initialize(), "431", ""),
+        ("mcp-session-id: none\r\n".into(), initialize(), "404", "Session not found"),
+        (String::new(), r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#.into(), "", "Session"),
+    ] {
+        let answer = web.send("POST", &format!("{JSON}{headers}"), &body).await;
+        assert!(status(&answer).starts_with(expected) && answer.contains(says), "{answer}");
+        assert!(status(&answer).starts_with('4'), "{answer}");
+    }
+    // It is refused before it is there, if it says how long it is, and else once it is too long.
+    let head = format!("POST /mcp HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{JSON}");
+    let long = limits::MCP_SERVE_BODY_BYTES + 1;
+    let answer = web.say(&format!("{head}content-length: {long}\r\n\r\n")).await;
+    assert!(status(&answer) == "413" && answer.contains("the body has more than 4194304 bytes"), "{answer}");
+    let piece = format!("{long:x}\r\n{}\r\n0\r\n\r\n", "x".repeat(long));
+    let answer = web.say(&format!("{head}transfer-encoding: chunked\r\n\r\n{piece}")).await;
+    assert_eq!(status(&answer), "413", "{answer}");
+    assert_eq!(web.bench.hands.begun.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn half_a_request_is_not_waited_for() {
+    let web = Web::start(Doors::default()).await;
+    let head =
+        format!("POST /mcp HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{JSON}content-length: 20\r\n\r\n");
+    let before = tokio::time::Instant::now();
+    for (half, expected) in [("", "none"), ("POST /mcp HT", "none"), (&head[..head.len() - 2], "none"), (&head, "408")]
+    {
+        let answer = web.say(half).await;
+        assert!([expected, "408"].contains(&status(&answer)), "{half}: {answer}");
+    }
+    assert!(before.elapsed() >= 3 * limits::MCP_SERVE_REQUEST_TIME, "{:?}", before.elapsed());
+}
+
+#[tokio::test]
+async fn sessions_are_as_many_as_there_may_be() {
+    let web = Web::start(Doors::default()).await;
+    let mut first = None;
+    for _ in 0..limits::MCP_SERVE_HTTP_SESSIONS {
+        let answer = web.send("POST", JSON, &initialize()).await;
+        assert_eq!(status(&answer), "200");
+        let id = answer.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")).unwrap().to_owned();
+        first.get_or_insert(id);
+    }
+    let refused = web.send("POST", JSON, &initialize()).await;
+    assert!(status(&refused) == "500" && refused.contains("there are 64 sessions already"), "{refused}");
+    // One that ends makes room for another.
+    let id = format!("mcp-session-id: {}\r\n", first.unwrap());
+    assert_eq!(status(&web.send("DELETE", &id, "").await), "202");
+    assert_eq!(status(&web.send("POST", JSON, &initialize()).await), "200");
+}
+
+#[tokio::test]
+async fn connections_are_as_many_as_there_may_be() {
+    let web = Web::start(Doors::default()).await;
+    let mut held = Vec::new();
+    for _ in 0..limits::MCP_SERVE_CONNECTIONS {
+        let mut stream = TcpStream::connect(web.address).await.unwrap();
+        // It is taken once it is answered.
+        stream.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
+        assert!(stream.read(&mut [0; 1_024]).await.unwrap() > 0);
+        held.push(stream);
+    }
+    let body = initialize();
+    let mut waits = Box::pin(web.send("POST", JSON, &body));
+    let early = tokio::time::timeout(Duration::from_millis(100), &mut waits).await;
+    assert!(early.is_err(), "there is no place");
+    held.pop();
+    assert_eq!(status(&waits.await), "200");
+}
+
+#[tokio::test]
+async fn whoever_hangs_up_takes_the_call_along() {
+    let web = Web::start(Doors::default()).await;
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": stateless(json!({"name": "hang"}), &json!({}))});
+    let body = body.to_string();
+    let own = "mcp-protocol-version: 2026-07-28\r\nmcp-method: tools/call\r\nmcp-name: hang\r\n";
+    let head = format!("POST /mcp HTTP/1.1\r\nhost: localhost\r\n{JSON}{own}content-length: {}\r\n\r\n", body.len());
+    let mut stream = TcpStream::connect(web.address).await.unwrap();
+    stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
+    let count = |of: &AtomicUsize| of.load(Ordering::SeqCst);
+    while count(&web.bench.hands.now) == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    drop(stream);
+    while count(&web.bench.hands.dropped) == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_nobody_uses_ends() {
+    let web = Web::start(Doors::default()).await;
+    let answer = web.send("POST", JSON, &initialize()).await;
+    let id = answer.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")).unwrap();
+    tokio::time::sleep(limits::MCP_SERVE_IDLE_TIME * 2).await;
+    let ping = json!({"jsonrpc": "2.0", "id": 2, "method": "ping"}).to_string();
+    let answer = web.send("POST", &format!("{JSON}mcp-session-id: {id}\r\n"), &ping).await;
+    assert_eq!(status(&answer), "404", "{answer}");
+}
+
+#[tokio::test]
+async fn doors_that_stand_open_to_others_are_not_used() {
+    let bench = Bench::new();
+    let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
+    let refused = bench.server.http(listener, Doors::default(), bench.stop.clone()).await.unwrap_err();
+    assert!(refused.ends_with("can be reached by others, and no token is set"), "{refused}");
+}
