@@ -938,3 +938,38 @@ pub const MCP_SERVE_KEEP_ALIVE: Duration = Duration::from_secs(15);
 pub const MCP_SERVE_RETRY: Duration = Duration::from_secs(3);
 /// Bytes of a bearer token that a person chooses, at least: fewer can be guessed.
 pub const MCP_SERVE_TOKEN_BYTES: usize = 16;
+
+// ---- OAuth of MCP clients
+
+/// From the sending of one request of a login to the end of its answer.
+pub const OAUTH_TIME: Duration = Duration::from_secs(30);
+/// Requests that one login, or one renewal of a token, may take: whoever names twenty authorization servers names none.
+pub const OAUTH_REQUESTS: u32 = 32;
+/// Redirects that the registration of a client follows.
+pub const OAUTH_HOPS: u32 = 4;
+/// Bytes of an answer. The largest metadata known have some ten thousand.
+pub const OAUTH_BODY_BYTES: usize = 256 << 10;
+/// Bytes of what a server says it wants of who asks: as much as servers commonly take of a header.
+pub const OAUTH_CHALLENGE_BYTES: usize = 8 << 10;
+/// Bytes of a URL of a login.
+pub const OAUTH_URL_BYTES: usize = 8 << 10;
+/// Bytes of a token, a client's name or its secret: beyond it servers refuse the header.
+pub const OAUTH_TOKEN_BYTES: usize = 16 << 10;
+/// Rights that are asked for in one login.
+pub const OAUTH_SCOPES: usize = 128;
+/// Bytes of the name of one of them.
+pub const OAUTH_SCOPE_BYTES: usize = 256;
+/// Bytes of a file with what is known of one login.
+pub const OAUTH_FILE_BYTES: u64 = 256 << 10;
+/// Time in which whoever else renews tokens is done: all its requests would have to take that long.
+pub const OAUTH_LOCK_TIME: Duration = Duration::from_secs(120);
+/// A token is renewed this long before its end, or after half of its life if that is shorter: it must not end on its way.
+pub const OAUTH_EARLY: Duration = Duration::from_secs(30);
+/// Time in which a person logs in: some have to look for their telephone first.
+pub const OAUTH_LOGIN_TIME: Duration = Duration::from_secs(600);
+/// Bytes of the head of a request by which a browser comes back from a login.
+pub const OAUTH_CALLBACK_BYTES: usize = 32 << 10;
+/// Connections of browsers, and of whoever else is on this machine, that are open at once while a login is waited for.
+pub const OAUTH_CALLBACK_CONNECTIONS: usize = 16;
+/// Time in which one of them has to say what it wants.
+pub const OAUTH_CALLBACK_TIME: Duration = Duration::from_secs(10);

@@ -58,7 +58,7 @@ const MAY_NAME: [(&str, &[&str]); 28] = [
     ("capability", &[]),
     ("files", &[]),
     ("kv", &["files"]),
-    ("mcp", &["net", "tool"]),
+    ("mcp", &["capability", "files", "net", "tool"]),
     ("net", &["capability", "files"]),
     ("tool", &[]),
     ("trust", &["files"]),

@@ -335,6 +335,17 @@ impl Reach {
 pub struct Reaches(Option<BTreeSet<Reach>>);
 
 impl Reaches {
+    /// Every address there is.
+    pub fn all() -> Self {
+        Self(None)
+    }
+
+    /// Those of everybody's Internet, and those of these networks.
+    pub fn public_and(networks: impl IntoIterator<Item = IpNet>) -> Self {
+        let networks = networks.into_iter().map(|network| Reach::Network(network.trunc()));
+        Self(Some(networks.chain([Reach::Public]).collect()))
+    }
+
     /// Whether this address is among them.
     pub fn holds(&self, address: IpAddr) -> bool {
         self.0.as_ref().is_none_or(|reaches| reaches.iter().any(|reach| reach.holds(address)))
@@ -422,7 +433,8 @@ pub fn is_localhost(name: &str) -> bool {
     name == "localhost" || name.ends_with(".localhost")
 }
 
-fn loopback() -> [IpNet; 2] {
+/// The addresses of this machine alone.
+pub fn loopback() -> [IpNet; 2] {
     [
         IpNet::V4(Ipv4Net::new_assert(std::net::Ipv4Addr::new(127, 0, 0, 0), 8)),
         IpNet::V6(Ipv6Net::new_assert(std::net::Ipv6Addr::LOCALHOST, 128)),

@@ -173,11 +173,10 @@ fn runtime() -> Result<tokio::runtime::Runtime, Report> {
 /// Our own log, off unless `SHELLY_LOG` asks for it; but for what a config asks for with the middleware `logger`.
 fn log_to_stderr() {
     let filter = std::env::var("SHELLY_LOG").unwrap_or_else(|_| format!("off,{}=info", crate::agent::LOGGER_TARGET));
-    tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
-        .with_env_filter(tracing_subscriber::EnvFilter::new(filter))
-        .without_time()
-        .init();
+    let filter = tracing_subscriber::EnvFilter::new(filter);
+    let no_codes = format!("{}=warn", crate::mcp::LOG_OF_CODES).parse();
+    let filter = no_codes.map_or(filter.clone(), |no_codes| filter.add_directive(no_codes));
+    tracing_subscriber::fmt().with_writer(std::io::stderr).with_env_filter(filter).without_time().init();
 }
 
 fn environment() -> Environment {

@@ -15,6 +15,7 @@ use crate::{
     config::Config,
     error::{ErrorKind, Report, cut},
     limits,
+    mcp::TokenStore,
     session::{SessionError, Store},
     trust::{OwnKey, TrustStore},
 };
@@ -109,6 +110,11 @@ pub fn store() -> TrustStore {
 /// The key by which the sessions are known that this person has made.
 pub fn own_key() -> OwnKey {
     OwnKey::new(kept("session.key"))
+}
+
+/// Where the logins at MCP servers are kept.
+pub fn logins() -> Option<TokenStore> {
+    kept("mcp").map(TokenStore::in_folder)
 }
 
 /// Where a file of the person's own data lies.

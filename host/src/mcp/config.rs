@@ -4,7 +4,7 @@ use futures_util::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite};
 use url::Url;
 
-use super::{McpError, check_server_name};
+use super::{McpError, OAuth, check_server_name};
 use crate::{
     error::Fault,
     limits,
@@ -57,6 +57,13 @@ impl ServerConfig {
             for (name, _) in &http.headers {
                 header_name(name).map_err(|fault| wrong(fault.to_string()))?;
             }
+            if let Some(oauth) = &http.oauth {
+                let is_said = |(name, _): &(String, Secret)| name.eq_ignore_ascii_case("authorization");
+                if http.auth.is_some() || http.headers.iter().any(is_said) {
+                    return Err(wrong("it has a login, and a credential of its own beside it".into()));
+                }
+                oauth.check(&http.url).map_err(wrong)?;
+            }
         }
         Ok(())
     }
@@ -76,6 +83,7 @@ pub enum Revisions {
 
 /// Where a server is.
 #[derive(Clone)]
+#[expect(clippy::large_enum_variant, reason = "there are few of them, and they stay where they are")]
 pub enum Target {
     /// A program that is started for it, and ended with it.
     Program(Program),
@@ -133,6 +141,8 @@ pub struct Http {
     pub auth: Option<Auth>,
     /// Headers beside those of the protocol, by name.
     pub headers: Vec<(String, Secret)>,
+    /// A login in place of `auth`, by OAuth.
+    pub oauth: Option<OAuth>,
 }
 
 impl Http {
@@ -142,7 +152,7 @@ impl Http {
     ///
     /// [`Fault::Other`] if TLS cannot be set up.
     pub fn new(url: Url) -> Result<Self, Fault> {
-        Ok(Self { client: HttpClient::new()?, url, auth: None, headers: Vec::new() })
+        Ok(Self { client: HttpClient::new()?, url, auth: None, oauth: None, headers: Vec::new() })
     }
 }
 

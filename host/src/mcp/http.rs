@@ -11,6 +11,7 @@ use rmcp::{
     model::{ClientJsonRpcMessage, ClientRequest, ErrorData, JsonRpcRequest, ServerJsonRpcMessage},
     transport::{
         StreamableHttpClientTransport,
+        auth::WWWAuthenticateParams,
         common::{
             client_side_sse::ExponentialBackoff,
             http_header::{HEADER_LAST_EVENT_ID, HEADER_SESSION_ID},
@@ -22,16 +23,18 @@ use rmcp::{
     },
 };
 use sse_stream::Sse;
+use url::Url;
 
 use super::{
     Http,
     lines::{has_too_many_values, read_message, too_many_values},
+    oauth::{Keeper, Refusal, Refused, Tried},
     shown,
 };
 use crate::{
     error::Fault,
     limits,
-    net::{Answer, ByteStream, Request, Retries, Secret, sse::Events},
+    net::{Answer, Auth, ByteStream, Request, Retries, Secret, sse::Events},
 };
 
 type HttpError = StreamableHttpError<Fault>;
@@ -39,24 +42,47 @@ type Headers = HashMap<HeaderName, HeaderValue>;
 type EventStream = BoxStream<'static, Result<Sse, SseError>>;
 
 /// What may help where a server wants a credential.
-pub(super) fn denied(challenge: &str) -> String {
-    format!("it does not answer without one{challenge}: give it a bearer token, or a header of its own, in its config")
+fn denied(challenge: &str) -> String {
+    let asks = if challenge.is_empty() { String::new() } else { format!(" (it asks for: {})", shown(challenge)) };
+    format!("it does not answer without one{asks}: give it a bearer token, or a header of its own, in its config")
 }
 
 /// A new connection to a server on the web.
-pub(super) fn transport(http: &Http) -> StreamableHttpClientTransport<Web> {
+pub(super) fn transport(name: &Arc<str>, http: &Http) -> StreamableHttpClientTransport<Web> {
     let mut retries = ExponentialBackoff::default();
     retries.max_times = Some(limits::MCP_STREAM_RETRIES);
     retries.max_delay = Some(limits::RETRY_PAUSE);
     let mut config = StreamableHttpClientTransportConfig::with_uri(http.url.as_str())
         .max_concurrent_requests(limits::MCP_HTTP_REQUESTS);
     config.retry_config = Arc::new(retries);
-    StreamableHttpClientTransport::with_client(Web(Arc::new(http.clone())), config)
+    let keeper = http.oauth.as_ref().map(|oauth| Arc::new(Keeper::new(name, http, oauth)));
+    StreamableHttpClientTransport::with_client(Web { http: Arc::new(http.clone()), keeper }, config)
+}
+
+/// What a server says to somebody who does not say who asks, if it wants to know.
+///
+/// # Errors
+///
+/// A [`Fault`] that tells why there is no answer.
+pub(super) async fn challenge_of(http: &Http) -> Result<Option<String>, Fault> {
+    let request = Request {
+        headers: http.headers.clone(),
+        retries: Retries::NONE,
+        total: limits::OAUTH_TIME,
+        ..Request::new(http.url.clone())
+    };
+    let ping = serde_json::json!({"jsonrpc": "2.0", "id": 0, "method": "ping"});
+    let answer = http.client.exchange(Method::POST, &request, Some(ping.to_string().into_bytes())).await?;
+    Ok((answer.status() == StatusCode::UNAUTHORIZED).then(|| challenge(&answer).unwrap_or_default()))
 }
 
 /// The house's client, as the protocol wants one.
 #[derive(Debug, Clone)]
-pub(super) struct Web(Arc<Http>);
+pub(super) struct Web {
+    http: Arc<Http>,
+    /// Of the login, if there is one.
+    keeper: Option<Arc<Keeper>>,
+}
 
 impl Web {
     async fn exchange(
@@ -69,30 +95,59 @@ impl Web {
         let text = |value: &HeaderValue| value.to_str().unwrap_or_default().to_owned();
         let protocol = protocol.iter().map(|(name, value)| (name.to_string(), Secret::new(text(value))));
         let further = further.into_iter().filter_map(|(name, value)| Some((name.to_owned(), Secret::new(value?))));
-        let headers = self.0.headers.iter().cloned().chain(protocol).chain(further).collect();
-        let request = Request {
-            auth: self.0.auth.clone(),
+        let headers = self.http.headers.iter().cloned().chain(protocol).chain(further).collect();
+        let mut request = Request {
+            auth: self.http.auth.clone(),
             headers,
             // The protocol has its own ways to go on where it was cut off.
             retries: Retries::NONE,
             repeatable: false,
             total: limits::MCP_STREAM_TIME,
             idle: limits::MCP_STREAM_TIME,
-            ..Request::new(self.0.url.clone())
+            ..Request::new(self.http.url.clone())
         };
         let json = message.map(serde_json::to_vec).transpose()?;
-        let answer = self.0.client.exchange(method, &request, json).await.map_err(HttpError::Client)?;
-        match answer.status() {
-            StatusCode::UNAUTHORIZED => {
-                Err(HttpError::AuthRequired(AuthRequiredError::new(challenge(&answer).unwrap_or_default())))
-            }
-            StatusCode::FORBIDDEN if challenge(&answer).is_some() => {
-                let challenge = challenge(&answer).unwrap_or_default();
-                Err(HttpError::InsufficientScope(InsufficientScopeError::new(challenge, None)))
-            }
-            _ => Ok(answer),
+        let Some(keeper) = &self.keeper else {
+            let answer = self.http.client.exchange(method, &request, json).await.map_err(HttpError::Client)?;
+            return match (answer.status(), challenge(&answer)) {
+                (StatusCode::UNAUTHORIZED, challenge) => Err(wanted(denied(&challenge.unwrap_or_default()))),
+                (StatusCode::FORBIDDEN, Some(challenge)) => {
+                    Err(HttpError::InsufficientScope(InsufficientScopeError::new(challenge, None)))
+                }
+                _ => Ok(answer),
+            };
+        };
+        let (mut token, mut tried) = (keeper.token().await.map_err(refused)?, Tried::default());
+        loop {
+            request.auth = token.clone().map(Auth::bearer);
+            let (client, json) = (&self.http.client, json.clone());
+            let answer = client.exchange(method.clone(), &request, json).await.map_err(HttpError::Client)?;
+            let challenge = challenge(&answer).unwrap_or_default();
+            let how = match answer.status() {
+                StatusCode::UNAUTHORIZED => Refused::Token,
+                StatusCode::FORBIDDEN if lacks_rights(&challenge, &self.http.url) => Refused::Rights,
+                _ => return Ok(answer),
+            };
+            // The server has done nothing: it is no repetition.
+            token = Some(keeper.another(how, &challenge, token.as_ref(), &mut tried).await.map_err(refused)?);
         }
     }
+}
+
+/// A server wants to know who asks. The words reach whoever is told of it.
+fn wanted(why: String) -> HttpError {
+    HttpError::AuthRequired(AuthRequiredError::new(why))
+}
+
+fn refused(refusal: Refusal) -> HttpError {
+    match refusal {
+        Refusal::Denied(why) => wanted(why),
+        Refusal::Fault(fault) => HttpError::Client(fault),
+    }
+}
+
+fn lacks_rights(challenge: &str, server: &Url) -> bool {
+    WWWAuthenticateParams::parse(challenge, server).is_insufficient_scope()
 }
 
 impl StreamableHttpClient for Web {
@@ -199,8 +254,11 @@ fn header(headers: &HeaderMap, name: &str) -> Option<String> {
     (value.len() <= limits::MCP_SESSION_ID_BYTES).then(|| value.to_owned())
 }
 
+/// What a server wants of who asks: all of it in one line.
 fn challenge(answer: &Answer) -> Option<String> {
-    header(answer.headers(), ::http::header::WWW_AUTHENTICATE.as_str())
+    let all = answer.headers().get_all(::http::header::WWW_AUTHENTICATE).iter();
+    let said = all.filter_map(|value| value.to_str().ok()).collect::<Vec<_>>().join(", ");
+    (!said.is_empty() && said.len() <= limits::OAUTH_CHALLENGE_BYTES).then_some(said)
 }
 
 fn unexpected(why: &str) -> HttpError {

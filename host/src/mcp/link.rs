@@ -65,7 +65,10 @@ impl Link {
                 let lines = Lines::new(read, write, Arc::clone(&traffic.patience));
                 Self::shake_hands(config, desk, mode, lines, traffic, Some(child)).await
             }
-            Target::Http(http) => Self::shake_hands(config, desk, mode, http::transport(http), traffic, None).await,
+            Target::Http(http) => {
+                let transport = http::transport(&config.name, http);
+                Self::shake_hands(config, desk, mode, transport, traffic, None).await
+            }
             Target::Pipes(dial) => {
                 let (server, stderr) = (Arc::clone(&config.name), Vec::new());
                 let dialled = dial().await;
@@ -97,9 +100,7 @@ impl Link {
                 return Ok(Self { server: Arc::clone(&config.name), service, child, traffic, roots });
             }
             Ok(Err(error)) if error.is_authorization_required() => {
-                let challenge = error.auth_challenge().filter(|asks| !asks.is_empty());
-                let challenge = challenge.map(|asks| format!(" (it asks for: {})", shown(asks)));
-                let (server, why) = (Arc::clone(&config.name), http::denied(&challenge.unwrap_or_default()));
+                let (server, why) = (Arc::clone(&config.name), error.auth_challenge().unwrap_or_default().to_owned());
                 return Err((McpError::Denied { server, why }, false));
             }
             Ok(Err(error)) => {

@@ -17,6 +17,7 @@ mod lines;
 mod link;
 mod listing;
 mod names;
+mod oauth;
 mod patience;
 mod pins;
 mod results;
@@ -32,6 +33,7 @@ pub use config::{Dial, Http, Pipes, Program, Revisions, ServerConfig, Target};
 pub use error::McpError;
 pub use listing::{Listing, RefusedTool, ServerTool};
 pub use names::{check_server_name, tool_name};
+pub use oauth::{Authorizer, Grant, LOG_OF_CODES, Loopback, OAuth, TokenStore, login, logout};
 pub use pins::{Pinned, Pins};
 pub use tool::{Blocked, McpTool, Offer};
 

@@ -20,7 +20,6 @@ use super::{
     asking::CallCx,
     client::{Session, Shared},
     gate::{MadeFor, Progress},
-    http,
     patience::Ended,
     results, shown,
 };
@@ -259,7 +258,8 @@ impl Session {
             Ok(Ok(result)) => Ok(result),
             Ok(Err(ServiceError::McpError(error))) => Err(Failed::Fault(fault(&error))),
             Ok(Err(error)) if error.is_authorization_required() => {
-                Err(Failed::Fault(Fault::Denied { message: http::denied("") }))
+                let message = error.auth_challenge().unwrap_or_default().to_owned();
+                Err(Failed::Fault(Fault::Denied { message }))
             }
             // One request failed, not the connection.
             Ok(Err(ServiceError::TransportSend(error))) if patience.ended().is_none() => {

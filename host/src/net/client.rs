@@ -355,7 +355,7 @@ impl HttpClient {
     }
 }
 
-fn builder(config: &ClientConfig) -> Result<reqwest::ClientBuilder, Fault> {
+pub(super) fn builder(config: &ClientConfig) -> Result<reqwest::ClientBuilder, Fault> {
     let builder = reqwest::Client::builder()
         .user_agent(concat!("shelly-host/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(limits::CONNECT_TIME)

@@ -50,7 +50,21 @@ impl HttpClient {
     ///
     /// A [`Fault`] that tells why there is no answer. It shows neither key nor query.
     pub async fn exchange(&self, method: Method, request: &Request, json: Option<Vec<u8>>) -> Result<Answer, Fault> {
-        let message = self.message(method, request, json.map(|json| ("application/json", json)))?;
+        self.exchange_content(method, request, json.map(|json| ("application/json", json))).await
+    }
+
+    /// The same with bytes of any kind, after their content type.
+    ///
+    /// # Errors
+    ///
+    /// As [`HttpClient::exchange`]; [`Fault::Invalid`] for a content type that cannot be sent.
+    pub async fn exchange_content(
+        &self,
+        method: Method,
+        request: &Request,
+        content: Option<(&str, Vec<u8>)>,
+    ) -> Result<Answer, Fault> {
+        let message = self.message(method, request, content)?;
         let deadline = Instant::now() + request.total;
         let attempt = || async {
             let message = message.try_clone().ok_or_else(|| Fault::other("a request cannot be sent twice"))?;

@@ -12,6 +12,7 @@ mod failure;
 mod process;
 mod proxy;
 mod rate;
+mod reach;
 mod reply;
 mod retry;
 mod secret;

@@ -1,5 +1,6 @@
 //! Whatever has to do with the Model Context Protocol.
 
+mod login;
 mod serve;
 mod servers;
 
@@ -28,24 +29,28 @@ standard input, or with a signal."
 )]
 pub struct Mcp {
     #[command(subcommand)]
-    servers: Option<Servers>,
+    command: Option<Command>,
     #[command(flatten)]
     serve: serve::Serve,
 }
 
 /// What is done about the servers that agents use.
 #[derive(Subcommand)]
-enum Servers {
+enum Command {
     List(servers::List),
     Approve(servers::Approve),
+    Login(login::Login),
+    Logout(login::Logout),
 }
 
 impl Mcp {
     pub fn execute(self) -> u8 {
-        match self.servers {
+        match self.command {
             None => self.serve.execute(),
-            Some(Servers::List(list)) => list.execute(),
-            Some(Servers::Approve(approve)) => approve.execute(),
+            Some(Command::List(list)) => list.execute(),
+            Some(Command::Approve(approve)) => approve.execute(),
+            Some(Command::Login(login)) => login.execute(),
+            Some(Command::Logout(logout)) => logout.execute(),
         }
     }
 }

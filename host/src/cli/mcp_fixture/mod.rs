@@ -2,6 +2,7 @@
 //! the scripts in `tests/mcp` call it.
 
 mod drive;
+mod login;
 mod play;
 
 use std::sync::{Arc, Mutex, PoisonError};

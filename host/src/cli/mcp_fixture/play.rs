@@ -7,7 +7,11 @@ use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 use url::Url;
 
-use super::{Answers, Peer, failed, wrong};
+use super::{
+    Answers, Peer, failed,
+    login::{self, Credentials},
+    wrong,
+};
 use crate::{
     cli::{render, runtime},
     error::Report,
@@ -19,6 +23,8 @@ use crate::{
 struct Context {
     #[serde(default, rename = "toolCalls")]
     calls: Vec<Call>,
+    #[serde(flatten)]
+    credentials: Credentials,
 }
 
 #[derive(Deserialize)]
@@ -39,7 +45,11 @@ pub fn play(url: Url) -> Result<(), Report> {
     let context: Context =
         context.map_err(|error| wrong("MCP_CONFORMANCE_CONTEXT cannot be read").cause(error))?.unwrap_or_default();
 
-    let mut server = ServerConfig::new("suite", Target::Http(Http::new(url).map_err(failed)?));
+    let mut http = Http::new(url).map_err(failed)?;
+    if scenario.starts_with("auth/") {
+        http.oauth = Some(login::oauth(&scenario, context.credentials).map_err(failed)?);
+    }
+    let mut server = ServerConfig::new("suite", Target::Http(http));
     server.revisions = match revision.as_deref() {
         None => Revisions::Any,
         // They are dates.
@@ -48,7 +58,7 @@ pub fn play(url: Url) -> Result<(), Report> {
     };
     runtime()?.block_on(async {
         let peer = Peer::connect(server, asking()).await?;
-        let calls = calls(&scenario, context, &peer)?;
+        let calls = calls(&scenario, context.calls, &peer)?;
         // All at once: what one of them is asked must not reach another.
         let called = calls.iter().map(|call| peer.call(&call.name, &call.arguments));
         let called = futures_util::future::join_all(called).await;
@@ -72,7 +82,7 @@ fn asking() -> Asking {
 }
 
 /// The calls of a scenario: those that it names, or one of each tool.
-fn calls(scenario: &str, context: Context, peer: &Peer) -> Result<Vec<Call>, Report> {
+fn calls(scenario: &str, named: Vec<Call>, peer: &Peer) -> Result<Vec<Call>, Report> {
     let listing = peer.client.listing();
     let schema_of = |name: &str| {
         let tool = listing.find(name).ok_or_else(|| wrong(format!("the suite's server has no tool `{name}`")))?;
@@ -85,7 +95,7 @@ fn calls(scenario: &str, context: Context, peer: &Peer) -> Result<Vec<Call>, Rep
             let schema = schema_of("json_schema_2020_12_tool")?;
             Ok(vec![Call { name: "json_schema_echo".into(), arguments: json!({"schema": schema}) }])
         }
-        _ if !context.calls.is_empty() => Ok(context.calls),
+        _ if !named.is_empty() => Ok(named),
         _ => {
             let call = |name: &str| Ok(Call { name: name.into(), arguments: made_up(&schema_of(name)?) });
             listing.tools.iter().map(|tool| call(&tool.name)).collect()

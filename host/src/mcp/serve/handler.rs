@@ -165,6 +165,10 @@ fn unknown_prompt(name: &str) -> ErrorData {
     ErrorData::invalid_params(format!("unknown prompt: {}", cut(name, limits::NAME_SHOWN_CHARS)), None)
 }
 
+fn no_method(name: &str) -> ErrorData {
+    ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("there is no method `{name}`"), None)
+}
+
 /// Lists of one page have no other.
 fn only_page(request: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
     match request.and_then(|request| request.cursor) {
@@ -389,7 +393,14 @@ impl ServerHandler for Handler {
         Ok(ReadResourceResult::new(vec![contents.with_mime_type(content.media_type)]).into())
     }
 
-    async fn set_level(&self, request: SetLevelRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+    async fn set_level(
+        &self,
+        request: SetLevelRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        if is_stateless(&context) {
+            return Err(no_method("logging/setLevel"));
+        }
         *self.level.lock().unwrap_or_else(PoisonError::into_inner) = Some(request.level);
         Ok(())
     }
@@ -430,7 +441,7 @@ impl ServerHandler for Handler {
         // What the library knows comes here only if it could not read the params.
         match KNOWN.contains(&&*request.method) && !has_gone {
             true => Err(ErrorData::invalid_params(format!("the params of `{shown}` cannot be read"), None)),
-            false => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("there is no method `{shown}`"), None)),
+            false => Err(no_method(&shown)),
         }
     }
 }

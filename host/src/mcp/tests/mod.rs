@@ -3,6 +3,8 @@
 mod asks;
 mod calls;
 mod hostile;
+mod oauth;
+mod oauth_wrong;
 mod peer;
 mod program;
 mod tools;

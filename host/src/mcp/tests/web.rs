@@ -20,27 +20,30 @@ use crate::{
 
 /// A request as it came.
 #[derive(Debug, Clone)]
-struct Came {
-    /// `POST /mcp`, its headers in small letters.
-    head: String,
-    json: Value,
+pub(super) struct Came {
+    /// `POST /mcp`, as it was written.
+    pub target: String,
+    /// `post /mcp`, its headers in small letters.
+    pub head: String,
+    pub body: String,
+    pub json: Value,
 }
 
 impl Came {
-    fn is(&self, method: &str) -> bool {
+    pub(super) fn is(&self, method: &str) -> bool {
         self.json["method"] == method
     }
 }
 
 /// Answers each request by what a function makes of it, and then closes the connection.
-struct Web {
-    url: Url,
+pub(super) struct Web {
+    pub url: Url,
     came: Arc<Mutex<Vec<Came>>>,
     task: JoinHandle<()>,
 }
 
 impl Web {
-    async fn start(answer: impl Fn(&Came, usize) -> String + Send + Sync + 'static) -> Self {
+    pub(super) async fn start(answer: impl Fn(&Came, usize) -> String + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/mcp", listener.local_addr().unwrap()).parse().unwrap();
         let (came, answer) = (Arc::<Mutex<Vec<Came>>>::default(), Arc::new(answer));
@@ -63,14 +66,14 @@ impl Web {
     fn config(&self) -> ServerConfig {
         let (client, auth) = (HttpClient::new().unwrap(), Some(Auth::bearer(Secret::new("sk-secret"))));
         let headers = vec![("x-team".into(), Secret::new("red"))];
-        ServerConfig::new("web", Target::Http(Http { client, url: self.url.clone(), auth, headers }))
+        ServerConfig::new("web", Target::Http(Http { client, url: self.url.clone(), auth, headers, oauth: None }))
     }
 
     async fn connect(&self) -> Result<Arc<McpClient>, McpError> {
         McpClient::connect(self.config(), Asking::default()).await
     }
 
-    fn came(&self) -> Vec<Came> {
+    pub(super) fn came(&self) -> Vec<Came> {
         self.came.lock().unwrap().clone()
     }
 }
@@ -86,23 +89,25 @@ async fn read(connection: &mut TcpStream) -> Came {
     loop {
         let text = String::from_utf8_lossy(&bytes).into_owned();
         if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let target = head.split(" HTTP/").next().unwrap_or_default().to_owned();
             let head = head.to_lowercase();
             let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
             if body.len() >= length.map_or(0, |length| length.parse().unwrap()) {
-                return Came { head, json: serde_json::from_str(body).unwrap_or_default() };
+                let json = serde_json::from_str(body).unwrap_or_default();
+                return Came { target, head, body: body.into(), json };
             }
         }
         if connection.read_buf(&mut bytes).await.unwrap() == 0 {
-            return Came { head: String::new(), json: Value::Null };
+            return Came { target: String::new(), head: String::new(), body: String::new(), json: Value::Null };
         }
     }
 }
 
-fn reply(status: &str, headers: &str, body: &str) -> String {
+pub(super) fn reply(status: &str, headers: &str, body: &str) -> String {
     format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {}\r\n{headers}\r\n{body}", body.len())
 }
 
-fn result(came: &Came, headers: &str, result: Value) -> String {
+pub(super) fn result(came: &Came, headers: &str, result: Value) -> String {
     let answer = json!({"jsonrpc": "2.0", "id": came.json["id"], "result": result});
     reply("200 OK", &format!("content-type: application/json\r\n{headers}"), &answer.to_string())
 }
@@ -112,7 +117,7 @@ fn events(events: &str) -> String {
 }
 
 /// What servers of 2025-11-25 answer, up to a call.
-fn legacy(came: &Came) -> String {
+pub(super) fn legacy(came: &Came) -> String {
     let info = json!({"name": "web", "version": "1"});
     match came.json["method"].as_str() {
         Some("initialize") => {
@@ -299,7 +304,7 @@ fn addresses_and_headers_are_checked_first() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let http = |url: &str, header: &str| {
         let (client, url) = (HttpClient::new().unwrap(), url.parse().unwrap());
-        let http = Http { client, url, auth: None, headers: vec![(header.into(), Secret::new("x"))] };
+        let http = Http { client, url, auth: None, headers: vec![(header.into(), Secret::new("x"))], oauth: None };
         ServerConfig::new("web", Target::Http(http))
     };
     for (config, why) in [

@@ -12,7 +12,7 @@ mod head;
 mod pace;
 mod redirect;
 mod reply;
-mod resolver;
+pub(super) mod resolver;
 mod scrub;
 mod target;
 mod upload;

@@ -16,10 +16,10 @@ use crate::{
 };
 
 /// Asks for the addresses of a name.
-pub(super) type Lookup = Arc<dyn Fn(String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> + Send + Sync>;
+pub(in crate::net) type Lookup = Arc<dyn Fn(String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> + Send + Sync>;
 
 /// Asks whom the operating system asks.
-pub(super) fn of_system() -> Lookup {
+pub(in crate::net) fn of_system() -> Lookup {
     static ALL: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(limits::EGRESS_LOOKUPS)));
     in_threads(ALL.clone(), |name| Ok((name, 0).to_socket_addrs()?.map(|address| address.ip()).collect()))
 }
@@ -44,7 +44,7 @@ fn in_threads(
 }
 
 /// Resolves names to the granted ones of their addresses.
-pub(super) struct Resolver {
+pub(in crate::net) struct Resolver {
     pub reaches: Reaches,
     pub lookup: Lookup,
 }

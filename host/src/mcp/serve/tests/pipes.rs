@@ -8,8 +8,9 @@ async fn a_client_is_told_what_there_is() {
     let mut client = bench.client();
     let greeting = client.shake_hands(json!({})).await;
     assert_eq!((&greeting["serverInfo"]["name"], &greeting["instructions"]), (&json!("test"), &json!("Be kind.")));
+    let changing = json!({"listChanged": true});
     let capabilities =
-        json!({"logging": {}, "tools": {"listChanged": true}, "prompts": {"listChanged": true}, "resources": {}});
+        json!({"logging": {}, "completions": {}, "tools": changing, "prompts": changing, "resources": {}});
     assert_eq!((&greeting["protocolVersion"], &greeting["capabilities"]), (&json!("2025-11-25"), &capabilities));
     let list = client.ask("tools/list", json!({})).await;
     let tools = list["result"]["tools"].as_array().unwrap();
@@ -46,7 +47,33 @@ async fn a_client_is_told_what_there_is() {
         let read = client.ask("resources/read", json!({"uri": uri})).await;
         assert_eq!(read["result"]["contents"], json!([contents]));
     }
+    for (of, name, begins, values) in [
+        (json!({"type": "ref/prompt", "name": "flight"}), "task", "", json!([])),
+        (json!({"type": "ref/resource", "uri": "test://{n}"}), "n", "", json!(["1"])),
+        (json!({"type": "ref/resource", "uri": "test://{n}"}), "n", "2", json!([])),
+    ] {
+        let params = json!({"ref": of, "argument": {"name": name, "value": begins}});
+        assert_eq!(client.ask("completion/complete", params).await["result"]["completion"]["values"], values);
+    }
     assert_eq!(client.ask("ping", json!({})).await["result"], json!({}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_newest_revision_goes_without_what_it_goes_without() {
+    let bench = Bench::new();
+    let mut client = bench.client();
+    for (method, params) in [
+        ("initialize", json!({})),
+        ("logging/setLevel", json!({"level": "info"})),
+        ("logging/setLevel", json!({})),
+        ("resources/subscribe", json!({})),
+        ("ping", json!({})),
+    ] {
+        let answer = client.ask_stateless(method, params, &json!({})).await;
+        assert_eq!(answer["error"]["code"], -32601, "{method}: {answer}");
+    }
+    let missing = client.ask_stateless("resources/read", json!({"uri": "test://3"}), &json!({})).await;
+    assert_eq!(missing["error"]["data"], json!({"uri": "test://3"}));
 }
 
 #[tokio::test(start_paused = true)]
@@ -76,8 +103,14 @@ async fn what_cannot_be_done_says_why() {
         (
             "completion/complete",
             json!({"ref": {"type": "ref/prompt", "name": "x"}, "argument": {"name": "a", "value": ""}}),
-            -32601,
-            "",
+            -32602,
+            "unknown prompt: x",
+        ),
+        (
+            "completion/complete",
+            json!({"ref": {"type": "ref/resource", "uri": "x:y"}, "argument": {"name": "a", "value": ""}}),
+            -32602,
+            "unknown template: x:y",
         ),
     ] {
         let error = client.ask(method, params.clone()).await["error"].clone();

@@ -106,7 +106,7 @@ async fn our_own_client_is_served_over_http() {
         let (server, stop) = (bench.server.clone(), bench.stop.clone());
         let served = tokio::spawn(async move { server.http(listener, Doors::default(), stop).await });
         let (client, headers) = (HttpClient::new().unwrap(), Vec::new());
-        let target = Target::Http(Http { client, url, auth: None, headers });
+        let target = Target::Http(Http { client, url, auth: None, oauth: None, headers });
         let (stop, config) = (bench.stop.clone(), ServerConfig { revisions, ..ServerConfig::new("own", target) });
         goes_through(bench, config).await;
         stop.cancel();

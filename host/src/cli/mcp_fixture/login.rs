@@ -1,0 +1,59 @@
+//! Logins at the suite's authorization servers: they say yes at once.
+
+use async_trait::async_trait;
+use http::{Method, header};
+use serde::Deserialize;
+use url::Url;
+
+use crate::{
+    error::Fault,
+    mcp::{Authorizer, Grant, OAuth, TokenStore},
+    net::{HttpClient, Request, Secret},
+};
+
+/// What the suite says of the client's credentials.
+#[derive(Default, Deserialize)]
+pub struct Credentials {
+    client_id: Option<String>,
+    client_secret: Option<String>,
+    issuer: Option<String>,
+}
+
+/// Where the suite takes the client's metadata to be; nobody looks there.
+const METADATA: &str = "https://conformance-test.local/client-metadata.json";
+
+/// A login for a scenario.
+pub fn oauth(scenario: &str, credentials: Credentials) -> Result<OAuth, Fault> {
+    let Credentials { client_id, client_secret, issuer } = credentials;
+    let by_itself = scenario == "auth/client-credentials-basic";
+    Ok(OAuth {
+        grant: if by_itself { Grant::Client } else { Grant::Person },
+        client_id,
+        client_secret: client_secret.map(Secret::new),
+        issuer,
+        metadata_url: Some(Url::parse(METADATA).map_err(|error| Fault::other(error.to_string()))?),
+        authorizer: Some(std::sync::Arc::new(Follow(HttpClient::new()?))),
+        ..OAuth::new(TokenStore::in_memory())
+    })
+}
+
+/// Follows a login to where it leads back, without going there.
+#[derive(Debug)]
+struct Follow(HttpClient);
+
+/// Nobody listens there.
+const REDIRECT: &str = "http://127.0.0.1:3000/callback";
+
+#[async_trait]
+impl Authorizer for Follow {
+    fn redirect(&self) -> Url {
+        Url::parse(REDIRECT).expect("it is a URL")
+    }
+
+    async fn authorize(&self, url: &Url) -> Result<Url, Fault> {
+        let answer = self.0.exchange(Method::GET, &Request::new(url.clone()), None).await?;
+        let nowhere = || Fault::other(format!("the login leads nowhere: {}", answer.status()));
+        let led = answer.headers().get(header::LOCATION).and_then(|to| to.to_str().ok()).ok_or_else(nowhere)?;
+        url.join(led).map_err(|error| Fault::other(error.to_string()))
+    }
+}
