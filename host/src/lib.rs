@@ -16,7 +16,7 @@
 //! | [`kv`] | bytes by key, for plugins: in memory or in a file |
 //! | [`builtin`] | tools that a guest cannot be |
 //! | [`net`], [`provider`] | the way to the network, and models behind it |
-//! | [`mcp`] | tools of servers that speak the Model Context Protocol |
+//! | [`mcp`] | tools of servers that speak the Model Context Protocol, and what is here for its clients |
 //! | [`state`] | what agents share: blackboards, tasks, notes, and the tools for them |
 //! | [`agent`] | the loop, effects and middleware; agents that delegate to each other |
 //! | [`session`] | what happened, on disk, so that it goes on after a crash |

@@ -928,6 +928,8 @@ pub const MCP_SERVE_REQUEST_TIME: Duration = Duration::from_secs(30);
 pub const MCP_SERVE_HEAD_BYTES: usize = 64 << 10;
 /// Connections over HTTP at once; further ones wait to be taken.
 pub const MCP_SERVE_CONNECTIONS: usize = 128;
+/// The pause after a connection could not be taken: too many files are open, and some will be closed.
+pub const MCP_SERVE_ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Sessions over HTTP at once; further ones are refused.
 pub const MCP_SERVE_HTTP_SESSIONS: usize = 64;
 /// Time without any message after which a session over HTTP ends.

@@ -11,7 +11,7 @@ use insta::assert_snapshot;
 
 use crate::{
     bad_input::{Server, answer},
-    support::Place,
+    support::{Place, Ran},
 };
 
 /// A server that wants a login, and says where.
@@ -44,16 +44,14 @@ fn value(url: &str, name: &str) -> String {
     found.replace("%3A", ":").replace("%2F", "/")
 }
 
-#[test]
-fn a_person_logs_in_and_out() {
-    let (place, server) = (Place::new(), realm());
-    let url = format!("http://127.0.0.1:{}/mcp", server.port);
-    let mut login = place.command(&["mcp", "login", &url]);
+/// A person logs in: what the program came to, and all that it logged.
+fn log_in(place: &Place, arguments: &[&str]) -> (Ran, String) {
+    let mut login = place.command(&[&["mcp", "login"], arguments].concat());
     let login = login.env("SHELLY_LOG", "trace").stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut login = login.spawn().unwrap();
     let said = BufReader::new(login.stderr.take().unwrap()).lines();
     let mut said = said.map(Result::unwrap);
-    assert!(said.any(|line| line == "open this address to log in to server:"));
+    assert!(said.any(|line| line.starts_with("open this address to log in to ")));
     let shown = said.next().unwrap();
     let logged = thread::spawn(move || said.collect::<Vec<_>>().join("\n"));
     let (back, state) = (value(&shown, "redirect_uri"), value(&shown, "state"));
@@ -65,7 +63,38 @@ fn a_person_logs_in_and_out() {
     assert!(page.starts_with("HTTP/1.1 200") && page.contains("close this page"), "{page}");
     let done = place.ran(login.wait_with_output().unwrap());
     assert_eq!((done.code, &*done.stdout), (0, "logged in\n"), "{}", done.shown());
-    let logged = logged.join().unwrap();
+    (done, logged.join().unwrap())
+}
+
+#[test]
+fn a_server_of_the_config_is_logged_in_to_by_its_name() {
+    let (place, server) = (Place::new(), realm());
+    let url = format!("http://127.0.0.1:{}/mcp", server.port);
+    place.file("shelly.yaml", format!("mcp_servers: [{{name: web, url: '{url}'}}, {{name: p, command: x}}]\n"));
+    let list = || place.run(&["mcp", "list", "web", "--trust"]);
+    let shown = |ran: &Ran| ran.shown();
+    let before = list();
+    assert!(before.code != 0 && before.stderr.contains("shelly-host mcp login web"), "{}", shown(&before));
+    let sent =
+        || server.asked.lock().unwrap().iter().any(|request| request.contains("authorization: Bearer at-secret"));
+    assert!(!sent());
+    log_in(&place, &["web", "--trust"]);
+    list();
+    assert!(sent(), "{:?}", server.asked.lock().unwrap());
+    let out = place.run(&["mcp", "logout", "web", "--config", "shelly.yaml"]);
+    assert_eq!((out.code, &*out.stdout), (0, "logged out\n"), "{}", shown(&out));
+    log_in(&place, &["web", "--config", "shelly.yaml"]);
+    let out = place.run(&["mcp", "logout", "web", "--trust"]);
+    assert_eq!((out.code, &*out.stdout), (0, "logged out\n"), "{}", shown(&out));
+    let program = place.run(&["mcp", "login", "p", "--trust"]);
+    assert!(program.code == 2 && program.stderr.contains("`p` is a program"), "{}", shown(&program));
+}
+
+#[test]
+fn a_person_logs_in_and_out() {
+    let (place, server) = (Place::new(), realm());
+    let url = format!("http://127.0.0.1:{}/mcp", server.port);
+    let (_, logged) = log_in(&place, &[&url]);
     assert!(logged.contains("TRACE") && !logged.contains("-secret"), "{logged}");
 
     let kept = place.trust_store().with_file_name("mcp");

@@ -191,7 +191,7 @@ fn a_guest_stops_when_its_call_is_taken_back() {
     // While it works no other call of it gets a place.
     place.file(
         "shelly.yaml",
-        "agents: [{name: a, plugins: {probe: {limits: {concurrency: 1, time: 50s, cpu: 50s}}}}]\n",
+        "agents: [{name: a, plugins: {probe: {clock: true, random: true, files: [{path: ., mode: read}], limits: {concurrency: 1, time: 50s, cpu: 50s}}}}]\n",
     );
     let mut served = Served::greeted(&place, &["--config", "shelly.yaml", "--plugins", crate::GUEST_ROOT], json!({}));
     assert_eq!(served.call("echo", json!({"text": "a"}))["content"][0]["text"], "a");
@@ -259,7 +259,7 @@ fn agents_skills_and_attachments_are_served() {
     assert_eq!(served.end().0, 0);
     let sessions = || {
         let listed = place.run(&["session", "list", "--output", "json"]);
-        serde_json::from_str::<Value>(&listed.stdout).unwrap().as_array().unwrap().len()
+        serde_json::from_str::<Value>(&listed.stdout).unwrap()["sessions"].as_array().unwrap().len()
     };
     assert_eq!(sessions(), 1, "it was written down");
 

@@ -178,3 +178,81 @@ fn begin(me: &Arc<Instance>, call: &ToolCall) -> Begin {
         .boxed()
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use async_trait::async_trait;
+    use schemars::JsonSchema;
+    use serde::Deserialize;
+
+    use super::*;
+    use crate::{
+        capability::Budget,
+        chat::Content,
+        model::ScriptedCompleter,
+        tool::{CallDecision, CallVerdict, Target, function},
+    };
+
+    /// Lets nobody call `danger`, and marks all results.
+    struct Guard;
+
+    #[async_trait]
+    impl ToolMiddleware for Guard {
+        fn name(&self) -> &str {
+            "guard"
+        }
+
+        async fn before(&self, _: &RunCx, call: &ToolCall, _: &Target) -> Result<CallDecision, Fault> {
+            let verdict = match &*call.name {
+                "danger" => CallVerdict::Deny("no".into()),
+                _ => CallVerdict::Allow,
+            };
+            Ok(CallDecision { verdict, arguments: None, state: Vec::new() })
+        }
+
+        async fn after(
+            &self,
+            _: &RunCx,
+            _: &ToolCall,
+            outcome: Result<&[Content], &Fault>,
+            _: Vec<u8>,
+        ) -> Result<Option<Vec<Content>>, Fault> {
+            Ok(outcome.is_ok().then(|| vec![Content::Text("seen".into())]))
+        }
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    struct NoArgs {}
+
+    #[tokio::test(start_paused = true)]
+    async fn one_call_goes_through_all_that_stands_around_calls() {
+        let tool = |name| function(name, "", |_, NoArgs {}| async { Ok("done") });
+        let hangs = function("hang", "", |_, NoArgs {}| std::future::pending::<Result<&str, Fault>>());
+        let agent = Agent::new("ada", "", Arc::new(ScriptedCompleter::new([])));
+        let agent =
+            agent.with_tool(tool("safe")).with_tool(tool("danger")).with_tool(hangs).with_tool_middleware(Guard);
+        let few = |tool_calls| Budget { tool_calls: Some(tool_calls), ..Budget::default() };
+        let soon = Budget { time: Some(Duration::from_secs(1)), ..Budget::default() };
+        for (name, budget, is_error, says) in [
+            ("safe", Budget::default(), false, "seen"),
+            ("safe", few(1), false, "seen"),
+            ("safe", few(0), true, "budget"),
+            ("danger", Budget::default(), true, "no"),
+            ("none", Budget::default(), true, "tool not found: none; there are: safe, danger, hang"),
+            ("hang", soon, true, "time"),
+            ("hang", Budget::default(), true, "it took longer than 60 seconds"),
+        ] {
+            let agent = agent.clone().with_budget(budget);
+            let call = ToolCall { id: "c1".into(), name: name.into(), arguments: "{}".into(), meta: vec![] };
+            // Each call has the budget for itself.
+            for _ in 0..2 {
+                let result = agent.call(&RunCx::new("ada"), &call).await;
+                let text = result.text();
+                assert!(result.is_error == is_error && text.contains(says), "{name} {budget:?}: {text}");
+                assert_eq!(result.call_id, "c1");
+            }
+        }
+    }
+}

@@ -50,6 +50,7 @@ use crate::{
     error::{ErrorKind, Report},
     kv::Stores,
     limits,
+    mcp::TokenStore,
     model::{Batched, Completer, PriceTable},
     net::Keyring,
     plugin::{Kind, Limits, Plugin, PluginCatalog, PluginDirs, PluginEngine, PluginError, PluginPackage, Settings},
@@ -90,6 +91,8 @@ pub struct App {
     trust: TrustStore,
     /// Whether in this run all of what they offer is.
     approves_all: bool,
+    /// Where logins at them are kept; none: nobody logs in.
+    logins: Option<TokenStore>,
 }
 
 /// An agent that can run, and what a person should know of how it came to be.
@@ -169,6 +172,7 @@ impl App {
             clients: Arc::default(),
             trust,
             approves_all: false,
+            logins: None,
         })
     }
 
@@ -188,6 +192,12 @@ impl App {
     /// whatever they offer now is approved as long as this lives.
     pub fn with_approvals(mut self, trust: TrustStore, approves_all: bool) -> Self {
         (self.trust, self.approves_all) = (trust, approves_all);
+        self
+    }
+
+    /// The same with logins at MCP servers that are kept there.
+    pub fn with_logins(mut self, logins: Option<TokenStore>) -> Self {
+        self.logins = logins;
         self
     }
 

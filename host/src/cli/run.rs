@@ -226,7 +226,10 @@ impl Job {
             super::environment(),
             desk.clone(),
         )?;
-        let app = app.with_own_key(trust::own_key()).with_approvals(trust::store(), self.with.trust);
+        let app = app
+            .with_own_key(trust::own_key())
+            .with_approvals(trust::store(), self.with.trust)
+            .with_logins(trust::logins());
         // One listener for all of it, which listens from here on: a signal between two of them would be lost.
         let interrupt = signals::ended();
         tokio::pin!(interrupt);

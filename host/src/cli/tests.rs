@@ -11,7 +11,7 @@ use clap::CommandFactory;
 use super::Cli;
 
 /// A flag of a command, and the test in `tests/all` that shows what it does.
-const SHOWN: [(&str, &str, &str); 111] = [
+const SHOWN: [(&str, &str, &str); 115] = [
     ("run --config", "bad_input.rs", "a_config_that_cannot_be_read"),
     ("run --plugins", "bad_input.rs", "a_plugin_directory_that_is_none"),
     ("run --agent", "bad_input.rs", "a_name_that_is_not_there"),
@@ -77,9 +77,13 @@ const SHOWN: [(&str, &str, &str); 111] = [
     ("provider check --plugins", "providers/check.rs", "a_plugin_is_asked_too"),
     ("provider check --trust", "providers/check.rs", "nothing_is_sent_to_where_a_project_says_unasked"),
     ("provider check --output", "providers/check.rs", "models_are_asked_and_what_they_answer_is_told"),
-    ("mcp login URL", "mcp_login.rs", "a_person_logs_in_and_out"),
+    ("mcp login SERVER", "mcp_login.rs", "a_server_of_the_config_is_logged_in_to_by_its_name"),
+    ("mcp login --config", "mcp_login.rs", "a_server_of_the_config_is_logged_in_to_by_its_name"),
+    ("mcp login --trust", "mcp_login.rs", "a_server_of_the_config_is_logged_in_to_by_its_name"),
+    ("mcp logout --config", "mcp_login.rs", "a_server_of_the_config_is_logged_in_to_by_its_name"),
+    ("mcp logout --trust", "mcp_login.rs", "a_server_of_the_config_is_logged_in_to_by_its_name"),
     ("mcp login --port", "mcp_login.rs", "a_port_that_is_taken_is_named"),
-    ("mcp logout URL", "mcp_login.rs", "a_person_logs_in_and_out"),
+    ("mcp logout SERVER", "mcp_login.rs", "a_person_logs_in_and_out"),
     ("mcp --config", "serving.rs", "agents_skills_and_attachments_are_served"),
     ("mcp --plugins", "serving.rs", "the_clients_person_says_yes_or_a_flag_does"),
     ("mcp --agent", "serving.rs", "agents_skills_and_attachments_are_served"),

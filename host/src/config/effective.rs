@@ -329,12 +329,16 @@ fn server(server: &McpServerConfig, config: &Config) -> Setting {
     map(keys)
 }
 
-fn oauth_setting(OAuthConfig { client_id, client_secret, client_metadata_url, scopes }: &OAuthConfig) -> Setting {
+fn oauth_setting(oauth: &OAuthConfig) -> Setting {
+    let OAuthConfig { client_id, client_secret, client_metadata_url, scopes, grant, issuer, networks } = oauth;
     map([
         ("client_id", is(client_id).noted_if(client_id.is_none(), "it has itself registered")),
         ("client_secret", is(&client_secret.as_deref().map(masked))),
         ("client_metadata_url", is(client_metadata_url)),
         ("scopes", or_null(scopes, "as the server says")),
+        ("grant", set(grant)),
+        ("issuer", is(issuer).noted_if(issuer.is_none(), "whichever the server names")),
+        ("networks", is(networks)),
     ])
 }
 

@@ -65,13 +65,17 @@ impl HttpUse {
                 return Err(format!("{key}: there are more than {most}"));
             }
         }
-        let network = |text: &String| {
-            let network = text.parse::<IpNet>().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
-            network.map_err(|_| format!("networks: `{}` is no network: write it as 10.0.0.0/8", text.escape_debug()))
-        };
-        let networks = self.networks.iter().map(network).collect::<Result<Vec<_>, _>>()?;
-        Http::entry(&self.url, &self.methods, &networks)
+        Http::entry(&self.url, &self.methods, &networks(&self.networks)?)
     }
+}
+
+/// Networks, and single addresses, as they stand in a config.
+pub(super) fn networks(texts: &[String]) -> Result<Vec<IpNet>, String> {
+    let network = |text: &String| {
+        let network = text.parse::<IpNet>().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
+        network.map_err(|_| format!("networks: `{}` is no network: write it as 10.0.0.0/8", text.escape_debug()))
+    };
+    texts.iter().map(network).collect()
 }
 
 /// What a list of them allows. What cannot be understood, which no config that was read has, allows nothing.

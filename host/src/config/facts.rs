@@ -7,8 +7,8 @@ use sha2::{Digest, Sha256};
 use url::Url;
 
 use super::{
-    AgentConfig, Config, CredentialConfig, FileUse, Listed, McpServerConfig, OAuthConfig, PluginUse, ProviderConfig,
-    ServerUse, ToolboxUse,
+    AgentConfig, Config, CredentialConfig, FileUse, Listed, LoginGrant, McpServerConfig, OAuthConfig, PluginUse,
+    ProviderConfig, ServerUse, ToolboxUse,
     egress::requests,
     mask::{MASK, masked_params, masked_url},
 };
@@ -341,7 +341,17 @@ fn server_facts(server: &McpServerConfig, root: &Path, facts: &mut Facts) {
         for variable in headers.values().flat_map(|value| variables(value)) {
             facts.add(format!("{who} is sent the environment's {} at {shown}", quoted(variable)));
         }
-        if let Some(OAuthConfig { client_id, client_secret, client_metadata_url, scopes }) = oauth {
+        if let Some(oauth) = oauth {
+            let OAuthConfig { client_id, client_secret, client_metadata_url, scopes, grant, issuer, networks } = oauth;
+            if *grant == LoginGrant::Client {
+                facts.add(format!("{who} is asked to let this program in without you"));
+            }
+            if let Some(issuer) = issuer {
+                facts.add(format!("{who} has the authority {}", quoted(issuer)));
+            }
+            for network in networks {
+                facts.add(format!("{who} may have its authority at addresses of {}", quoted(network)));
+            }
             // Whose name it is, and what is asked for: a login that the person makes says it again.
             for variable in client_secret.iter().flat_map(|secret| variables(secret)) {
                 facts.add(format!("{who} has the environment's {} sent to its authority", quoted(variable)));

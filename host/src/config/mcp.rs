@@ -3,10 +3,11 @@
 use std::{path::PathBuf, time::Duration};
 
 use indexmap::IndexMap;
+use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use super::{Toolbox, provider::expand_at, schema::set_duration};
+use super::{Toolbox, egress::networks, provider::expand_at, schema::set_duration};
 use crate::{
     error::{ErrorKind, Report},
     limits,
@@ -67,6 +68,32 @@ pub struct OAuthConfig {
     /// What is asked for; none: what the server says.
     #[serde(default)]
     pub scopes: Vec<String>,
+    /// Who logs in.
+    #[serde(default)]
+    pub grant: LoginGrant,
+    /// The authority that knows the client by its name; no other is told it. None: whichever the server names.
+    pub issuer: Option<String>,
+    /// Networks in which authorities may be, beside everybody's Internet, as 10.0.0.0/8.
+    #[serde(default)]
+    pub networks: Vec<String>,
+}
+
+impl OAuthConfig {
+    /// Those networks. What cannot be understood, which no config that was read has, is left out.
+    pub fn networks(&self) -> Vec<IpNet> {
+        networks(&self.networks).unwrap_or_default()
+    }
+}
+
+/// Who logs in to a server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LoginGrant {
+    /// A person, with a browser.
+    #[default]
+    Person,
+    /// This program, by its `client_id` and its `client_secret`.
+    Client,
 }
 
 /// Which revisions of the protocol are spoken with a server.
@@ -163,6 +190,12 @@ impl McpServerConfig {
                 usage(format!("{at}.url: {why}")).hint("write it with its scheme: `url: https://mcp.example.com/mcp`")
             })?;
         }
+        if let Some(oauth) = &self.oauth {
+            if oauth.networks.len() > limits::HTTP_ENTRY_WORDS {
+                return Err(usage(format!("{at}.oauth.networks: there are more than {}", limits::HTTP_ENTRY_WORDS)));
+            }
+            networks(&oauth.networks).map_err(|why| usage(format!("{at}.oauth.{why}")))?;
+        }
         let most = limits::PLUGIN_TIME_CEILING;
         for (key, time) in [("connect_timeout", self.connect_timeout), ("timeout", self.timeout)] {
             if time > most {
@@ -207,7 +240,8 @@ mod tests {
                     - {name: files, command: npx, args: [-y, server, docs], env: {TOKEN: '${TOKEN}'}, cwd: sub, roots: [docs]}\n\
                     - {name: web, url: 'https://host/mcp', headers: {x-key: '${KEY}'}, timeout: 5s, output_chars: 100,\n\
                     \x20  protocol: stateless, connect_timeout: 7s, oauth: {client_id: us, client_secret: '${SECRET}',\n\
-                    \x20  client_metadata_url: 'https://us/client.json', scopes: [read]}}\n\
+                    \x20  client_metadata_url: 'https://us/client.json', scopes: [read],\n\
+                    \x20  grant: client, issuer: 'https://login.example', networks: [10.0.0.0/8]}}\n\
                     agents: [{name: a, toolboxes: [files, {name: web, tools: [find], confirm: true, sampling: true}]}]";
         let config = parse(text).unwrap_or_else(|report| panic!("{report:?}"));
         let [files, web] = &config.mcp_servers[..] else { panic!() };
@@ -219,6 +253,9 @@ mod tests {
             client_secret: Some("${SECRET}".into()),
             client_metadata_url: Some("https://us/client.json".into()),
             scopes: vec!["read".into()],
+            grant: LoginGrant::Client,
+            issuer: Some("https://login.example".into()),
+            networks: vec!["10.0.0.0/8".into()],
         };
         assert_eq!(web.oauth, Some(oauth));
         let uses: Vec<_> = config.agents[0].toolboxes.iter().filter_map(ToolboxUse::server).collect();
@@ -252,6 +289,7 @@ mod tests {
             ("name: s, url: 'ftp://pw-1@h'", "mcp_servers.s.url: it begins neither with http:// nor"),
             ("name: s, url: 'pw-1'", "mcp_servers.s.url: it is no URL"),
             ("name: s, url: 'https://h', headers: {'a b': c}", "mcp_servers.s.headers: `a b` is no name"),
+            ("name: s, url: 'https://h', oauth: {networks: [x]}", "mcp_servers.s.oauth.networks: `x` is no network"),
             ("name: s, command: x, env: {'A=B': c}", "mcp_servers.s.env: `A=B` is no name of a variable"),
             ("name: s, command: x, timeout: 30d", "mcp_servers.s.timeout: it is at most"),
             ("name: s, command: x, timeout: 0s", "it must be longer than nothing"),

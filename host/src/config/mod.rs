@@ -34,7 +34,7 @@ pub use bounds::LimitsConfig;
 pub use effective::{Effective, Known, KnownAgent, KnownPlugin, Order};
 pub use egress::{CredentialConfig, HttpUse, requests};
 pub use explain::{nearest, unknown};
-pub use mcp::{McpServerConfig, OAuthConfig, Protocol, check_url};
+pub use mcp::{LoginGrant, McpServerConfig, OAuthConfig, Protocol, check_url};
 pub use provider::{AuthConfig, ProviderConfig, ProviderKind};
 pub use schema::{
     AgentConfig, AgentOptions, ContextConfig, DelegableConfig, FileUse, FolderUse, GrantConfig, PluginUse,

@@ -18,11 +18,11 @@ pub(super) use tools::{Hired, ServerTools};
 
 use super::{App, Notices, servers::http_client};
 use crate::{
-    config::{AgentConfig, McpServerConfig, ServerUse, ToolboxUse, check_url},
+    config::{AgentConfig, LoginGrant, McpServerConfig, OAuthConfig, ServerUse, ToolboxUse, check_url},
     error::{ErrorKind, Report},
     files, limits,
-    mcp::{Asking, Http, McpClient, Pinned, Pins, Program, Root, ServerConfig, Target},
-    net::{ClientConfig, Secret},
+    mcp::{Asking, Grant, Http, McpClient, OAuth, Pinned, Pins, Program, Root, ServerConfig, Target},
+    net::{ClientConfig, Secret, is_readable_on_the_way},
     trust::PinnedServer,
 };
 
@@ -292,7 +292,8 @@ impl App {
                     Ok::<_, Report>((name.clone(), Secret::new(expand(format!("headers.{name}"), value)?)))
                 };
                 let headers = server.headers.iter().map(header).collect::<Result<_, _>>()?;
-                Target::Http(Http { client: http_client(ClientConfig::default())?, url, auth: None, headers })
+                let oauth = self.login(server, &url)?;
+                Target::Http(Http { client: http_client(ClientConfig::default())?, url, auth: None, headers, oauth })
             }
         };
         Ok(ServerConfig {
@@ -302,6 +303,53 @@ impl App {
             output_chars: server.output_chars,
             ..ServerConfig::new(server.name.as_str(), target)
         })
+    }
+
+    /// How a server there is told who asks, if it wants a login: none for one that is told in a header, and where others could
+    /// read along.
+    fn login(&self, server: &McpServerConfig, url: &Url) -> Result<Option<OAuth>, Report> {
+        let Some(store) = self.logins.clone() else { return Ok(None) };
+        let has_header = server.headers.keys().any(|name| name.eq_ignore_ascii_case("authorization"));
+        if server.oauth.is_none() && (has_header || is_readable_on_the_way(url)) {
+            return Ok(None);
+        }
+        let oauth = server.oauth.clone().unwrap_or_default();
+        let networks = oauth.networks();
+        let OAuthConfig { client_id, client_secret, client_metadata_url, scopes, grant, issuer, networks: _ } = oauth;
+        let expand = |key: &str, value: Option<String>| {
+            value.map(|value| server.expand(&format!("oauth.{key}"), &value, &*self.environment)).transpose()
+        };
+        let metadata_url = client_metadata_url.map(|url| check_url(&url)).transpose().map_err(|why| {
+            Report::new(ErrorKind::Usage, format!("mcp_servers.{}.oauth.client_metadata_url: {why}", server.name))
+        })?;
+        let grant = match grant {
+            LoginGrant::Person => Grant::Person,
+            LoginGrant::Client => Grant::Client,
+        };
+        Ok(Some(OAuth {
+            grant,
+            client_id: expand("client_id", client_id)?,
+            client_secret: expand("client_secret", client_secret)?.map(Secret::new),
+            issuer,
+            metadata_url,
+            scopes,
+            networks,
+            ..OAuth::new(store)
+        }))
+    }
+
+    /// A server of the config, for who logs in to it.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`]: there is no such server, it is a program, or what the config says of it cannot be used.
+    pub fn server_to_log_in(&self, name: &str) -> Result<ServerConfig, Report> {
+        let server = self.server_config(name)?;
+        if server.command.is_some() {
+            return Err(Report::new(ErrorKind::Usage, format!("the MCP server `{name}` is a program"))
+                .hint("nobody logs in to it: give it what it wants under `env`"));
+        }
+        self.server_target(server)
     }
 
     /// What is known of the secrets of servers: none of it is written down.
@@ -314,7 +362,10 @@ impl App {
                 Some((format!("mcp_servers.{}.{key}.{name}", server.name), Secret::new(value)))
             };
             let env = server.env.iter().filter_map(|pair| named("env", pair));
-            env.chain(server.headers.iter().filter_map(|pair| named("headers", pair))).collect::<Vec<_>>()
+            let secret = server.oauth.iter().filter_map(|oauth| oauth.client_secret.as_ref());
+            let secret = secret.filter_map(|secret| named("oauth", (&"client_secret".to_owned(), secret)));
+            let headers = server.headers.iter().filter_map(|pair| named("headers", pair));
+            env.chain(headers).chain(secret).collect::<Vec<_>>()
         };
         let all = self.config.mcp_servers.iter().flat_map(of);
         all.flat_map(|(name, secret)| secret.parts().into_iter().map(move |part| (name.clone(), part))).collect()

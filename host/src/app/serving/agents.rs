@@ -1,8 +1,9 @@
 //! Agents as tools: a call is a run.
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use futures_util::FutureExt;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -76,9 +77,11 @@ impl AgentTool {
         let cx =
             RunCx::new(Arc::clone(&prepared.agent.name)).with_run(Arc::clone(&cx.run)).with_events(cx.events.clone());
         let chat = session.as_ref().map(|session| session.chat.clone()).unwrap_or_default();
-        let mut closing = Closing(session);
-        let answer = run(&prepared.agent, &cx, &chat, input).await;
-        if let Some(session) = closing.0.take() {
+        let mut working = pin!(run(&prepared.agent, &cx, &chat, input));
+        // After what works: it goes first, so that whoever is cancelled writes nothing more.
+        let closing = Closing(session);
+        let answer = working.as_mut().await;
+        if let Some(session) = &closing.0 {
             // What could not be written has ended the run already.
             let _ = session.journal.close().await;
         }
@@ -95,13 +98,15 @@ fn fault(report: &Report) -> Fault {
     Fault::other(format!("{report}{hint}"))
 }
 
-/// A session whose run may be cancelled: it is closed then too, by somebody who may wait for the disk.
+/// A session of which nothing more is written once this is gone: a run that was cancelled goes on from there when it is
+/// resumed, as if the process had been killed.
 struct Closing(Option<Session>);
 
 impl Drop for Closing {
     fn drop(&mut self) {
-        if let Some(session) = self.0.take() {
-            tokio::task::spawn_blocking(move || drop(session));
+        if let Some(session) = &self.0 {
+            // It is closed at once; nobody waits here for what is on its way to the disk.
+            let _ = session.journal.close().now_or_never();
         }
     }
 }

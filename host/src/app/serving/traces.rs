@@ -25,9 +25,10 @@ impl Traces {
         this
     }
 
-    /// The folders of this app from now on, as they are now.
+    /// The folders of this app from now on too, as they are now. One that is named stays: what was taken out of it may come
+    /// back.
     pub fn look_at(&mut self, app: &App) {
-        self.around = app.plugin_dirs.iter().cloned().chain([Layout::new(&app.config.root).skills()]).collect();
+        self.around.extend(app.plugin_dirs.iter().cloned().chain([Layout::new(&app.config.root).skills()]));
         let packages = app.catalog.iter().filter_map(|(_, package)| package.ok());
         self.single = packages.map(|package| package.folder.clone()).collect();
         self.seen = look(&self.around, &self.single);

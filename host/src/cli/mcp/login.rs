@@ -1,12 +1,14 @@
 use clap::Args;
 use url::Url;
 
+use super::servers::Named;
 use crate::{
     app::{mcp_login, mcp_logout, mcp_server_at},
     cli::{
         render::{self, Output, escaped, print, tell},
         runtime, trust,
     },
+    config::check_url,
     error::{ErrorKind, Report},
     mcp::ServerConfig,
 };
@@ -18,12 +20,15 @@ use crate::{
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
+  shelly-host mcp login tracker
   shelly-host mcp login https://mcp.example.com/mcp
-  shelly-host mcp logout https://mcp.example.com/mcp")]
+  shelly-host mcp logout tracker")]
 pub struct Login {
-    /// Where the server is.
-    #[arg(value_name = "URL")]
-    server: Url,
+    /// The server, by its name in the config, or its URL.
+    #[arg(value_name = "SERVER")]
+    server: String,
+    #[command(flatten)]
+    from: Named,
     /// The port of this machine that the browser comes back to, for servers that want to know it before; 0: whichever is free.
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     port: u16,
@@ -34,9 +39,11 @@ pub struct Login {
 /// The server is not told: what it gave is of use to nobody else, and ends by itself.
 #[derive(Args)]
 pub struct Logout {
-    /// Where the server is.
-    #[arg(value_name = "URL")]
-    server: Url,
+    /// The server, by its name in the config, or its URL.
+    #[arg(value_name = "SERVER")]
+    server: String,
+    #[command(flatten)]
+    from: Named,
 }
 
 impl Login {
@@ -46,10 +53,12 @@ impl Login {
     }
 
     fn log_in(self) -> Result<(), Report> {
-        let config = server(self.server)?;
-        let name = escaped(&config.name);
-        let show = move |url: &Url| tell(&format!("open this address to log in to {name}:\n{url}\n"));
-        runtime()?.block_on(mcp_login(config, self.port, show))?;
+        runtime()?.block_on(async {
+            let config = server(&self.server, &self.from).await?;
+            let name = escaped(&config.name);
+            let show = move |url: &Url| tell(&format!("open this address to log in to {name}:\n{url}\n"));
+            mcp_login(config, self.port, show).await
+        })?;
         print("logged in")
     }
 }
@@ -61,14 +70,20 @@ impl Logout {
     }
 
     fn log_out(self) -> Result<(), Report> {
-        let was_there = runtime()?.block_on(mcp_logout(&server(self.server)?))?;
+        let was_there = runtime()?.block_on(async { mcp_logout(&server(&self.server, &self.from).await?).await })?;
         print(if was_there { "logged out" } else { "nobody was logged in" })
     }
 }
 
-/// A server that nothing is known of but where it is.
-fn server(url: Url) -> Result<ServerConfig, Report> {
+/// The server of the config that is called so, or one of which nothing is known but where it is.
+async fn server(named: &str, from: &Named) -> Result<ServerConfig, Report> {
     let nowhere =
         || Report::new(ErrorKind::Usage, "there is no place to keep a login").hint("set XDG_STATE_HOME, or HOME");
-    mcp_server_at(url, trust::logins().ok_or_else(nowhere)?)
+    let logins = trust::logins().ok_or_else(nowhere)?;
+    if let Ok(url) = check_url(named) {
+        return mcp_server_at(url, logins);
+    }
+    let app = from.app()?;
+    from.admit(&app).await?;
+    app.server_to_log_in(named)
 }

@@ -6,11 +6,12 @@ mod servers;
 
 use clap::{Args, Subcommand};
 
-/// Serve tools, agents and skills to an MCP client, over standard input and output or over HTTP.
+/// Serve tools, agents and skills to an MCP client; see to the MCP servers that agents use.
 ///
-/// The client is a program such as Claude Desktop, VS Code or the MCP inspector. It gets the tools of one agent, with what
-/// that agent grants its plugins; each agent of the config that has a model as a tool `agent_NAME`; skills as prompts; and
-/// the attachments of your own sessions as resources. No model is needed for the tools.
+/// The client is a program such as Claude Desktop, VS Code or the MCP inspector, which starts this one and speaks to it over
+/// standard input and output, or comes over HTTP. It gets the tools of one agent, with what that agent grants its plugins;
+/// each agent of the config that has a model as a tool `agent_NAME`; skills as prompts; and the attachments of your own
+/// sessions as resources. No model is needed for the tools.
 ///
 /// Plugins that are added, changed or removed, and skills too, are noticed while it runs. A changed config is not: start it
 /// again.

@@ -159,7 +159,7 @@ impl Serve {
     fn app(&self, config: &Config, desk: &Desk, plugins: &[PathBuf]) -> Result<App, Report> {
         let (dirs, cache) = (crate::cli::plugin_dirs(plugins), crate::cli::cache_directory());
         let app = App::new(config.clone(), dirs, cache, crate::cli::environment(), desk.clone())?;
-        Ok(app.with_own_key(trust::own_key()).with_approvals(trust::store(), self.trust))
+        Ok(app.with_own_key(trust::own_key()).with_approvals(trust::store(), self.trust).with_logins(trust::logins()))
     }
 
     /// Makes the app anew, and looks whether the person has said yes to what is new in it.

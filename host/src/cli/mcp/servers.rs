@@ -66,7 +66,7 @@ pub struct Approve {
 
 /// Where the servers are named.
 #[derive(Args)]
-struct Named {
+pub(super) struct Named {
     /// The config; without it .shelly/config.yaml or shelly.yaml, if there is one.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -190,14 +190,14 @@ impl Approve {
 }
 
 impl Named {
-    fn app(&self) -> Result<App, Report> {
+    pub(super) fn app(&self) -> Result<App, Report> {
         let (config, desk) = (cli::config(self.config.as_ref())?, Desk::new(Policy::Never, Trusted::default()));
         let app = App::new(config, cli::plugin_dirs(&[]), None, cli::environment(), desk)?;
-        Ok(app.with_approvals(trust::store(), false))
+        Ok(app.with_approvals(trust::store(), false).with_logins(trust::logins()))
     }
 
     /// What is named there is started: the person has said yes to it.
-    async fn admit(&self, app: &App) -> Result<(), Report> {
+    pub(super) async fn admit(&self, app: &App) -> Result<(), Report> {
         let standing = app.standing(&trust::store(), self.config.is_some())?;
         trust::admitted(&standing, self.trust, ask::is_attended()).await.map(|_| ())
     }

@@ -281,7 +281,8 @@ const SERVERS: &str = "
 mcp_servers:
   - {name: files, command: npx, args: [-y, 'a b'], env: {KEY: '${TOKEN}', MODE: fast}, cwd: sub, roots: [docs]}
   - {name: web, url: 'https://h.example/${PART}', headers: {x-key: 'a ${KEY}', x-plain: b}, oauth: {client_id: us,
-     client_secret: '${SECRET}', client_metadata_url: 'https://us/c.json', scopes: [read]}}
+     client_secret: '${SECRET}', client_metadata_url: 'https://us/c.json', scopes: [read], grant: client, issuer: 'https://i.example',
+     networks: [10.0.0.0/8]}}
 agents:
   - {name: a, toolboxes: [tasks, files, {name: web, confirm: true, sampling: true, elicitation: true}]}
 ";
@@ -296,13 +297,16 @@ fn what_servers_are_run_and_reached_and_what_they_may_ask_is_told() {
             "the MCP server `files` gets the environment's `TOKEN` as `KEY`",
             r#"the MCP server `files` is the program `npx -y "a b"`, run outside the sandbox in `/nowhere/sub`"#,
             "the MCP server `files` is told that `/nowhere/docs` is its business",
+            "the MCP server `web` has the authority `https://i.example`",
             "the MCP server `web` has the environment's `PART` in its address `https://h.example/${PART}`",
             "the MCP server `web` has the environment's `SECRET` sent to its authority",
+            "the MCP server `web` is asked to let this program in without you",
             "the MCP server `web` is asked to let us in as `https://us/c.json`",
             "the MCP server `web` is asked to let us in as `us`",
             "the MCP server `web` is asked to let us in for `read`",
             "the MCP server `web` is at `https://h.example/${PART}`: what its tools are called with goes there",
             "the MCP server `web` is sent the environment's `KEY` at `https://h.example/${PART}`",
+            "the MCP server `web` may have its authority at addresses of `10.0.0.0/8`",
             "the agent `a`: the MCP server `files` is used, and you are not asked before each call",
             "the agent `a`: the MCP server `web` is used",
             "the agent `a`: the MCP server `web` may ask you",

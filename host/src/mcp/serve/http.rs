@@ -81,7 +81,7 @@ impl Server {
             };
             let Ok((stream, _)) = accepted else {
                 // Too many files are open, or the client is gone already: neither is for ever.
-                tokio::time::sleep(limits::MCP_SERVE_TOLD_WINDOW).await;
+                tokio::time::sleep(limits::MCP_SERVE_ACCEPT_PAUSE).await;
                 continue;
             };
             let front = Arc::clone(&front);

@@ -257,7 +257,10 @@ async fn a_login_is_made_once_and_its_secrets_are_shown_by_nothing() {
     let writer = log.clone();
     let subscriber =
         tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(move || writer.clone()).finish();
-    let _logging = tracing::subscriber::set_default(subscriber);
+    let log_of_this = tracing::Dispatch::new(subscriber);
+    // Where there is but one, what other tests log at the same time decides what is logged here.
+    let _other = tracing::Dispatch::new(tracing_subscriber::registry());
+    let _logging = tracing::dispatcher::set_default(&log_of_this);
     let (realm, folder) = (Realm::plain().await, tempfile::tempdir().unwrap());
     let store = TokenStore::in_folder(folder.path());
     let config = realm.config(&store, |_| {});
