@@ -890,8 +890,8 @@ pub const AUTH_SCHEME_BYTES: usize = 64;
 
 /// Calls of one client that run at once: as many as one reply of a model may make.
 pub const MCP_SERVE_CALLS: usize = PARALLEL_TOOL_CALLS;
-/// Calls of one client that wait for their turn; further ones are refused.
-pub const MCP_SERVE_CALLS_WAITING: usize = 256;
+/// Calls of one client that wait for their turn; further ones are refused. A thousand at once are made.
+pub const MCP_SERVE_CALLS_WAITING: usize = 1_024;
 /// Calls of all clients that run at once: those over HTTP without a session are one client's each.
 pub const MCP_SERVE_CALLS_OF_ALL: usize = 64;
 /// Messages that a client over pipes has not taken; nothing more of it is read before it has.
@@ -926,7 +926,7 @@ pub const MCP_SERVE_BODY_BYTES: usize = 4 * ARGUMENT_BYTES;
 pub const MCP_SERVE_REQUEST_TIME: Duration = Duration::from_secs(30);
 /// Bytes of the head of an HTTP request.
 pub const MCP_SERVE_HEAD_BYTES: usize = 64 << 10;
-/// Connections over HTTP at once; further ones wait to be taken.
+/// Connections over HTTP at once; further ones wait to be taken, and whoever has the last place gives it back when answered.
 pub const MCP_SERVE_CONNECTIONS: usize = 128;
 /// The pause after a connection could not be taken: too many files are open, and some will be closed.
 pub const MCP_SERVE_ACCEPT_PAUSE: Duration = Duration::from_millis(100);

@@ -21,6 +21,7 @@ mod init;
 mod interleavings;
 mod kv;
 mod mcp;
+mod mcp_fixture;
 mod mcp_login;
 mod messages;
 mod middleware;

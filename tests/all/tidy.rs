@@ -108,6 +108,7 @@ const MAY_NAME: [(&str, &[&str]); 28] = [
             "files",
             "mcp",
             "model",
+            "net",
             "plugin",
             "project",
             "session",

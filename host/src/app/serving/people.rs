@@ -17,7 +17,9 @@ use crate::{
 
 /// Who can be asked, by the run that asks.
 #[derive(Clone, Default)]
-pub(super) struct People(Arc<Mutex<HashMap<Arc<str>, Arc<dyn Elicitor>>>>);
+pub(super) struct People(Arc<Mutex<ByRun>>);
+
+type ByRun = HashMap<Arc<str>, Arc<dyn Elicitor>>;
 
 /// Somebody who can be asked as long as this is there.
 pub(super) struct There {
@@ -52,7 +54,7 @@ impl People {
         }
     }
 
-    fn all(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<dyn Elicitor>>> {
+    fn all(&self) -> MutexGuard<'_, ByRun> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -88,6 +88,12 @@ impl Handler {
     ) -> Result<CallToolResponse, ErrorData> {
         let arguments =
             request.arguments.map_or_else(|| "{}".to_owned(), |arguments| Value::Object(arguments).to_string());
+        // None would be made, and so many may wait.
+        if arguments.len() > limits::ARGUMENT_BYTES {
+            let (has, most) = (arguments.len(), limits::ARGUMENT_BYTES);
+            let message = format!("the arguments have {has} bytes, at most {most} are taken");
+            return Ok(refused(&Fault::TooLarge { message }).into());
+        }
         let (made, asks) = ((request.name.into_owned(), arguments), asks(context));
         let waited = match request.request_state {
             Some(state) => {

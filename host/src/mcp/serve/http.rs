@@ -43,6 +43,8 @@ struct Front {
     service: StreamableHttpService<Handler, Sessions>,
     doors: Doors,
     address: SocketAddr,
+    /// For connections.
+    places: Arc<Semaphore>,
 }
 
 impl Server {
@@ -65,8 +67,9 @@ impl Server {
         let (house, gone) = (Arc::clone(&self.0), stop.clone());
         let handler = move || Ok(Handler::new(Arc::clone(&house), gone.child_token()));
         let service = StreamableHttpService::new(handler, Arc::new(Sessions::new()), config);
-        let front = Arc::new(Front { service, doors, address });
-        let (places, mut connections) = (Arc::new(Semaphore::new(limits::MCP_SERVE_CONNECTIONS)), JoinSet::new());
+        let places = Arc::new(Semaphore::new(limits::MCP_SERVE_CONNECTIONS));
+        let front = Arc::new(Front { service, doors, address, places: Arc::clone(&places) });
+        let mut connections = JoinSet::new();
         loop {
             let accepted = async {
                 // They are never closed.
@@ -89,7 +92,7 @@ impl Server {
                 let _place = place;
                 let answered = service_fn(move |request| {
                     let front = Arc::clone(&front);
-                    async move { Ok::<_, Infallible>(front.answer(request).await) }
+                    async move { Ok::<_, Infallible>(front.take(request).await) }
                 });
                 let stream = TokioIo::new(Patient::new(stream, limits::MCP_WRITE_TIME));
                 let connection = http1::Builder::new()
@@ -105,6 +108,15 @@ impl Server {
 }
 
 impl Front {
+    async fn take(&self, request: Request<Incoming>) -> Reply {
+        let mut reply = self.answer(request).await;
+        // Others may wait for its place, and a connection that is kept for later would hold it.
+        if self.places.available_permits() == 0 {
+            reply.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+        reply
+    }
+
     async fn answer(&self, request: Request<Incoming>) -> Reply {
         if request.uri().path() != PATH {
             return said(StatusCode::NOT_FOUND, format!("there is nothing here: the path is {PATH}"));

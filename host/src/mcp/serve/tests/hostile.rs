@@ -7,11 +7,11 @@ async fn a_thousand_calls_take_turns_and_those_beyond_are_refused() {
     let bench = Bench::new();
     let mut client = bench.client();
     client.shake_hands(json!({})).await;
-    let (pipe, most) = (&mut client, 1_000);
+    let (pipe, most) = (&mut client, limits::MCP_SERVE_CALLS_WAITING + 200);
     let all: String = (1..=most)
         .map(|n| {
             let params = json!({"name": "slow", "arguments": {}});
-            format!("{}\n", json!({"jsonrpc": "2.0", "id": 1_000 + n, "method": "tools/call", "params": params}))
+            format!("{}\n", json!({"jsonrpc": "2.0", "id": 10_000 + n, "method": "tools/call", "params": params}))
         })
         .collect();
     let (mut done, mut refused) = (0, 0);
@@ -23,7 +23,7 @@ async fn a_thousand_calls_take_turns_and_those_beyond_are_refused() {
             match &answer["result"]["isError"] {
                 Value::Bool(false) => done += 1,
                 Value::Bool(true) => {
-                    assert!(answer["result"]["content"][0]["text"].as_str().unwrap().starts_with("256 calls wait"));
+                    assert!(answer["result"]["content"][0]["text"].as_str().unwrap().starts_with("1024 calls wait"));
                     refused += 1;
                 }
                 _ => panic!("{answer}"),
@@ -31,9 +31,20 @@ async fn a_thousand_calls_take_turns_and_those_beyond_are_refused() {
         }
     };
     tokio::join!(saying, hearing);
-    assert!(done >= limits::MCP_SERVE_CALLS_WAITING, "{done} of {most}");
+    assert!(done >= limits::MCP_SERVE_CALLS_WAITING && refused > 0, "{done} of {most}");
     assert_eq!(bench.hands.most.load(Ordering::SeqCst), limits::MCP_SERVE_CALLS);
     assert_eq!(bench.hands.begun.load(Ordering::SeqCst), done);
+}
+
+#[tokio::test]
+async fn arguments_that_are_too_large_do_not_wait() {
+    let bench = Bench::new();
+    let mut client = bench.client();
+    client.shake_hands(json!({})).await;
+    let refused = client.call("echo", json!({"a": "x".repeat(limits::ARGUMENT_BYTES)})).await;
+    let says = refused["content"][0]["text"].as_str().unwrap();
+    assert!(refused["isError"] == true && says.contains("at most 1048576 are taken"), "{says}");
+    assert_eq!(bench.hands.begun.load(Ordering::SeqCst), 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -159,19 +159,30 @@ async fn sessions_are_as_many_as_there_may_be() {
 #[tokio::test]
 async fn connections_are_as_many_as_there_may_be() {
     let web = Web::start(Doors::default()).await;
+    let get = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n";
     let mut held = Vec::new();
-    for _ in 0..limits::MCP_SERVE_CONNECTIONS {
+    for _ in 1..limits::MCP_SERVE_CONNECTIONS {
         let mut stream = TcpStream::connect(web.address).await.unwrap();
-        // It is taken once it is answered.
-        stream.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
-        assert!(stream.read(&mut [0; 1_024]).await.unwrap() > 0);
+        // It is taken once it is answered, and kept.
+        stream.write_all(get).await.unwrap();
+        let (mut answer, mut bytes) = (Vec::new(), [0; 1_024]);
+        while !answer.ends_with(b"/mcp") {
+            let count = stream.read(&mut bytes).await.unwrap();
+            answer.extend_from_slice(&bytes[..count]);
+        }
+        assert!(!String::from_utf8(answer).unwrap().contains("connection: close"));
         held.push(stream);
     }
+    let mut last = TcpStream::connect(web.address).await.unwrap();
     let body = initialize();
     let mut waits = Box::pin(web.send("POST", JSON, &body));
     let early = tokio::time::timeout(Duration::from_millis(100), &mut waits).await;
     assert!(early.is_err(), "there is no place");
-    held.pop();
+    // Whoever has the last place gives it back.
+    last.write_all(get).await.unwrap();
+    let mut answer = String::new();
+    last.read_to_string(&mut answer).await.unwrap();
+    assert!(status(&answer) == "404" && answer.contains("connection: close"), "{answer}");
     assert_eq!(status(&waits.await), "200");
 }
 
