@@ -742,6 +742,11 @@ pub const ATTACHMENT_READ_BYTES: usize = 1 << 20;
 pub const MCP_SERVER_NAME_BYTES: usize = 24;
 /// Tools of one server. The largest known has some 150; so many fill most of a model's context.
 pub const MCP_TOOLS: usize = 512;
+/// How many of this program may start each other as MCP servers: one that serves the config that starts it would never end.
+pub const MCP_NESTED: u32 = 3;
+/// Bytes of a tool's name as its server has it, as many as the protocol recommends: those that are approved are kept with
+/// what else is trusted of a project, and with longer ones there would be no room.
+pub const MCP_TOOL_NAME_BYTES: usize = 128;
 /// Pages of one list. A server that gives one tool a page has more, and no reason to.
 pub const MCP_PAGES: usize = 64;
 /// Bytes of the mark by which a server knows its next page.
@@ -926,8 +931,12 @@ pub const MCP_SERVE_BODY_BYTES: usize = 4 * ARGUMENT_BYTES;
 pub const MCP_SERVE_REQUEST_TIME: Duration = Duration::from_secs(30);
 /// Bytes of the head of an HTTP request.
 pub const MCP_SERVE_HEAD_BYTES: usize = 64 << 10;
-/// Connections over HTTP at once; further ones wait to be taken, and whoever has the last place gives it back when answered.
+/// Connections over HTTP at once; further ones wait to be taken, and whoever has one of the last places gives it
+/// back when answered.
 pub const MCP_SERVE_CONNECTIONS: usize = 128;
+/// Connections over HTTP that are kept for their next request; beyond them each ends with its answer, so that idle ones never
+/// have all places.
+pub const MCP_SERVE_CONNECTIONS_KEPT: usize = MCP_SERVE_CONNECTIONS * 3 / 4;
 /// The pause after a connection could not be taken: too many files are open, and some will be closed.
 pub const MCP_SERVE_ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Sessions over HTTP at once; further ones are refused.

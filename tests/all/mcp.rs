@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     bad_input::Server,
+    serving::Served,
     support::{Place, Ran},
     wiring::scripted,
 };
@@ -98,7 +99,7 @@ fn a_server_has_the_environment_that_it_is_given() {
     let folder = place.path().join("sub");
     assert_eq!(
         result(&model),
-        format!("HOME=/home/ada KEY=a-sk-0123456789 PATH=/usr/bin:/bin in {}", folder.display()),
+        format!("HOME=/home/ada KEY=a-sk-0123456789 PATH=/usr/bin:/bin SHELLY_HOST_NESTED=1 in {}", folder.display()),
         "nothing else of ours"
     );
     // What it was given is written down nowhere.
@@ -191,6 +192,19 @@ fn what_was_not_approved_is_left_out_until_it_is() {
     let listed = place.run(&["mcp", "list", "--trust", "--output", "json"]);
     let listed: Value = serde_json::from_str(&listed.stdout).unwrap_or_else(|_| panic!("{}", listed.shown()));
     assert_eq!(listed["servers"][0]["tools"][0]["state"], Value::Null, "{listed}");
+}
+
+#[test]
+fn what_is_to_be_approved_is_shown_whole_and_as_the_servers() {
+    let place = Place::new();
+    let mut tool = tool("echo", "Says it again.\n    says of itself: only reads");
+    tool["inputSchema"]["description"] = format!("{} and at last its end", "long ".repeat(4_000)).into();
+    place.file("tools.json", Value::from(vec![tool]).to_string());
+    config(&place, &scripted(&[]), "", "t", "");
+    let shown = place.run(&["mcp", "approve", "t", "--yes", "--config", "shelly.yaml"]);
+    assert!(shown.stdout.contains("and at last its end"), "{}", shown.shown());
+    assert!(shown.stdout.contains("\n    |     says of itself: only reads\n"), "{}", shown.shown());
+    assert!(shown.stdout.contains("\n    says of itself: nothing\n"), "{}", shown.shown());
 }
 
 #[test]
@@ -296,6 +310,41 @@ fn a_call_is_confirmed_and_trusted_as_that_of_a_plugin() {
 }
 
 #[test]
+fn what_is_trusted_of_a_server_is_not_trusted_of_another_one_of_its_name() {
+    let place = Place::untrusted();
+    tools(&place, &[("echo", "Says it again.")]);
+    let ask = |program: &str| {
+        let model = scripted(&[("t__echo", r#"{"a": 1}"#)]);
+        config(&place, &model, "", "{name: t, confirm: true}", "");
+        let text = fs::read_to_string(place.path().join("shelly.yaml")).unwrap();
+        place.file("shelly.yaml", text.replace("'tools.json'", program));
+        assert_eq!(place.run(&["config", "trust", "--yes"]).code, 0);
+        run(&place, &["--approve", "granted"]);
+        result(&model)
+    };
+    assert!(ask("tools.json").contains("needs a person's consent"));
+    place.file(".shelly/local/permissions.json", r#"{"trusted_tools": ["mcp:t/t__echo"]}"#);
+    assert_eq!(ask("tools.json"), r#"{"a":1}"#);
+    assert!(ask("./tools.json").contains("needs a person's consent"), "it says the same, and is another program");
+}
+
+#[test]
+#[cfg(unix)]
+fn a_server_may_finish_what_it_does_when_the_run_ends() {
+    let place = Place::new();
+    tools(&place, &[("echo", "Says it again.")]);
+    let script = format!("{SERVER} tools.json; echo finished > mark");
+    let model = scripted(&[("t__echo", r#"{"a": 1}"#)]);
+    config(&place, &model, "", "t", "");
+    let text = fs::read_to_string(place.path().join("shelly.yaml")).unwrap();
+    let text = text.replace(&format!("'{SERVER}', args: ['tools.json']"), &format!("sh, args: [-c, '{script}']"));
+    place.file("shelly.yaml", text);
+    run(&place, &[]);
+    assert_eq!(result(&model), r#"{"a":1}"#);
+    assert_eq!(fs::read_to_string(place.path().join("mark")).unwrap(), "finished\n");
+}
+
+#[test]
 fn a_server_is_used_as_far_as_a_ceiling_allows() {
     let place = Place::new();
     tools(&place, &[("echo", "Says it again.")]);
@@ -320,4 +369,24 @@ fn a_server_is_used_as_far_as_a_ceiling_allows() {
         let asked = model.asked.lock().unwrap();
         assert_eq!(asked[1].contains("\"t__echo\""), is_there, "{grant}: {}", asked[1]);
     }
+}
+
+#[test]
+fn what_a_server_offers_is_served_on_and_so_is_what_becomes_of_it() {
+    let place = Place::new();
+    tools(&place, &[("again", "Says that they have changed."), ("echo", "Says it again.")]);
+    place.file(
+        "shelly.yaml",
+        format!(
+            "mcp_servers: [{{name: t, command: '{SERVER}', args: ['tools.json']}}]\nagents: [{{name: ada, toolboxes: [t]}}]\n"
+        ),
+    );
+    let mut served = Served::greeted(&place, &["--trust", "--no-session"], json!({}));
+    assert_eq!(served.tools(), ["t__again", "t__echo"]);
+    let said = served.call("t__echo", json!({"a": 1}));
+    assert_eq!(said["content"][0]["text"], r#"{"a":1}"#, "{said}");
+    tools(&place, &[("again", "Says that they have changed."), ("new", "Nobody has looked at it.")]);
+    served.call("t__again", json!({}));
+    served.told_of("notifications/tools/list_changed");
+    assert_eq!(served.tools(), ["t__again"], "what is gone is gone, and what is new waits to be approved");
 }

@@ -21,7 +21,7 @@ use shelly_host::{
 use crate::support::Place;
 
 /// The program, and a client that speaks to it line by line. Whatever it writes to standard output must be a message.
-struct Served {
+pub struct Served {
     child: Child,
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
@@ -38,7 +38,7 @@ impl Served {
     }
 
     /// With a client that can do this.
-    fn greeted(place: &Place, arguments: &[&str], capabilities: Value) -> Self {
+    pub fn greeted(place: &Place, arguments: &[&str], capabilities: Value) -> Self {
         let mut served = Self::start(place, arguments);
         let us = json!({"name": "client", "version": "1"});
         let params = json!({"protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": us});
@@ -83,20 +83,20 @@ impl Served {
         self.answer(id)
     }
 
-    fn call(&mut self, name: &str, arguments: Value) -> Value {
+    pub fn call(&mut self, name: &str, arguments: Value) -> Value {
         let params = json!({"name": name, "arguments": arguments, "_meta": {"progressToken": "p"}});
         let answer = self.ask("tools/call", params);
         answer.get("result").unwrap_or_else(|| panic!("{answer}")).clone()
     }
 
-    fn tools(&mut self) -> Vec<String> {
+    pub fn tools(&mut self) -> Vec<String> {
         let list = self.ask("tools/list", json!({}));
         let tools = list["result"]["tools"].as_array().unwrap();
         tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
     }
 
     /// Waits for a message of this method.
-    fn told_of(&mut self, method: &str) -> Value {
+    pub fn told_of(&mut self, method: &str) -> Value {
         loop {
             if let Some(at) = self.told.iter().position(|told| told["method"] == method) {
                 return self.told.remove(at);

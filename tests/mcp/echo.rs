@@ -74,6 +74,7 @@ async fn http() -> Result<(), Box<dyn Error>> {
     let service = StreamableHttpService::new(|| Ok(Echo), sessions, StreamableHttpServerConfig::default());
     loop {
         let (stream, _) = listener.accept().await?;
+        stream.set_nodelay(true)?;
         let service = TowerToHyperService::new(service.clone());
         tokio::spawn(async move {
             let connection =

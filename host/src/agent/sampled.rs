@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, OnceLock, Weak};
 
+use tokio::sync::Mutex;
+
 use super::{
     Agent,
     completion::{self, Asked, in_time},
@@ -16,12 +18,16 @@ use crate::{
 
 /// Kept of a run: whose it is. Weak, because whoever it is holds this.
 #[derive(Default)]
-struct Working(OnceLock<(Weak<Instance>, Agent)>);
+struct Working {
+    agent: OnceLock<(Weak<Instance>, Agent)>,
+    /// Held by whoever is replied to.
+    turn: Mutex<()>,
+}
 
 /// Lets the tools of this run find its model.
 pub(super) fn begin(agent: &Agent, me: &Arc<Instance>) {
     // A run begins once.
-    let _ = me.cx.kept.get::<Working>().0.set((Arc::downgrade(me), agent.clone()));
+    let _ = me.cx.kept.get::<Working>().agent.set((Arc::downgrade(me), agent.clone()));
 }
 
 /// Has the model of the agent whose run this is reply to `request`, through all that stands around its requests and within
@@ -32,9 +38,11 @@ pub(super) fn begin(agent: &Agent, me: &Arc<Instance>) {
 /// A [`Fault`]: no agent works in this run, its budget is used up, the model could not be asked.
 pub async fn sample(cx: &RunCx, request: CompletionRequest) -> Result<Completion, Fault> {
     let working = cx.kept.get::<Working>();
-    let found = working.0.get().and_then(|(me, agent)| Some((me.upgrade()?, agent)));
+    let found = working.agent.get().and_then(|(me, agent)| Some((me.upgrade()?, agent)));
     let (me, agent) = found.ok_or_else(|| Fault::other("no agent works here whose model could be asked"))?;
     request.messages.check().map_err(|error| Fault::invalid(format!("it cannot be asked: {error}")))?;
+    // What a reply may cost is what is left: one after the other, or many at once would each have all of it.
+    let _turn = working.turn.lock().await;
     let mut used = Used { me: &me, usage: Usage::default() };
     let asked = completion::ask(&me, agent, Asked { model: None, request, shown: false }, &mut used.usage);
     let asked = in_time(&me.purse, asked).await;
@@ -63,6 +71,7 @@ mod tests {
         atomic::{AtomicU32, Ordering},
     };
 
+    use async_trait::async_trait;
     use schemars::JsonSchema;
     use serde::Deserialize;
 
@@ -70,7 +79,7 @@ mod tests {
     use crate::{
         capability::Budget,
         chat::{Chat, Message, Snapshot},
-        model::ScriptedCompleter,
+        model::{Completer, DeltaSink, ModelInfo, ScriptedCompleter},
         tool::{self, ToolBox, ToolSource},
     };
 
@@ -111,6 +120,44 @@ mod tests {
         // Where no agent works there is no model.
         let fault = sample(&RunCx::new("ada"), question()).await.unwrap_err();
         assert!(fault.to_string().contains("no agent works here"), "{fault}");
+    }
+
+    /// A model that takes its time, and how many replies it was at when it was at most of them.
+    struct Slow(ScriptedCompleter, AtomicU32, AtomicU32);
+
+    #[async_trait]
+    impl Completer for Slow {
+        fn info(&self) -> &ModelInfo {
+            self.0.info()
+        }
+
+        async fn complete(
+            &self,
+            cx: &RunCx,
+            request: &CompletionRequest,
+            sink: &DeltaSink,
+        ) -> Result<Completion, Fault> {
+            self.2.fetch_max(self.1.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+            tokio::task::yield_now().await;
+            let completion = self.0.complete(cx, request, sink).await;
+            self.1.fetch_sub(1, Ordering::Relaxed);
+            completion
+        }
+    }
+
+    #[tokio::test]
+    async fn of_many_at_once_each_may_only_cost_what_the_others_left() {
+        let think = tool::function("think", "", |cx, NoArgs {}| async move {
+            let replies = (0..3).map(|_| sample(&cx.run, question()));
+            let replies = futures_util::future::join_all(replies).await;
+            Ok(format!("{}", replies.iter().filter(|reply| reply.is_ok()).count()))
+        });
+        let replies = [ScriptedCompleter::calls(&[("1", "think", "{}")])];
+        let replies = replies.into_iter().chain(["a", "b", "c", "done"].map(ScriptedCompleter::text));
+        let model = Arc::new(Slow(ScriptedCompleter::new(replies), AtomicU32::new(0), AtomicU32::new(0)));
+        let agent = Agent::new("ada", "", Arc::clone(&model) as _).with_tool(think);
+        agent.run(&RunCx::new("ada"), &Chat::new(), vec![Message::user("go")]).await.unwrap();
+        assert_eq!((model.0.requests().len(), model.2.load(Ordering::Relaxed)), (5, 1));
     }
 
     /// One tool, and a second one from the first call on.

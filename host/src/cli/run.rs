@@ -110,7 +110,7 @@ pub struct With {
     approve: Option<Approve>,
     /// Act on what the config and the permissions that were found in the project name, for this run, though you have not
     /// said yes to it; see shelly-host config trust. What you name with --config and --plugins needs none of it. Also go on
-    /// with a session that was not made here by you.
+    /// with a session that was not made here by you, and take the tools of MCP servers as they are now.
     #[arg(long)]
     trust: bool,
     /// Also show what plugins log and what each call of a plugin costs.
@@ -280,6 +280,8 @@ impl Job {
             Ok(outcome) => outcome,
             Err(code) => {
                 exit_soon(code);
+                // Programs that it has started end now: the exit would leave them behind.
+                drop(prepared);
                 app.settled().await;
                 let _ = shown.await;
                 return Ok(End { outcome: Outcome::Cancelled(code), agents, session: name });
@@ -294,7 +296,7 @@ impl Job {
                 exit_soon(code);
                 return Ok(End { outcome: Outcome::Cancelled(code), agents, session: name });
             }
-            _ = shown => {}
+            _ = async { (app.close_servers().await, shown.await) } => {}
         }
         let outcome = match outcome {
             Ok(answer) => Outcome::Answered {

@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::{
     AgentConfig, AgentOptions, AuthConfig, CONTEXT_THRESHOLD, Config, CredentialConfig, DelegableConfig, FileUse,
-    FolderUse, GrantConfig, HttpUse, Listed, McpServerConfig, OAuthConfig, OwnMiddleware, OwnToolbox, PluginUse,
-    ProviderConfig, ServerUse, StepUse, Toolbox, ToolboxUse,
+    FolderUse, GrantConfig, HttpUse, Listed, OwnMiddleware, OwnToolbox, PluginUse, ProviderConfig, ServerUse, StepUse,
+    Toolbox, ToolboxUse,
     mask::{MASK, masked, masked_params, masked_url},
     setting::{Holds, Setting, is, list, map, or, positive, set, shown, word},
 };
@@ -97,7 +97,7 @@ impl Effective {
             ("root", is(root).noted("relative paths are below it")),
             ("providers", list(providers.iter().zip(&known.prices).map(|(one, price)| provider(one, config, *price)))),
             ("credentials", list(credentials.iter().map(|one| credential(one, config)))),
-            ("mcp_servers", list(mcp_servers.iter().map(|one| server(one, config)))),
+            ("mcp_servers", list(mcp_servers.iter().map(|one| servers::server(one, config)))),
             ("default_context_windows", Setting::new(Holds::Map(windows.collect()))),
             ("plugin_dirs", is(&known.plugin_dirs)),
             ("agents", list(agents.iter().zip(&known.agents).map(one_agent))),
@@ -283,63 +283,6 @@ fn credential(credential: &CredentialConfig, config: &Config) -> Setting {
     let of_auth = |value: &str| is(value).noted_if(auth.is_none(), "default");
     let auth = map([("header", of_auth(&header)), ("scheme", of_auth(&scheme))]);
     map([("name", is(name)), source, ("for", is(audience)), ("auth", auth)])
-}
-
-fn server(server: &McpServerConfig, config: &Config) -> Setting {
-    let McpServerConfig {
-        name,
-        command,
-        args,
-        env,
-        cwd,
-        url,
-        headers,
-        oauth,
-        protocol,
-        roots,
-        connect_timeout,
-        timeout,
-        output_chars,
-    } = server;
-    let hidden = |texts: &IndexMap<String, String>| {
-        is(&texts.iter().map(|(name, value)| (name.clone(), masked(value).to_owned())).collect::<IndexMap<_, _>>())
-    };
-    let mut keys = vec![("name", is(name))];
-    match url {
-        None => keys.extend([
-            ("command", is(command)),
-            ("args", is(args)),
-            ("env", hidden(env).noted("beside PATH and HOME")),
-            ("cwd", cwd.as_ref().map_or_else(|| is(&config.root).noted("the root"), |cwd| is(&config.root.join(cwd)))),
-        ]),
-        Some(url) => keys.extend([
-            ("url", is(&masked_url(url))),
-            ("headers", hidden(headers)),
-            ("oauth", oauth.as_ref().map_or_else(|| is(&()).noted("as the server says"), oauth_setting)),
-        ]),
-    }
-    let roots = roots.as_ref().map(|roots| roots.iter().map(|root| config.root.join(root)).collect::<Vec<_>>());
-    keys.extend([
-        ("protocol", set(protocol)),
-        ("roots", is(&roots).noted_if(roots.is_none(), "it is told of no folder")),
-        ("connect_timeout", is(&shown(*connect_timeout))),
-        ("timeout", is(&shown(*timeout))),
-        ("output_chars", is(output_chars)),
-    ]);
-    map(keys)
-}
-
-fn oauth_setting(oauth: &OAuthConfig) -> Setting {
-    let OAuthConfig { client_id, client_secret, client_metadata_url, scopes, grant, issuer, networks } = oauth;
-    map([
-        ("client_id", is(client_id).noted_if(client_id.is_none(), "it has itself registered")),
-        ("client_secret", is(&client_secret.as_deref().map(masked))),
-        ("client_metadata_url", is(client_metadata_url)),
-        ("scopes", or_null(scopes, "as the server says")),
-        ("grant", set(grant)),
-        ("issuer", is(issuer).noted_if(issuer.is_none(), "whichever the server names")),
-        ("networks", is(networks)),
-    ])
 }
 
 fn http_setting(HttpUse { url, methods, networks }: &HttpUse) -> Setting {
@@ -640,5 +583,6 @@ fn house() -> Setting {
     ])
 }
 
+mod servers;
 #[cfg(test)]
 mod tests;

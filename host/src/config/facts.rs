@@ -432,7 +432,7 @@ fn without_credentials(url: &Url) -> String {
 }
 
 /// The names in the `${NAME}` of a value, as far as it can be understood.
-fn variables(value: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn variables(value: &str) -> impl Iterator<Item = &str> {
     value.split("${").skip(1).filter_map(|rest| rest.split_once('}')).map(|(name, _)| name)
 }
 

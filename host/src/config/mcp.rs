@@ -26,7 +26,7 @@ pub struct McpServerConfig {
     /// Its arguments.
     #[serde(default)]
     pub args: Vec<String>,
-    /// Its environment beside `PATH` and `HOME`, which is all that it has; `${NAME}` is a variable of ours.
+    /// Its environment beside `PATH`, `HOME` and a mark of ours, which is all that it has; `${NAME}` is a variable of ours.
     #[serde(default)]
     pub env: IndexMap<String, String>,
     /// The folder that it works in; a relative one is below the config's root. None: the root.

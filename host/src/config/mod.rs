@@ -34,6 +34,7 @@ pub use bounds::LimitsConfig;
 pub use effective::{Effective, Known, KnownAgent, KnownPlugin, Order};
 pub use egress::{CredentialConfig, HttpUse, requests};
 pub use explain::{nearest, unknown};
+pub(crate) use facts::variables;
 pub use mcp::{LoginGrant, McpServerConfig, OAuthConfig, Protocol, check_url};
 pub use provider::{AuthConfig, ProviderConfig, ProviderKind};
 pub use schema::{

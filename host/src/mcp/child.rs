@@ -58,7 +58,10 @@ impl Child {
         let (told, hears) = tokio::io::duplex(limits::MCP_PIPE_BYTES);
         carry_out(stdout, says);
         carry_in(hears, stdin);
-        let secrets = program.environment.iter().flat_map(|(_, value)| value.parts()).collect();
+        // Where its programs and its home are is no secret, and stands in most of what goes wrong.
+        let is_known = |name: &str| matches!(name, "PATH" | "HOME");
+        let secrets = program.environment.iter().filter(|(name, _)| !is_known(name));
+        let secrets = secrets.flat_map(|(_, value)| value.parts()).collect();
         let (tail, stderr_ended) = keep_tail(stderr, Arc::clone(server), secrets);
         Ok((said, told, Self { process, stderr: tail, stderr_ended }))
     }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::{names::tool_name, pins};
 use crate::{
     chat::{ToolHints, ToolSpec},
-    error::cut,
+    error::{acts_on_terminal, cut},
     limits,
     tool::{described, looks_like},
 };
@@ -64,6 +64,12 @@ impl Listing {
                 let why = |why| RefusedTool { name: cut(&tool.name, limits::NAME_SHOWN_CHARS), why };
                 if named[&*tool.name] > 1 {
                     return Err(why("it is there more than once".into()));
+                }
+                if tool.name.len() > limits::MCP_TOOL_NAME_BYTES {
+                    return Err(why(format!("its name has more than {} bytes", limits::MCP_TOOL_NAME_BYTES)));
+                }
+                if tool.name.contains(acts_on_terminal) {
+                    return Err(why("its name holds what acts on a terminal".into()));
                 }
                 let checked = listing.check_one(server, &tool).map_err(why)?;
                 Ok(Arc::new(checked))
@@ -206,6 +212,8 @@ mod tests {
             {"name": "text", "inputSchema": {"type": "string"}},
             {"name": "broken", "inputSchema": "none"},
             {"name": "a.dot", "inputSchema": {"type": "object"}},
+            {"name": "n".repeat(limits::MCP_TOOL_NAME_BYTES + 1), "inputSchema": {"type": "object"}},
+            {"name": "\u{1b}[2Jclear", "inputSchema": {"type": "object"}},
         ], "nextCursor": "2"});
         let (tools, next) = read_page(page).unwrap();
         assert_eq!(next.as_deref(), Some("2"));
@@ -225,9 +233,11 @@ mod tests {
             ("long", "the description of `git__long` has 8193 bytes, at most 8192 are taken"),
             ("text", "the schema of `git__text` is not that of an object"),
             ("broken", "it cannot be read: invalid type: string"),
+            ("nnn", "its name has more than 128 bytes"),
+            ("\u{1b}[2Jclear", "its name holds what acts on a terminal"),
         ]) {
-            assert!(found.0 == name && found.1.starts_with(why), "{found:?}");
+            assert!(found.0.starts_with(name) && found.1.starts_with(why), "{found:?}");
         }
-        assert_eq!(refused.len(), 7);
+        assert_eq!(refused.len(), 9);
     }
 }

@@ -68,9 +68,13 @@ impl Kind {
         }
     }
 
-    /// The name of the text among the arguments.
-    fn argument(self) -> &'static str {
-        if self == Self::Everything { "message" } else { "text" }
+    /// Its smallest tool, the name of the one argument of it, and what a result of it has in it.
+    fn tool(self) -> [&'static str; 3] {
+        match self {
+            Self::Echo => ["echo", "text", TEXT],
+            Self::Ours => ["count_text", "text", "words"],
+            Self::Everything => ["echo", "message", TEXT],
+        }
     }
 
     /// The program; what it compiles it keeps in `cache`.
@@ -83,9 +87,9 @@ impl Kind {
                 command
             }
             Self::Ours => {
-                std::fs::write(place.join("bench.yaml"), "agents: [{name: a, plugins: {probe: }}]\n")?;
+                std::fs::write(place.join("bench.yaml"), "agents: [{name: a, plugins: {count-text: }}]\n")?;
                 let mut command = Command::new(env!("CARGO_BIN_EXE_shelly-host-under-test"));
-                command.args(["mcp", "--config", "bench.yaml", "--plugins", super::GUEST_ROOT]);
+                command.args(["mcp", "--config", "bench.yaml", "--plugins", super::PLUGIN_ROOT]);
                 command.args(if is_web { &["--http", "127.0.0.1:0"][..] } else { &[] });
                 command
             }
@@ -131,7 +135,7 @@ pub struct Way {
     /// None: it belongs to the client.
     pub server: Option<Arc<Server>>,
     client: Client,
-    argument: &'static str,
+    tool: [&'static str; 3],
 }
 
 enum Client {
@@ -164,12 +168,15 @@ impl Ground {
             }
             Over::Web => {
                 let (server, url) = self.web(kind)?;
-                let transport = web::transport(&reqwest::Client::new(), &url, AT_ONCE);
+                // It brings the crypto without which the library makes no client.
+                let _host = HttpClient::new().map_err(|fault| fault.to_string())?;
+                let client = reqwest::Client::builder().no_proxy().tls_certs_only([]).build()?;
+                let transport = web::transport(&client, &url, AT_ONCE);
                 (().serve_with_lifecycle(transport, ClientLifecycleMode::Initialize).await?, server)
             }
         };
         let server = Some(Arc::new(server));
-        Ok(Way { name, server, client: Client::Plain(client), argument: kind.argument() })
+        Ok(Way { name, server, client: Client::Plain(client), tool: kind.tool() })
     }
 
     /// A server, and our client of it.
@@ -189,7 +196,7 @@ impl Ground {
             Over::Web => {
                 let (server, url) = self.web(kind)?;
                 let client = HttpClient::new().map_err(|fault| fault.to_string())?;
-                let http = Http { client, url: url.parse()?, auth: None, headers: Vec::new() };
+                let http = Http { client, url: url.parse()?, auth: None, headers: Vec::new(), oauth: None };
                 (Target::Http(http), Some(Arc::new(server)))
             }
         };
@@ -200,19 +207,24 @@ impl Ground {
         for tool in client.offer(&Pins::of(&client.listing())).tools {
             tools.register(tool)?;
         }
-        Ok(Way { name, server, client: Client::Ours(client, tools), argument: kind.argument() })
+        Ok(Way { name, server, client: Client::Ours(client, tools), tool: kind.tool() })
     }
 
     /// A server on the web, and its URL.
     fn web(&self, kind: Kind) -> Result<(Server, String), Failed> {
         let (mut command, url) = kind.command(Over::Web, &self.place, &self.cache)?;
-        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+        // Where each says that it listens.
+        let (out, err) = match kind {
+            Kind::Echo => (Stdio::piped(), Stdio::null()),
+            Kind::Ours | Kind::Everything => (Stdio::null(), Stdio::piped()),
+        };
+        let mut child = command.stdin(Stdio::null()).stdout(out).stderr(err).spawn()?;
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         let server = Server(child);
-        let says: Box<dyn std::io::Read + Send> = match (kind, stdout, stderr) {
-            (Kind::Echo, Some(says), _) => Box::new(says),
-            (_, _, Some(says)) => Box::new(says),
-            _ => return Err("it has no pipes".into()),
+        let says: Box<dyn std::io::Read + Send> = match (stdout, stderr) {
+            (Some(says), _) => Box::new(says),
+            (None, Some(says)) => Box::new(says),
+            (None, None) => return Err("it has no pipes".into()),
         };
         let mut lines = BufReader::new(says).lines();
         let url = loop {
@@ -231,10 +243,11 @@ impl Ground {
 impl Way {
     /// One call, and whether it came to what it should.
     pub async fn call(&self) -> Result<(), Failed> {
-        let arguments = json!({self.argument: TEXT});
+        let [tool, argument, expected] = self.tool;
+        let arguments = json!({argument: TEXT});
         let said = match &self.client {
             Client::Plain(client) => {
-                let params = CallToolRequestParams::new("echo");
+                let params = CallToolRequestParams::new(tool);
                 let arguments: JsonObject = serde_json::from_value(arguments)?;
                 let result = client.peer().call_tool(params.with_arguments(arguments)).await?;
                 serde_json::to_value(&result)?.to_string()
@@ -242,12 +255,12 @@ impl Way {
             Client::Ours(_, tools) => {
                 let run = RunCx::new("bench");
                 let cx = ToolCx { run, chat: Snapshot::default(), tools: [].into(), begin: Default::default() };
-                let (id, name) = ("c".to_owned(), "bench__echo".to_owned());
+                let (id, name) = ("c".to_owned(), format!("bench__{tool}"));
                 let call = ToolCall { id, name, arguments: arguments.to_string(), meta: vec![] };
                 tools.dispatch(&cx, &call).await.result.text()
             }
         };
-        if said.contains(TEXT) { Ok(()) } else { Err(said.into()) }
+        if said.contains(expected) { Ok(()) } else { Err(said.into()) }
     }
 
     /// How many tools it has.

@@ -11,14 +11,14 @@ use std::{
 use futures_util::future::join_all;
 use sha2::{Digest, Sha256};
 use tokio::sync::watch;
-use url::Url;
+use url::{Position, Url};
 
 use asked::{OfPerson, OfRun};
 pub(super) use tools::{Hired, ServerTools};
 
 use super::{App, Notices, servers::http_client};
 use crate::{
-    config::{AgentConfig, LoginGrant, McpServerConfig, OAuthConfig, ServerUse, ToolboxUse, check_url},
+    config::{AgentConfig, LoginGrant, McpServerConfig, OAuthConfig, ServerUse, ToolboxUse, check_url, variables},
     error::{ErrorKind, Report},
     files, limits,
     mcp::{Asking, Grant, Http, McpClient, OAuth, Pinned, Pins, Program, Root, ServerConfig, Target},
@@ -32,6 +32,8 @@ pub struct OfServer {
     pub client: Arc<McpClient>,
     /// What was approved of it; none: nothing yet.
     pub pins: Option<Pins>,
+    /// Names what is started, or where it is.
+    target: String,
 }
 
 /// Servers that were reached, by their names and by what each may ask.
@@ -45,6 +47,10 @@ pub(super) struct Clients(Mutex<HashMap<(String, MayAsk), Weak<McpClient>>>);
 impl Clients {
     fn find(&self, key: &(String, MayAsk)) -> Option<Arc<McpClient>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(key)?.upgrade()
+    }
+
+    fn all(&self) -> Vec<Arc<McpClient>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).values().filter_map(Weak::upgrade).collect()
     }
 
     fn keep(&self, key: (String, MayAsk), client: &Arc<McpClient>) {
@@ -85,7 +91,7 @@ impl App {
         // What a server offers may depend on what it may ask: what is met first is all of it.
         let mut met = HashMap::<&str, Pins>::new();
         for ((name, _), reached) in wanted.iter().zip(&reached) {
-            if let Ok(OfServer { client, pins: None }) = reached {
+            if let Ok(OfServer { client, pins: None, .. }) = reached {
                 met.entry(name.as_str()).or_default().extend(&Pins::of(&client.listing()));
             }
         }
@@ -96,7 +102,8 @@ impl App {
                 Ok(server) => {
                     let met = met.get(name.as_str());
                     let pins = self.approved(&name, &server, met, !told.contains(&name), notices);
-                    let hired = Hired { client: server.client, pins: Arc::new(pins), uses: ServerUse::default() };
+                    let (pins, target, uses) = (Arc::new(pins), server.target.into(), ServerUse::default());
+                    let hired = Hired { client: server.client, pins, target, uses };
                     servers.0.insert((name.clone(), may_ask), hired);
                 }
                 Err(report) if told.contains(&name) => drop(report),
@@ -138,6 +145,13 @@ impl App {
         kept.map_err(|error| error.report())
     }
 
+    /// Closes what servers there are, so that each may finish what it does: for when the program is about to end. At most
+    /// twice [`limits::MCP_CLOSE_TIME`].
+    pub async fn close_servers(&self) {
+        let clients = self.clients.all();
+        join_all(clients.iter().map(|client| client.close())).await;
+    }
+
     /// The servers of the config.
     pub fn servers(&self) -> &[McpServerConfig] {
         &self.config.mcp_servers
@@ -159,9 +173,9 @@ impl App {
 
     async fn reach(&self, name: &str, may_ask: MayAsk) -> Result<OfServer, Report> {
         let server = self.server_config(name)?;
-        let (pins, key) = (self.pins(server)?, (name.to_owned(), may_ask));
+        let (pins, target, key) = (self.pins(server)?, self.target_digest(server), (name.to_owned(), may_ask));
         if let Some(client) = self.clients.find(&key) {
-            return Ok(OfServer { client, pins });
+            return Ok(OfServer { client, pins, target });
         }
         let asking = Asking {
             sampler: may_ask.model.then(|| Arc::new(OfRun) as _),
@@ -169,6 +183,12 @@ impl App {
             roots: server.roots.as_ref().map(|_| self.roots(server)),
         };
         let config = self.server_target(server)?;
+        if server.command.is_some() && self.nested() >= limits::MCP_NESTED {
+            let most = limits::MCP_NESTED;
+            let why = format!("the MCP server `{name}` is not started: {most} of this program have started each other");
+            return Err(Report::new(ErrorKind::Usage, why)
+                .hint("one that serves the config that starts it has no end: give it another one with --config"));
+        }
         let client = McpClient::connect(config, asking).await;
         let client = client.map_err(|error| {
             let report = Report::new(ErrorKind::Usage, error.to_string());
@@ -180,7 +200,7 @@ impl App {
             }
         })?;
         self.clients.keep(key, &client);
-        Ok(OfServer { client, pins })
+        Ok(OfServer { client, pins, target })
     }
 
     /// What of a server may be used. Of one that is met for the first time all that it offers: who has said yes to it has
@@ -254,7 +274,7 @@ impl App {
         let server = self.server_config(origin.strip_prefix("mcp:")?).ok()?;
         let pins = self.pins(server).ok()??;
         let found = pins.iter().find(|(name, _)| crate::mcp::tool_name(&server.name, name) == tool);
-        found.map(|(_, digest)| digest.to_owned())
+        found.map(|(_, digest)| tools::trusted_as(&self.target_digest(server), digest))
     }
 
     /// SHA-256 of what is started, or of where it is: what was approved of one is not of another.
@@ -270,6 +290,12 @@ impl App {
         cwd.map_or_else(|| self.config.root.clone(), |cwd| self.config.root.join(cwd))
     }
 
+    /// How many of this program have started each other, up to this one.
+    fn nested(&self) -> u32 {
+        let nested = (self.environment)(NESTED).and_then(|nested| nested.parse::<u32>().ok());
+        nested.unwrap_or_default().min(limits::MCP_NESTED)
+    }
+
     fn server_target(&self, server: &McpServerConfig) -> Result<ServerConfig, Report> {
         let expand = |key: String, value: &str| server.expand(&key, value, &*self.environment);
         let target = match (&server.command, &server.url) {
@@ -280,7 +306,8 @@ impl App {
                 let own = server.env.iter().map(|(name, value)| {
                     Ok::<_, Report>((name.clone(), Secret::new(expand(format!("env.{name}"), value)?)))
                 });
-                let environment = inherited.map(Ok).chain(own).collect::<Result<_, _>>()?;
+                let nested = (NESTED.to_owned(), Secret::new((self.nested() + 1).to_string()));
+                let environment = inherited.map(Ok).chain(own).chain([Ok(nested)]).collect::<Result<_, _>>()?;
                 let (program, arguments) = (command.clone(), server.args.clone());
                 Target::Program(Program { program, arguments, environment, folder: self.folder(server.cwd.as_deref()) })
             }
@@ -355,17 +382,32 @@ impl App {
     /// What is known of the secrets of servers: none of it is written down.
     pub(super) fn secrets_of_servers(&self) -> Vec<(String, Secret)> {
         let of = |server: &McpServerConfig| {
-            let named = |key: &'static str, (name, value): (&String, &String)| {
-                // One without a variable is no secret as a rule, and may be a word that stands everywhere.
-                let value = Some(value).filter(|value| value.contains("${"))?;
-                let value = server.expand(name, value, &*self.environment).ok()?;
-                Some((format!("mcp_servers.{}.{key}.{name}", server.name), Secret::new(value)))
+            // One without a variable is no secret as a rule, and may be a word that stands everywhere.
+            let named = |key: String, value: &String| {
+                let whole = Some(value).filter(|value| value.contains("${"));
+                let whole = whole.and_then(|value| server.expand(&key, value, &*self.environment).ok());
+                // What stands in an address or beside other words is a secret by itself too.
+                let own = variables(value).filter(|name| !INHERITED.contains(name));
+                let own = own.filter_map(|name| (self.environment)(name));
+                let place = format!("mcp_servers.{}.{key}", server.name);
+                whole.into_iter().chain(own).map(|value| (place.clone(), Secret::new(value))).collect::<Vec<_>>()
             };
-            let env = server.env.iter().filter_map(|pair| named("env", pair));
+            let env = server.env.iter().flat_map(|(name, value)| named(format!("env.{name}"), value));
+            let headers = server.headers.iter().flat_map(|(name, value)| named(format!("headers.{name}"), value));
             let secret = server.oauth.iter().filter_map(|oauth| oauth.client_secret.as_ref());
-            let secret = secret.filter_map(|secret| named("oauth", (&"client_secret".to_owned(), secret)));
-            let headers = server.headers.iter().filter_map(|pair| named("headers", pair));
-            env.chain(headers).chain(secret).collect::<Vec<_>>()
+            let secret = secret.flat_map(|secret| named("oauth.client_secret".into(), secret));
+            // Which host it is is none.
+            let host = |url: &str| Url::parse(&server.expand("url", url, &*self.environment).ok()?).ok();
+            let host = server
+                .url
+                .as_deref()
+                .and_then(host)
+                .map(|url| url[Position::BeforeHost..Position::AfterPort].to_owned());
+            let url = server.url.iter().flat_map(|url| named("url".into(), url));
+            let url = url.filter(|(_, value)| {
+                host.as_ref().is_some_and(|host| !host.contains(&value.expose().to_ascii_lowercase()))
+            });
+            env.chain(headers).chain(secret).chain(url).collect::<Vec<_>>()
         };
         let all = self.config.mcp_servers.iter().flat_map(of);
         all.flat_map(|(name, secret)| secret.parts().into_iter().map(move |part| (name.clone(), part))).collect()
@@ -392,6 +434,9 @@ impl App {
 
 /// What most programs cannot do without; nothing else of the environment is a server's business.
 const INHERITED: [&str; 2] = ["PATH", "HOME"];
+
+/// The variable that tells a program that is started how many of ours stand above it: it may be one of ours too.
+const NESTED: &str = "SHELLY_HOST_NESTED";
 
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,12 @@
+use std::sync::Arc;
+
 use serde_json::json;
 
 use super::asked::OfPerson;
 use crate::{
+    app::App,
     approval::{Answer, Desk, Inbox, Policy, QuestionKind, Trusted},
+    config::Config,
     error::Fault,
     event::RunCx,
     limits,
@@ -119,4 +123,38 @@ async fn what_is_wrong_twice_or_no_form_is_left() {
     let question = inbox.next().await.unwrap();
     inbox.decline(question.id).unwrap();
     assert_eq!(asking.await.unwrap(), Ok(Elicited::Decline));
+}
+
+#[test]
+fn what_servers_are_given_of_the_environment_is_secret_wherever_it_stands() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "mcp_servers:\n\
+                - {name: p, command: x, env: {DB: 'postgres://u:${DB_PASS}@db', AT: '${HOME}/x', PLAIN: plain-text}}\n\
+                - {name: w, url: 'https://${W_HOST}/s/${W_KEY}/mcp', headers: {authorization: 'Bearer ${W_TOKEN}'}}\n";
+    let config = Config::parse(text, folder.path().into()).unwrap_or_else(|report| panic!("{report}"));
+    let environment = |name: &str| Some(if name == "HOME" { "/home/ada".into() } else { format!("value-of-{name}") });
+    let desk = Desk::new(Policy::Never, Trusted::default());
+    let app = App::new(config, &[], None, Arc::new(environment), desk).unwrap();
+    let secrets: Vec<_> = app.secrets_of_servers().iter().map(|(_, secret)| secret.expose().to_owned()).collect();
+    for name in ["DB_PASS", "W_KEY", "W_TOKEN"] {
+        assert!(secrets.contains(&format!("value-of-{name}")), "{name}: {secrets:?}");
+    }
+    for plain in ["/home/ada", "value-of-W_HOST", "plain-text"] {
+        assert!(!secrets.iter().any(|secret| secret == plain), "{plain}: {secrets:?}");
+    }
+}
+
+#[tokio::test]
+async fn programs_that_start_each_other_come_to_an_end() {
+    let folder = tempfile::tempdir().unwrap();
+    for (nested, says) in
+        [(limits::MCP_NESTED - 1, "cannot be started"), (limits::MCP_NESTED, "3 of this program have")]
+    {
+        let config = Config::parse("mcp_servers: [{name: p, command: /no/such}]", folder.path().into()).unwrap();
+        let environment = move |name: &str| (name == super::NESTED).then(|| nested.to_string());
+        let desk = Desk::new(Policy::Never, Trusted::default());
+        let app = App::new(config, &[], None, Arc::new(environment), desk).unwrap();
+        let report = app.server("p").await.err().unwrap();
+        assert!(report.to_string().contains(says) && report.hint.is_some(), "{nested}: {report}");
+    }
 }

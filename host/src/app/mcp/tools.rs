@@ -17,6 +17,8 @@ pub(in crate::app) struct Hired {
     pub client: Arc<McpClient>,
     /// What of it may be used.
     pub pins: Arc<Pins>,
+    /// What is started, or where it is: see [`App::target_digest`](super::App::target_digest).
+    pub target: Arc<str>,
     pub uses: ServerUse,
 }
 
@@ -44,6 +46,12 @@ impl Hired {
     }
 }
 
+/// What stands for a tool that a person trusts: whose it is, and all that it says of itself. Another program under the same
+/// name may say the same.
+pub(super) fn trusted_as(target: &str, digest: &str) -> String {
+    format!("{target} {digest}")
+}
+
 /// Its tools as they are now: those that are approved, and that the agent is to have.
 pub(in crate::app) struct ServerTools {
     hired: Hired,
@@ -63,11 +71,11 @@ impl ServerTools {
     }
 
     fn make(&self) -> ToolBox {
-        let Hired { client, pins, uses } = &self.hired;
+        let Hired { client, pins, target, uses } = &self.hired;
         let is_wanted = |name: &String| uses.tools.as_ref().is_none_or(|tools| tools.contains(name));
         let mut tools = ToolBox::new();
         for tool in client.offer(pins).tools.into_iter().filter(|tool| is_wanted(&tool.as_listed().name)) {
-            let digest = tool.as_listed().digest.clone();
+            let digest = trusted_as(target, &tool.as_listed().digest);
             let tool: Arc<dyn Tool> = match uses.confirm {
                 true => Arc::new(ConfirmedTool::new(tool, self.desk.clone(), &*self.agent, digest)),
                 false => tool,

@@ -108,10 +108,11 @@ impl Serving {
         self.served.clone()
     }
 
-    /// Waits until nothing is left over that models were asked: for when the program is about to end.
+    /// Waits until nothing is left over that models were asked, and MCP servers are closed: for when the program is about to
+    /// end.
     pub async fn settled(&self) {
         let app = Arc::clone(&self.house.now().app);
-        app.settled().await;
+        tokio::join!(app.settled(), app.close_servers());
     }
 }
 

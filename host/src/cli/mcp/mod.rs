@@ -6,7 +6,7 @@ mod servers;
 
 use clap::{Args, Subcommand};
 
-/// Serve tools, agents and skills to an MCP client; see to the MCP servers that agents use.
+/// Serve tools and agents to an MCP client; see to the MCP servers of agents.
 ///
 /// The client is a program such as Claude Desktop, VS Code or the MCP inspector, which starts this one and speaks to it over
 /// standard input and output, or comes over HTTP. It gets the tools of one agent, with what that agent grants its plugins;
@@ -25,8 +25,8 @@ Examples:
   shelly-host mcp --http 127.0.0.1:8321
   shelly-host mcp --http 0.0.0.0:8321 --token-env MCP_TOKEN --allow-host tools.example.com
 
-Nothing but the protocol goes to standard output; what happens goes to standard error. It ends when its client closes
-standard input, or with a signal."
+Nothing but the protocol goes to standard output, what happens to standard error. It ends when its
+client closes standard input, or with a signal."
 )]
 pub struct Mcp {
     #[command(subcommand)]

@@ -43,7 +43,7 @@ pub struct Serve {
     #[arg(long, value_name = "WHEN", value_enum)]
     approve: Option<Approve>,
     /// Act on what the config and the permissions that were found in the project name, though you have not said yes to it;
-    /// see shelly-host config trust.
+    /// see shelly-host config trust. Also take the tools of MCP servers as they are now.
     #[arg(long)]
     trust: bool,
     /// Write nothing down of the runs of agents that are called.

@@ -16,8 +16,7 @@ use crate::{
         trust,
     },
     config::McpServerConfig,
-    error::{ErrorKind, Report, cut},
-    limits,
+    error::{ErrorKind, Report},
     mcp::{Pinned, Pins, ServerTool},
 };
 
@@ -107,7 +106,8 @@ impl List {
                         server.client.close().await;
                     }
                     Err(report) => {
-                        tell(&format!("{}\n", one_line(&report.to_string(), 1_000)));
+                        let hint = report.hint.as_ref().map_or_else(String::new, |hint| format!(" ({})", name(hint)));
+                        tell(&format!("{}{hint}\n", one_line(&report.to_string(), 1_000)));
                         listed.push(json!({"name": config.name, "error": report.to_string()}));
                         failed = Some(report.kind.exit_code());
                     }
@@ -250,7 +250,8 @@ fn shown(config: &McpServerConfig, server: &OfServer, with_tools: bool) -> Strin
 /// All that a tool says of itself, for who is to approve it.
 fn in_full(tool: &ServerTool, state: Pinned) -> String {
     let spec = &tool.spec;
-    let indented = |text: &str| cut(&escaped(text), limits::TOOL_DESCRIPTION_BYTES).replace('\n', "\n    ");
+    // All of it, for nobody says yes to what was cut away; and marked, so that no line of it passes for one of ours.
+    let marked = |text: &str| escaped(text).replace('\n', "\n    | ");
     let hints = spec.hints;
     let says = [
         ("only reads", hints.read_only),
@@ -261,12 +262,12 @@ fn in_full(tool: &ServerTool, state: Pinned) -> String {
     let says: Vec<_> = says.iter().filter(|(_, is_so)| *is_so).map(|(words, _)| *words).collect();
     let says = if says.is_empty() { "nothing".into() } else { says.join(", ") };
     format!(
-        "{} ({}), a model calls it {}\n    {}\n    takes: {}\n    says of itself: {says}\n",
+        "{} ({}), a model calls it {}\n    | {}\n    takes: {}\n    says of itself: {says}\n",
         name(&tool.name),
         word(state),
         spec.name,
-        indented(&spec.description),
-        one_line(spec.input_schema.get(), limits::TOOL_DESCRIPTION_BYTES),
+        marked(&spec.description),
+        escaped(spec.input_schema.get()).replace('\n', " "),
     )
 }
 

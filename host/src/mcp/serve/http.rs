@@ -87,6 +87,8 @@ impl Server {
                 tokio::time::sleep(limits::MCP_SERVE_ACCEPT_PAUSE).await;
                 continue;
             };
+            // An answer is written in pieces: none waits until its client's system has confirmed the one before, which takes 40 ms.
+            let _ = stream.set_nodelay(true);
             let front = Arc::clone(&front);
             connections.spawn(async move {
                 let _place = place;
@@ -110,8 +112,9 @@ impl Server {
 impl Front {
     async fn take(&self, request: Request<Incoming>) -> Reply {
         let mut reply = self.answer(request).await;
-        // Others may wait for its place, and a connection that is kept for later would hold it.
-        if self.places.available_permits() == 0 {
+        // Others may wait, and a connection that is kept for later would hold its place. One place is always held for who
+        // comes next.
+        if self.places.available_permits() < limits::MCP_SERVE_CONNECTIONS - limits::MCP_SERVE_CONNECTIONS_KEPT {
             reply.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         reply

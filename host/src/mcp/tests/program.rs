@@ -111,6 +111,12 @@ async fn a_program_that_fails_is_told_of_with_what_it_said() {
         change(&mut program);
         ServerConfig { target: Target::Program(program), ..plain.clone() }
     };
+    let with_home = with(&|program| {
+        program.arguments[1] = "echo \"there is no $HOME/x for $TOKEN\" >&2; exit 3".into();
+        program.environment.push(("HOME".into(), Secret::new("/home/somebody")));
+    });
+    let error = McpClient::connect(with_home, Asking::default()).await.unwrap_err().to_string();
+    assert!(error.ends_with("it said: there is no /home/somebody/x for ***"), "{error}");
     for (config, why) in [
         (
             with(&|program| program.program = "no-such-program".into()),

@@ -161,7 +161,8 @@ async fn connections_are_as_many_as_there_may_be() {
     let web = Web::start(Doors::default()).await;
     let get = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n";
     let mut held = Vec::new();
-    for _ in 1..limits::MCP_SERVE_CONNECTIONS {
+    // One place is that of whoever comes next.
+    for _ in 1..limits::MCP_SERVE_CONNECTIONS_KEPT {
         let mut stream = TcpStream::connect(web.address).await.unwrap();
         // It is taken once it is answered, and kept.
         stream.write_all(get).await.unwrap();
@@ -173,12 +174,16 @@ async fn connections_are_as_many_as_there_may_be() {
         assert!(!String::from_utf8(answer).unwrap().contains("connection: close"));
         held.push(stream);
     }
+    // All others say nothing yet.
+    for _ in limits::MCP_SERVE_CONNECTIONS_KEPT..limits::MCP_SERVE_CONNECTIONS {
+        held.push(TcpStream::connect(web.address).await.unwrap());
+    }
     let mut last = TcpStream::connect(web.address).await.unwrap();
     let body = initialize();
     let mut waits = Box::pin(web.send("POST", JSON, &body));
     let early = tokio::time::timeout(Duration::from_millis(100), &mut waits).await;
     assert!(early.is_err(), "there is no place");
-    // Whoever has the last place gives it back.
+    // Beyond those that are kept each gives its place back.
     last.write_all(get).await.unwrap();
     let mut answer = String::new();
     last.read_to_string(&mut answer).await.unwrap();
