@@ -170,6 +170,14 @@ impl Report {
         self
     }
 
+    /// With its hint, on one line: for those who are not told it as a report.
+    pub fn with_hint(&self) -> String {
+        match &self.hint {
+            Some(hint) => format!("{self} ({hint})"),
+            None => self.to_string(),
+        }
+    }
+
     /// Sets the hint.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());

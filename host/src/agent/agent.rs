@@ -177,6 +177,16 @@ impl Agent {
         self
     }
 
+    /// What each of its sources has now.
+    pub fn of_sources(&self) -> Vec<ToolBox> {
+        self.sources.iter().map(|source| source.tools()).collect()
+    }
+
+    /// Whether its sources have what they had [then](Agent::of_sources).
+    pub fn has_same_tools(&self, then: &[ToolBox]) -> bool {
+        self.of_sources().iter().zip(then).all(|(now, then)| now.is_same(then))
+    }
+
     /// All its tools as they are now: of two whose names clash or look alike the first.
     pub fn toolbox(&self) -> ToolBox {
         self.sources.iter().fold(self.tools.clone(), |mut tools, source| {

@@ -87,11 +87,10 @@ impl Run<'_> {
 
     /// Puts the tools together anew if a source has others now.
     async fn look_for_tools(&mut self) {
-        let now = || self.agent.sources.iter().map(|source| source.tools());
-        if now().zip(&self.of_sources).all(|(now, then)| now.is_same(then)) {
+        if self.agent.has_same_tools(&self.of_sources) {
             return;
         }
-        self.of_sources = now().collect();
+        self.of_sources = self.agent.of_sources();
         self.tools = delegate::equip(self.agent, &self.me).await;
     }
 

@@ -189,7 +189,7 @@ impl Agent {
         let (past, errand) = (start.past.take(), start.errand.take());
         let me = Arc::new(Instance::new(self, *start));
         sampled::begin(self, &me);
-        let of_sources = self.sources.iter().map(|source| source.tools()).collect();
+        let of_sources = self.of_sources();
         let tools = delegate::equip(self, &me).await;
         let prompt = prompt::system_prompt(self, &me, &tools);
         if past.is_none() {

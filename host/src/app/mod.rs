@@ -43,7 +43,7 @@ pub use session::{Recording, Session, sessions};
 pub use trust::Standing;
 
 use crate::{
-    agent::{Agent, Crew, Entry, Options, RUN_TOOLS},
+    agent::{Agent, Crew, Entry, RUN_TOOLS},
     approval::Desk,
     capability::Grant,
     config::{self, AgentConfig, Config, LimitsConfig, Listed, OWN_MIDDLEWARE, PluginUse, StepUse, ToolboxUse},
@@ -216,11 +216,7 @@ impl App {
         recording: Recording,
     ) -> Result<Prepared, Report> {
         let mut notices = Notices { notes: Vec::new(), warnings: self.project.warnings().to_vec() };
-        let is_default = self.config.agents.is_empty() && name.is_none_or(|name| name == DEFAULT_AGENT);
-        let config = match is_default {
-            true => self.default_agent(&mut notices.warnings),
-            false => self.config.agent(name)?.clone(),
-        };
+        let config = self.agent_config(name, &mut notices.warnings)?;
         let shared = Shared::new(&self.project, &self.desk);
         let models = Models::new(&shared.stores);
         let starts_others = config.options.max_delegation_depth > 0;
@@ -268,6 +264,14 @@ impl App {
         let Notices { notes, warnings } = notices;
         let Model { source: model_source, is_plugin: model_is_plugin, .. } = made_model;
         Ok(Prepared { agent, crew, notes, warnings, model_source, model_is_plugin, session })
+    }
+
+    /// What the config says of the agent of this name; where it has none, the default one.
+    fn agent_config(&self, name: Option<&str>, warnings: &mut Vec<String>) -> Result<AgentConfig, Report> {
+        match self.config.agents.is_empty() && name.is_none_or(|name| name == DEFAULT_AGENT) {
+            true => Ok(self.default_agent(warnings)),
+            false => self.config.agent(name).cloned(),
+        }
     }
 
     /// What an agent is made of, and its model.
@@ -536,19 +540,6 @@ fn no_price(config: &AgentConfig, model: &str) -> Report {
             format!("agents.{}.{key} bounds what it may cost", config.name)
         })
         .hint("name its price: providers: [{…, price: {input: 0.25, output: 2}}], in dollars per million tokens")
-}
-
-fn options(config: &AgentConfig) -> Options {
-    let options = &config.options;
-    Options {
-        max_iterations: options.iterations(),
-        warn_iterations: options.warn_iterations,
-        max_delegation_depth: options.max_delegation_depth,
-        max_handoffs: options.max_handoffs,
-        interaction: options.interaction_mode,
-        question_timeout: options.question_timeout,
-        behavioral_hints: !options.disable_behavioral_hints,
-    }
 }
 
 /// The engine with the stack that the config gives every plugin.

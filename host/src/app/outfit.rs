@@ -9,10 +9,10 @@ use std::{
 use super::{
     extend,
     mcp::{Hired, ServerTools},
-    of_a_plugin, options,
+    of_a_plugin,
 };
 use crate::{
-    agent::{Agent, Effect, Grants, Logger, Middleware, Recovery, Refused, Timeout},
+    agent::{Agent, Effect, Grants, Logger, Middleware, Options, Recovery, Refused, Timeout},
     approval::Desk,
     builtin::{AskingMiddleware, ConfirmedTool},
     capability::{Bound, Ceiling, Grant},
@@ -99,10 +99,7 @@ impl Outfit {
         if let Some(agent) = self.made.lock().unwrap_or_else(PoisonError::into_inner).get(&places) {
             return Ok(agent.clone());
         }
-        let refused = |report: Report| {
-            let hint = report.hint.as_ref().map_or_else(String::new, |hint| format!(" ({hint})"));
-            Refused(format!("{report}{hint}"))
-        };
+        let refused = |report: Report| Refused(report.with_hint());
         let name = &self.agent.name;
         let (mut plugins, mut notices) = (Vec::new(), Vec::new());
         for worn in &self.plugins {
@@ -258,6 +255,19 @@ fn add_own(agent: &mut Agent, own: &OwnMiddleware) {
         }
     };
     agent.middleware.push(around);
+}
+
+fn options(config: &AgentConfig) -> Options {
+    let options = &config.options;
+    Options {
+        max_iterations: options.iterations(),
+        warn_iterations: options.warn_iterations,
+        max_delegation_depth: options.max_delegation_depth,
+        max_handoffs: options.max_handoffs,
+        interaction: options.interaction_mode,
+        question_timeout: options.question_timeout,
+        behavioral_hints: !options.disable_behavioral_hints,
+    }
 }
 
 /// What an agent gives a plugin, with paths as they lead somewhere.

@@ -4,7 +4,7 @@ mod asked;
 mod tools;
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     sync::{Arc, Mutex, PoisonError, Weak},
 };
 
@@ -60,7 +60,7 @@ impl Clients {
 }
 
 /// What a server may ask of an agent.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct MayAsk {
     model: bool,
     person: bool,
@@ -84,9 +84,7 @@ impl App {
     /// Reaches the servers of these agents, side by side. One that cannot be reached is told of, and the others are there.
     pub(super) async fn reach_servers(&self, agents: &[&AgentConfig], notices: &mut Notices) -> Servers {
         let uses = agents.iter().flat_map(|agent| agent.toolboxes.iter().filter_map(ToolboxUse::server));
-        let wanted: HashMap<_, _> = uses.map(|uses| ((uses.name.clone(), MayAsk::from(uses)), uses)).collect();
-        let mut wanted: Vec<_> = wanted.into_keys().collect();
-        wanted.sort_by(|(one, _), (other, _)| one.cmp(other));
+        let wanted: BTreeSet<_> = uses.map(|uses| (uses.name.clone(), MayAsk::from(uses))).collect();
         let reached = join_all(wanted.iter().map(|(name, may_ask)| self.reach(name, *may_ask))).await;
         // What a server offers may depend on what it may ask: what is met first is all of it.
         let mut met = HashMap::<&str, Pins>::new();
@@ -97,7 +95,7 @@ impl App {
         }
         let mut servers = Servers::default();
         let mut told: Vec<String> = Vec::new();
-        for ((name, may_ask), reached) in wanted.iter().cloned().zip(reached) {
+        for ((name, may_ask), reached) in wanted.clone().into_iter().zip(reached) {
             match reached {
                 Ok(server) => {
                     let met = met.get(name.as_str());
@@ -108,8 +106,7 @@ impl App {
                 }
                 Err(report) if told.contains(&name) => drop(report),
                 Err(report) => {
-                    let hint = report.hint.as_ref().map_or_else(String::new, |hint| format!(" ({hint})"));
-                    notices.warnings.push(format!("{report}{hint}: its tools are not there"));
+                    notices.warnings.push(format!("{}: its tools are not there", report.with_hint()));
                 }
             }
             told.push(name);

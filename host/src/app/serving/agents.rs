@@ -94,8 +94,7 @@ async fn run(agent: &crate::agent::Agent, cx: &RunCx, chat: &Chat, input: Messag
 }
 
 fn fault(report: &Report) -> Fault {
-    let hint = report.hint.as_ref().map_or_else(String::new, |hint| format!(" ({hint})"));
-    Fault::other(format!("{report}{hint}"))
+    Fault::other(report.with_hint())
 }
 
 /// A session of which nothing more is written once this is gone: a run that was cancelled goes on from there when it is

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
 use self::traces::Traces;
-use super::{App, DEFAULT_AGENT, Models, Notices, Shared, archive::Attachments, extend};
+use super::{App, Models, Notices, Shared, archive::Attachments, extend};
 use crate::{
     agent::Agent,
     approval::Inbox,
@@ -31,7 +31,7 @@ use crate::{
 /// How an app is served.
 #[derive(Debug, Clone)]
 pub struct ServeOptions {
-    /// Whose tools are served; none: the entry agent's, or those of [`DEFAULT_AGENT`].
+    /// Whose tools are served; none: the entry agent's, or those of [`DEFAULT_AGENT`](super::DEFAULT_AGENT).
     pub agent: Option<String>,
     /// The model of agents that are called as tools; none: their own.
     pub model: Option<String>,
@@ -163,16 +163,16 @@ impl Made {
         let left: Vec<_> = agents.names().filter(|name| own.contains(name)).map(str::to_owned).collect();
         let agents = agents.without(&left);
         let prompts = skills.iter().map(|skill| prompt(skill, &app)).collect();
-        let (shelf, of_sources) = (Arc::new(Shelf { tools: all.specs(), prompts }), of_sources(&agent));
+        let (shelf, of_sources) = (Arc::new(Shelf { tools: all.specs(), prompts }), agent.of_sources());
         Ok(Self { app, agent, agents, of_sources, shelf })
     }
 
     /// The same with the tools that its sources have now; none if they have what they had.
     fn refreshed(&self) -> Option<Self> {
-        let of_sources = of_sources(&self.agent);
-        if of_sources.iter().zip(&self.of_sources).all(|(now, then)| now.is_same(then)) {
+        if self.agent.has_same_tools(&self.of_sources) {
             return None;
         }
+        let of_sources = self.agent.of_sources();
         let (app, agent, agents) = (Arc::clone(&self.app), self.agent.clone(), self.agents.clone());
         let mut all = agent.toolbox();
         // What clashes was told of, or is dropped here as it is there.
@@ -180,10 +180,6 @@ impl Made {
         let shelf = Arc::new(Shelf { tools: all.specs(), prompts: Arc::clone(&self.shelf.prompts) });
         Some(Self { app, agent, agents, of_sources, shelf })
     }
-}
-
-fn of_sources(agent: &Agent) -> Vec<ToolBox> {
-    agent.sources.iter().map(|source| source.tools()).collect()
 }
 
 fn prompt(skill: &Skill, app: &App) -> Prompt {
@@ -194,11 +190,7 @@ fn prompt(skill: &Skill, app: &App) -> Prompt {
 impl App {
     /// An agent for its tools alone, which needs no model, and the skills that it knows.
     async fn toolbox(&self, name: Option<&str>, notices: &mut Notices) -> Result<(Agent, Vec<Skill>), Report> {
-        let is_default = self.config.agents.is_empty() && name.is_none_or(|name| name == DEFAULT_AGENT);
-        let config = match is_default {
-            true => self.default_agent(&mut notices.warnings),
-            false => self.config.agent(name)?.clone(),
-        };
+        let config = self.agent_config(name, &mut notices.warnings)?;
         let servers = self.reach_servers(&[&config], notices).await;
         let shared = Shared::new(&self.project, &self.desk).with_servers(servers);
         // Nobody asks it anything.
@@ -272,8 +264,7 @@ async fn keep_up(house: Arc<House>, remake: Remake, shelf: watch::Sender<Arc<She
                 shelf.send_replace(new);
             }
             Err(report) => {
-                let hint = report.hint.as_ref().map_or_else(String::new, |hint| format!(" ({hint})"));
-                tell(format!("what has changed is not served: {report}{hint}")).await;
+                tell(format!("what has changed is not served: {}", report.with_hint())).await;
             }
         }
     }
