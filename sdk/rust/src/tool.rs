@@ -7,7 +7,7 @@
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::types::{Content, Error, ToolCall, ToolHints, ToolSpec};
+use crate::types::{Content, Error, Opaque, ToolCall, ToolHints, ToolSpec};
 
 /// The kind as the contract has it, without help: lists the tools and runs them.
 pub use crate::bindings::tool::exports::shelly::plugin::tool::Guest as Tools;
@@ -63,6 +63,22 @@ impl Reply {
     pub fn json(value: &impl Serialize) -> Result<Reply, Error> {
         let json = serde_json::to_string(value).map_err(Error::other)?;
         Ok(Reply(vec![Content::Json(json)]))
+    }
+
+    /// All that a tool says that cannot do its work without reading a folder which it does not have, by its absolute path.
+    /// Where the config lets a person be asked for it, and they say yes, the host makes the call again with the folder there
+    /// under that path.
+    pub fn needs_folder(path: &str) -> Reply {
+        Reply::needs(&serde_json::json!({ "folder": path }))
+    }
+
+    /// The same of a server that it may not send requests to, by a URL of it.
+    pub fn needs_server(url: &str) -> Reply {
+        Reply::needs(&serde_json::json!({ "server": url }))
+    }
+
+    fn needs(what: &serde_json::Value) -> Reply {
+        Reply(vec![Content::Other(Opaque { kind: "shelly.needs".into(), json: what.to_string() })])
     }
 }
 

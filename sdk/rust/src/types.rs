@@ -50,6 +50,24 @@ impl From<String> for Content {
     }
 }
 
+impl FileChange {
+    /// The file is written. `digest` is the SHA-256, in hexadecimal, of what it held; none: it is not there yet.
+    pub fn write(path: impl Into<String>, digest: Option<String>, content: Vec<u8>) -> FileChange {
+        FileChange { path: path.into(), expected: digest, act: FileAct::Write(content) }
+    }
+
+    /// Something else is to become of it, whatever it holds.
+    pub fn of(path: impl Into<String>, act: FileAct) -> FileChange {
+        FileChange { path: path.into(), expected: None, act }
+    }
+}
+
+impl From<FileChange> for Content {
+    fn from(change: FileChange) -> Content {
+        Content::Change(change)
+    }
+}
+
 impl From<&str> for Part {
     fn from(text: &str) -> Part {
         Part::Text(text.to_owned())

@@ -196,12 +196,21 @@ fn media_bytes(media: &wit::Media) -> usize {
     media.media_type.len() + media.name.as_ref().map_or(0, String::len) + source
 }
 
+fn change_bytes(change: &wit::FileChange) -> usize {
+    let act = match &change.act {
+        wit::FileAct::Write(bytes) => bytes.len(),
+        wit::FileAct::MoveTo(path) | wit::FileAct::CopyTo(path) => path.len(),
+        wit::FileAct::Remove | wit::FileAct::MakeFolder => 0,
+    };
+    change.path.len() + change.expected.as_ref().map_or(0, String::len) + act
+}
+
 /// Bytes that a piece of a result takes to cross.
 pub fn content_bytes(content: &wit::Content) -> usize {
     match content {
         wit::Content::Text(text) | wit::Content::Json(text) => text.len(),
         wit::Content::Media(media) => media_bytes(media),
-        wit::Content::Change(change) => change.content.as_ref().map_or(0, Vec::len) + change.path.len(),
+        wit::Content::Change(change) => change_bytes(change),
         wit::Content::Other(opaque) => opaque.kind.len() + opaque.json.len(),
     }
 }
