@@ -20,6 +20,13 @@ pub const CHAT_BYTES: usize = 256 << 20;
 pub const RESULT_PIECES: usize = 256;
 /// Characters of one tool result that a model is shown. The predecessor's figure: about 8,000 tokens.
 pub const TOOL_RESULT_CHARS: usize = 32_000;
+
+/// Characters of a result that was cut for the model, kept beside the conversation for it to read on: what stands around calls
+/// looks at all of it, and beyond a quarter of a million tokens nobody pages.
+pub const KEPT_RESULT_CHARS: usize = 1_000_000;
+
+/// Bytes of such results that a conversation keeps; the oldest go first.
+pub const KEPT_RESULTS_BYTES: usize = 32 << 20;
 /// Bytes of one task given on the command line, in a file or on standard input.
 pub const TASK_BYTES: usize = 1 << 20;
 /// Questions to a model that one effect may ask in a row.

@@ -10,7 +10,7 @@ use super::{
 use crate::{
     chat::{Content, ToolCall},
     error::Fault,
-    tool::{CallDecision, CallVerdict, Dispatched, Target, ToolBox, ToolCx, ToolMiddleware},
+    tool::{CallDecision, CallVerdict, Dispatched, Target, ToolBox, ToolCx, ToolMiddleware, kept},
 };
 
 /// Makes a call as far as all of them allow it; and whether it counts for the budget. A call that no tool gets goes round
@@ -55,7 +55,7 @@ pub(super) async fn call(
         None => make(me, tools, cx, &wanted).await,
     };
     for (middleware, state) in passed.into_iter().rev() {
-        look_at(&**middleware, tools, cx, &wanted, &mut dispatched, state).await;
+        look_at(&**middleware, cx, &wanted, &mut dispatched, state).await;
     }
     (dispatched, counted)
 }
@@ -84,7 +84,6 @@ async fn decide(
 /// Lets one change what a call came to; where it fails, nobody is shown what it has not seen, or it stays as it is.
 async fn look_at(
     middleware: &dyn ToolMiddleware,
-    tools: &ToolBox,
     cx: &ToolCx,
     call: &ToolCall,
     dispatched: &mut Dispatched,
@@ -99,11 +98,11 @@ async fn look_at(
         Ok(None | Some(None)) => {}
         Ok(Some(Some(content))) => {
             acted_on(&cx.run, name, "replace-result", &call.name, None).await;
-            dispatched.result = tools.result(call, content, result.is_error);
+            dispatched.result = kept(call, content, result.is_error);
         }
         Err(_) => {
             let text = format!("The call was made, but its result is withheld: `{name}`, which looks at it, failed.");
-            dispatched.result = tools.result(call, vec![Content::Text(text)], true);
+            dispatched.result = kept(call, vec![Content::Text(text)], true);
         }
     }
 }

@@ -30,9 +30,12 @@ impl Agent {
         let tools = self.toolbox();
         let (run, begin) = (me.cx.clone(), Begin::default());
         let cx = ToolCx { run, chat: Snapshot::default(), tools: tools.specs(), begin };
-        let made = dispatch(&me, &self.tool_middleware, &tools, &cx, call, None);
+        let made = make_through(&me, &self.tool_middleware, &tools, &cx, call);
         match in_time(&purse, made).await {
-            Ok(dispatched) => dispatched.result,
+            Ok((Dispatched { mut result, .. }, _)) => {
+                tools.cut(call, &mut result);
+                result
+            }
             Err(error) => ToolResult::error(&call.id, error.in_full()),
         }
     }
@@ -84,8 +87,9 @@ impl Run<'_> {
             |call: &ToolCall| ToolResult::error(&call.id, format!("at most {most} calls of one reply are run"));
         let too_many: Vec<_> = beyond.iter().map(too_many).collect();
         let mut control = None;
-        let results = dispatched.into_iter().map(|dispatched| {
+        let results = dispatched.into_iter().map(|(dispatched, whole)| {
             control = control.take().or(dispatched.control);
+            whole.into_iter().for_each(|whole| self.chat.keep_result(&dispatched.result.call_id, whole));
             dispatched.result
         });
         let results: Vec<_> = results.chain(too_many).collect();
@@ -107,7 +111,8 @@ impl From<Control> for Ending {
     }
 }
 
-/// One call, if the budget allows it. `before` is what is known of it from before the run was interrupted.
+/// One call, if the budget allows it, and the text of its result where the model is shown only the beginning. `before` is
+/// what is known of it from before the run was interrupted.
 async fn dispatch(
     me: &Arc<Instance>,
     around: &[Arc<dyn ToolMiddleware>],
@@ -115,25 +120,39 @@ async fn dispatch(
     cx: &ToolCx,
     call: &ToolCall,
     mut before: Option<Box<CallPast>>,
-) -> Dispatched {
+) -> (Dispatched, Option<String>) {
     if let Some((result, control)) = before.as_mut().and_then(|before| before.ended.take()) {
-        return Dispatched { result, control };
+        return (Dispatched { result, control }, None);
     }
     // Whatever is left of the budget, and whatever would be decided about it now, it may have been made.
     let interrupted = before.and_then(|before| before.why_not_again(tools.can_repeat(&call.name)));
-    let (dispatched, counted) = match interrupted {
+    let (mut dispatched, counted) = match interrupted {
         Some(why_not) => {
             let counted = tools.counts(&call.name) && me.purse.take_call().is_ok();
             (tools.refuse(cx, call, &why_not).await, counted)
         }
-        None if around.is_empty() => make(me, tools, cx, call).await,
-        None => Box::pin(around::call(me, around, tools, cx, call)).await,
+        None => make_through(me, around, tools, cx, call).await,
     };
+    let whole = tools.cut_to_read_on(call, &mut dispatched.result);
     me.write(|| {
         let (result, control) = (dispatched.result.clone(), dispatched.control.clone());
         Record::CallEnded { result, control, counted }
     });
-    dispatched
+    (dispatched, whole)
+}
+
+/// Makes a call through what stands around calls; and whether it counts for the budget.
+async fn make_through(
+    me: &Arc<Instance>,
+    around: &[Arc<dyn ToolMiddleware>],
+    tools: &ToolBox,
+    cx: &ToolCx,
+    call: &ToolCall,
+) -> (Dispatched, bool) {
+    match around {
+        [] => make(me, tools, cx, call).await,
+        around => Box::pin(around::call(me, around, tools, cx, call)).await,
+    }
 }
 
 /// Makes a call, if the budget allows it; and whether it counts for that.
@@ -143,7 +162,7 @@ pub(super) async fn make(me: &Arc<Instance>, tools: &ToolBox, cx: &ToolCx, call:
         return (tools.refuse(cx, call, &Fault::from(exhausted)).await, false);
     }
     let recorded = me.log.is_some().then(|| Box::new(ToolCx { begin: begin(me, call), ..cx.clone() }));
-    (tools.dispatch(recorded.as_deref().unwrap_or(cx), call).await, counts)
+    (tools.dispatch_whole(recorded.as_deref().unwrap_or(cx), call).await, counts)
 }
 
 impl CallPast {

@@ -20,6 +20,7 @@ mod middleware;
 mod place;
 mod prompt;
 mod react;
+mod read_on;
 mod registry;
 mod resume;
 mod runner;

@@ -6,13 +6,14 @@ use super::{
     delegate,
     effect::{EffectsOf, Moment, Phase},
     journal::Record,
+    read_on::read_result,
     runner::{Ending, Run},
 };
 use crate::{
     chat::{Message, OpenCalls, Role},
     limits,
     model::{CompletionRequest, StopReason},
-    tool::{Begin, ToolBox, ToolCx},
+    tool::{Begin, READ_RESULT, ToolBox, ToolCx},
 };
 
 /// Where in its turn a run is.
@@ -85,13 +86,21 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Puts the tools together anew if a source has others now.
+    /// Puts the tools together anew if a source has others now; and once a result was cut, the one that reads on in it is
+    /// among them.
     async fn look_for_tools(&mut self) {
-        if self.agent.has_same_tools(&self.of_sources) {
-            return;
+        if !self.agent.has_same_tools(&self.of_sources) {
+            self.of_sources = self.agent.of_sources();
+            self.tools = delegate::equip(self.agent, &self.me).await;
         }
-        self.of_sources = self.agent.of_sources();
-        self.tools = delegate::equip(self.agent, &self.me).await;
+        self.offer_to_read_on();
+    }
+
+    pub(super) fn offer_to_read_on(&mut self) {
+        if self.chat.snapshot().keeps_results() && !self.tools.has(READ_RESULT) {
+            // No other tool has this name.
+            let _ = self.tools.register(read_result());
+        }
     }
 
     async fn ask_model(&mut self) -> Result<Box<Reply>, RunError> {

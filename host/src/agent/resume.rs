@@ -85,6 +85,7 @@ impl Run<'_> {
             }
             Where::Model => At::Model,
             Where::Reply { stop, silent, looked } => {
+                self.offer_to_read_on();
                 let tools = self.tools.without(&past.hidden);
                 At::Reply(Box::new(Reply { stop, silent, open, tools, looked }))
             }

@@ -31,6 +31,13 @@ pub enum Change {
         /// What stands there instead.
         by: Vec<Written>,
     },
+    /// The text of a result is kept of which the conversation has only the beginning.
+    Kept {
+        /// The call.
+        call: String,
+        /// All of it.
+        text: Arc<str>,
+    },
     /// The agent's system prompt came to the front, or in place of the one that was there. Its text is made anew for each
     /// run.
     Prompted {
@@ -105,12 +112,14 @@ impl Chat {
         log.changes = Some(Vec::new());
         let by: Vec<_> = log.all().map(Written::from).collect();
         let Some(first) = by.first().cloned() else { return Vec::new() };
+        let kept = log.kept.iter().map(|(call, text)| Change::Kept { call: call.into(), text: Arc::clone(text) });
         let (id, first) = (first.id, Change::Added(first));
         // Their ids need not be in order: what was edited has later ones.
         let all = Change::Replaced { first: id, last: id, by };
         [first, all]
             .into_iter()
             .chain(log.waiting.iter().map(|message| Change::Waits(Arc::new(message.clone()))))
+            .chain(kept)
             .collect()
     }
 
@@ -141,6 +150,7 @@ impl Log {
             Change::Answered { call, .. } => {
                 return Err(EditError::Unpaired(format!("the result of call `{call}` is not there")));
             }
+            Change::Kept { call, text } => Arc::make_mut(&mut self.kept).add(call, text),
             Change::Waits(message) => self.waiting.push(Message::clone(&message)),
             Change::Added(written) => {
                 if written.id < self.next_id {

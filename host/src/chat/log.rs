@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 
 use super::{
     Change, Content, EditError, Entry, Message, OpenCalls, Part, Replacement, Role, Snapshot, ToolCall, Written,
-    edit::check_pairs, entries::Entries,
+    edit::check_pairs, entries::Entries, kept::KeptResults,
 };
 
 /// A conversation: an append-only shared log. Clones are the same conversation.
@@ -37,6 +37,8 @@ pub(super) struct Log {
     pub open: Option<u64>,
     /// User messages that wait until after those results.
     pub waiting: Vec<Message>,
+    /// Results of which the conversation has only the beginning.
+    pub kept: Arc<KeptResults>,
     /// What has changed since it was last asked for; none: nobody asks.
     pub changes: Option<Vec<Change>>,
 }
@@ -211,6 +213,15 @@ impl Chat {
         Ok(())
     }
 
+    /// Keeps the text of a result of which the conversation has only the beginning, for [`Snapshot::kept_result`]. The oldest
+    /// go when there are more than [`KEPT_RESULTS_BYTES`](crate::limits::KEPT_RESULTS_BYTES) of them.
+    pub fn keep_result(&self, call_id: &str, text: String) {
+        let text: Arc<str> = text.into();
+        let mut log = self.lock();
+        log.keep(|| Change::Kept { call: call_id.into(), text: Arc::clone(&text) });
+        Arc::make_mut(&mut log.kept).add(call_id.into(), text);
+    }
+
     /// Replaces or removes messages, whole groups only.
     ///
     /// # Errors
@@ -276,7 +287,7 @@ impl From<Log> for Chat {
 impl Log {
     pub fn snapshot(&self) -> Snapshot {
         let Self { tokens, bytes, revision, .. } = *self;
-        Snapshot { entries: self.entries.clone(), tokens, bytes, revision }
+        Snapshot { entries: self.entries.clone(), kept: Arc::clone(&self.kept), tokens, bytes, revision }
     }
 
     pub fn push(&mut self, message: Message, group: Option<u64>) {

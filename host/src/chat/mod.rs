@@ -7,6 +7,7 @@ mod bytes;
 mod change;
 mod edit;
 mod entries;
+mod kept;
 mod log;
 mod message;
 mod open;

@@ -2,7 +2,7 @@ use std::sync::{Arc, OnceLock};
 
 use sha2::{Digest as _, Sha256};
 
-use super::{EditError, Message, Role, edit::check_pairs, entries::Entries, log::Log};
+use super::{EditError, Message, Role, edit::check_pairs, entries::Entries, kept::KeptResults, log::Log};
 
 /// A message in a chat, with what is known of it without reading it.
 #[derive(Debug, Clone)]
@@ -37,6 +37,7 @@ impl Entry {
 #[derive(Debug, Clone, Default)]
 pub struct Snapshot {
     pub(super) entries: Entries,
+    pub(super) kept: Arc<KeptResults>,
     pub(super) tokens: u64,
     pub(super) bytes: usize,
     pub(super) revision: u64,
@@ -82,6 +83,16 @@ impl Snapshot {
     /// Bytes that all messages keep in memory.
     pub fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// The whole text of a result of which the conversation has only the beginning, if it is still kept.
+    pub fn kept_result(&self, call_id: &str) -> Option<&Arc<str>> {
+        self.kept.get(call_id)
+    }
+
+    /// Whether the text of any result is kept.
+    pub fn keeps_results(&self) -> bool {
+        !self.kept.is_empty()
     }
 
     /// Which state of the chat it is: every change makes the next one.

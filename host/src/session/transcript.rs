@@ -272,8 +272,8 @@ impl RunTranscript {
                         self.said.splice(first..=last, by);
                     }
                 }
-                // The prompt is known.
-                Change::Prompted { .. } => {}
+                // The prompt is known, and what is kept beside the conversation nobody has said.
+                Change::Prompted { .. } | Change::Kept { .. } => {}
             }
         }
     }

@@ -20,6 +20,7 @@ pub use lookalike::looks_like;
 pub use middleware::{CallDecision, CallVerdict, Target, ToolMiddleware};
 pub use output::{Completed, CompletionStatus, Control, HandOver, ToolOutput};
 pub use toolbox::{Dispatched, ToolBox, ToolClash};
+pub(crate) use toolbox::{READ_RESULT, kept};
 
 use crate::{
     chat::{Snapshot, ToolCall, ToolSpec},

@@ -41,6 +41,9 @@ impl ToolClash {
     }
 }
 
+/// The tool by which a model reads on in what was cut.
+pub(crate) const READ_RESULT: &str = "read_result";
+
 /// Tools in order. The list that a model is shown and the table that calls are dispatched from are this one object.
 /// Clones share it until one of them is changed.
 #[derive(Clone, Default)]
@@ -215,6 +218,13 @@ impl ToolBox {
 
     /// Runs a call. Never fails: whatever goes wrong, the model gets a result that says so.
     pub async fn dispatch(&self, cx: &ToolCx, call: &ToolCall) -> Dispatched {
+        let mut dispatched = self.dispatch_whole(cx, call).await;
+        self.cut(call, &mut dispatched.result);
+        dispatched
+    }
+
+    /// The same, with as much of the result as [can be kept](limits::KEPT_RESULT_CHARS): more than a model is shown at once.
+    pub(crate) async fn dispatch_whole(&self, cx: &ToolCx, call: &ToolCall) -> Dispatched {
         let (agent, events, started) = (&cx.run.agent, &cx.run.events, Instant::now());
         if events.is_watched() {
             let tool = self.get(&call.name);
@@ -232,19 +242,35 @@ impl ToolBox {
     }
 
     /// Answers a call without running it, and tells of it.
-    pub async fn refuse(&self, cx: &ToolCx, call: &ToolCall, why: &Fault) -> Dispatched {
+    pub(crate) async fn refuse(&self, cx: &ToolCx, call: &ToolCall, why: &Fault) -> Dispatched {
         self.finish(cx, call, Err(why.clone()), Instant::now()).await
     }
 
     /// Answers a call with this in place of what running it would give, and tells of it.
-    pub async fn answer(&self, cx: &ToolCx, call: &ToolCall, content: Vec<Content>) -> Dispatched {
+    pub(crate) async fn answer(&self, cx: &ToolCx, call: &ToolCall, content: Vec<Content>) -> Dispatched {
         self.finish(cx, call, Ok(ToolOutput::Reply(content)), Instant::now()).await
     }
 
-    /// A result of a call as a model is shown it: bounded.
-    pub fn result(&self, call: &ToolCall, content: Vec<Content>, is_error: bool) -> ToolResult {
-        let content = cut_content(content, self.result_chars(&call.name));
-        ToolResult { call_id: call.id.clone(), content, is_error }
+    /// Cuts a result to what a model is shown of it, and says so in it.
+    pub(crate) fn cut(&self, call: &ToolCall, result: &mut ToolResult) {
+        cut_content(&mut result.content, self.result_chars(&call.name));
+    }
+
+    /// The same where a model can read on: the result says how, and what it was cut from is given back as a text.
+    pub(crate) fn cut_to_read_on(&self, call: &ToolCall, result: &mut ToolResult) -> Option<String> {
+        let most = self.result_chars(&call.name);
+        if chars(&result.content) <= most {
+            return None;
+        }
+        let whole = result.text();
+        let (end, _) = whole.char_indices().nth(most).unwrap_or((whole.len(), ' '));
+        let beyond = whole[end..].chars().count();
+        let how = serde_json::json!({ "call": call.id, "offset": most });
+        let told = format!("[{beyond} more characters: read on by {READ_RESULT} with {how}]");
+        let media = std::mem::take(&mut result.content).into_iter().filter(|piece| matches!(piece, Content::Media(_)));
+        result.content = [Content::Text(whole[..end].into())].into_iter().chain(media).collect();
+        result.content.push(Content::Text(told));
+        Some(whole)
     }
 
     /// Which tool this calls, for those who stand around its calls, and the call as the tool gets it: its arguments are a
@@ -266,7 +292,7 @@ impl ToolBox {
         started: Instant,
     ) -> Dispatched {
         let (agent, events) = (&cx.run.agent, &cx.run.events);
-        let (result, control) = shown(call, outcome, self.result_chars(&call.name));
+        let (result, control) = whole(call, outcome);
         if events.is_watched() {
             let bytes = result.content.iter().map(|content| content.bytes(Media::bytes)).sum();
             let (agent, call, tool) = (Arc::clone(agent), call.id.clone(), cut(&call.name, 100));
@@ -274,6 +300,11 @@ impl ToolBox {
             events.emit(Event::ToolFinished { agent, call, tool, is_error, bytes, duration }).await;
         }
         Dispatched { result, control }
+    }
+
+    /// Whether there is a tool of this name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.get(name).is_some()
     }
 
     fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
@@ -346,26 +377,44 @@ async fn run_contained(tool: &Arc<dyn Tool>, cx: &ToolCx, call: &ToolCall) -> Re
     }
 }
 
-/// The result as the model is shown it: bounded, and a failure told as one.
-fn shown(call: &ToolCall, outcome: Result<ToolOutput, Fault>, chars: usize) -> (ToolResult, Option<Control>) {
+/// The result as it can be kept: bounded, and a failure told as one.
+fn whole(call: &ToolCall, outcome: Result<ToolOutput, Fault>) -> (ToolResult, Option<Control>) {
     let (content, is_error, control) = match outcome {
         Ok(ToolOutput::Reply(content)) => (content, false, None),
         Ok(ToolOutput::Failed(content)) => (content, true, None),
         Ok(ToolOutput::Control(content, control)) => (content, false, Some(control)),
         Err(fault) => (vec![Content::Text(fault.to_string())], true, None),
     };
-    (ToolResult { call_id: call.id.clone(), content: cut_content(content, chars), is_error }, control)
+    (kept(call, content, is_error), control)
+}
+
+/// As much of a result as can be kept.
+pub(crate) fn kept(call: &ToolCall, mut content: Vec<Content>, is_error: bool) -> ToolResult {
+    cut_content(&mut content, limits::KEPT_RESULT_CHARS);
+    ToolResult { call_id: call.id.clone(), content, is_error }
+}
+
+/// Characters of all texts of a result.
+fn chars(content: &[Content]) -> usize {
+    content.iter().filter_map(text_of).map(|text| text.chars().count()).sum()
+}
+
+fn text_of(piece: &Content) -> Option<&String> {
+    match piece {
+        Content::Text(text) | Content::Json(text) | Content::Other(Opaque { json: text, .. }) => Some(text),
+        Content::Media(_) => None,
+    }
 }
 
 /// Cuts a result at [`limits::RESULT_PIECES`] pieces and its text at so many characters in all, and says so in it.
-fn cut_content(mut content: Vec<Content>, chars: usize) -> Vec<Content> {
+fn cut_content(content: &mut Vec<Content>, chars: usize) {
     if let Some(beyond) = content.len().checked_sub(limits::RESULT_PIECES).filter(|beyond| *beyond > 0) {
         content.truncate(limits::RESULT_PIECES);
         content.push(Content::Text(format!("[{beyond} more pieces were cut]")));
     }
     let mut left = chars;
     let mut cut_away = 0;
-    for piece in &mut content {
+    for piece in &mut *content {
         if let Content::Text(text) | Content::Json(text) | Content::Other(Opaque { json: text, .. }) = piece {
             if text.len() <= left {
                 // No more characters than bytes: most results need no counting.
@@ -388,7 +437,6 @@ fn cut_content(mut content: Vec<Content>, chars: usize) -> Vec<Content> {
     if cut_away > 0 {
         content.push(Content::Text(format!("[{cut_away} more characters were cut]")));
     }
-    content
 }
 
 #[cfg(test)]

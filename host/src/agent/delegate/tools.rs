@@ -17,14 +17,22 @@ use crate::{
     event::Event,
     limits,
     tool::{
-        self, Completed, CompletionStatus, Control, FnTool, HandOver, Tool, ToolBox, ToolCx, ToolOutput, current_call,
+        self, Completed, CompletionStatus, Control, FnTool, HandOver, READ_RESULT, Tool, ToolBox, ToolCx, ToolOutput,
+        current_call,
     },
 };
 
 /// The tools that a run can have because of where it stands. No plugin's tool is called like one of them: it would be called
 /// in its place.
-pub const RUN_TOOLS: [&str; 6] =
-    ["list_agents", "delegate", "answer_delegation_questions", "task_complete", "request_input", "handoff"];
+pub const RUN_TOOLS: [&str; 7] = [
+    "list_agents",
+    "delegate",
+    "answer_delegation_questions",
+    "task_complete",
+    "request_input",
+    "handoff",
+    READ_RESULT,
+];
 
 /// The agent's own tools and those that its run has because of where it stands.
 pub async fn equip(agent: &Agent, me: &Arc<Instance>) -> ToolBox {

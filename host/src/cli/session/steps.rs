@@ -151,7 +151,7 @@ fn changed(changes: &[Change]) -> String {
         Change::Added(written) => Some(&*written.message),
         Change::Waits(message) => Some(&**message),
         // What a call came to was told when it ended.
-        Change::Answered { .. } | Change::Replaced { .. } | Change::Prompted { .. } => None,
+        Change::Answered { .. } | Change::Replaced { .. } | Change::Prompted { .. } | Change::Kept { .. } => None,
     });
     let replaced = changes.iter().filter(|change| matches!(change, Change::Replaced { .. })).count();
     let edits = if replaced == 0 { String::new() } else { format!(", {replaced} edited") };

@@ -1,0 +1,56 @@
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+
+use crate::limits;
+
+/// Results of which a conversation has only the beginning, whole, by their calls: the oldest first.
+#[derive(Debug, Clone, Default)]
+pub(super) struct KeptResults {
+    texts: IndexMap<String, Arc<str>>,
+    bytes: usize,
+}
+
+impl KeptResults {
+    pub fn add(&mut self, call: String, text: Arc<str>) {
+        self.bytes += text.len();
+        if let Some(before) = self.texts.shift_remove(&call) {
+            self.bytes -= before.len();
+        }
+        self.texts.insert(call, text);
+        while self.bytes > limits::KEPT_RESULTS_BYTES
+            && let Some((_, oldest)) = self.texts.shift_remove_index(0)
+        {
+            self.bytes -= oldest.len();
+        }
+    }
+
+    pub fn get(&self, call: &str) -> Option<&Arc<str>> {
+        self.texts.get(call)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.texts.is_empty()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Arc<str>)> {
+        self.texts.iter().map(|(call, text)| (call.as_str(), text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_go_when_there_are_too_many_bytes() {
+        let mut kept = KeptResults::default();
+        let half: Arc<str> = "x".repeat(limits::KEPT_RESULTS_BYTES / 2).into();
+        for call in ["a", "b", "b", "c"] {
+            kept.add(call.into(), Arc::clone(&half));
+        }
+        let calls: Vec<_> = kept.iter().map(|(call, _)| call).collect();
+        assert_eq!(calls, ["b", "c"]);
+        assert!(kept.get("a").is_none() && kept.bytes == limits::KEPT_RESULTS_BYTES);
+    }
+}
