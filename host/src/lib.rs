@@ -55,7 +55,8 @@
 //! 7. No loop, queue, buffer or fan-out is without a bound, and each bound is in [`limits`].
 //! 8. No task outlives its run: dropping the run cancels it.
 //! 9. A guest's store holds what that plugin was granted for that agent and nothing else.
-//! 10. Only a provider keeps its store while a model works. A store is used for one call and dropped.
+//! 10. Only a provider, and a component whose functions give handles, keep their store while a model works, in capped pools of
+//!     their own. Any other is used for one call and dropped; one that trapped or ran into a limit is never used again.
 //! 11. A plugin never sees a credential.
 //! 12. Nothing that is declared is unwired.
 //! 13. Any beginning of what a session has written down is a state from which its runs go on. A call that cannot be

@@ -158,10 +158,16 @@ pub const LISTED_ENTRIES: usize = 2 * FOLDER_ENTRIES;
 /// Handles (open files, streams) that one instance may hold.
 pub const PLUGIN_HANDLES: usize = 256;
 
+/// What the clock of a call goes on by with each reading that was not granted `clock`: who waits by looking has waited a
+/// second after a thousand readings.
+pub const FROZEN_STEP: Duration = Duration::from_millis(1);
+
 // ---- what a plugin says
 
 /// Bytes of one log entry; the rest is cut.
 pub const LOG_ENTRY_BYTES: usize = 4 << 10;
+/// Bytes that a guest may write to its standard output or error at once: they are in memory until they are cut into lines.
+pub const STDOUT_WRITE_BYTES: usize = 64 << 10;
 /// Log entries that are shown of a plugin that failed when it was tried: the last ones, which tell why.
 pub const PROBE_LOG_ENTRIES: usize = 3;
 /// Log entries of one call; what comes after them is dropped and counted.
@@ -502,6 +508,28 @@ pub const PLUGIN_PLACE_WAIT: Duration = Duration::from_secs(120);
 /// How long a call that computes waits in a line in which no turn ends, before it goes on without one: whoever has the turn
 /// then is not driven.
 pub const PLUGIN_TURN_WAIT: Duration = Duration::from_secs(1);
+// ---- functions of components as tools
+
+/// Functions that a component of kind `functions` may export: each is read and named. A model is offered
+/// [`TOOLS_PER_PLUGIN`] of them at most.
+pub const EXPORTED_FUNCTIONS: usize = 1_024;
+/// Types within each other in what a function takes and gives. Its schema is some times as deep, and
+/// [`TOOL_SCHEMA_DEPTH`] ends it before this does.
+pub const VALUE_DEPTH: usize = 16;
+/// Types, and names of cases, of one function, each as often as it occurs: types that are made of others twice grow beyond
+/// all bounds in a few lines.
+pub const VALUE_TYPES: usize = 1_000;
+/// Bytes of the WIT of one function in its description; the rest is cut.
+pub const SIGNATURE_BYTES: usize = 4 << 10;
+/// Bytes of what a component says of its functions; more is not read.
+pub const PACKAGE_DOCS_BYTES: usize = 256 << 10;
+/// Handles of one component that a model may hold in one run: more than it can keep apart.
+pub const FUNCTION_HANDLES: usize = 256;
+/// Instances of plugins that are kept for a run in the whole process, beside [`PLUGIN_CALLS`]; who needs one more waits.
+pub const KEPT_INSTANCES: u32 = 64;
+/// Time without a call after which an instance that is kept for a run is dropped: it holds memory.
+pub const KEPT_IDLE: Duration = Duration::from_secs(10 * 60);
+
 // ---- key-value stores of plugins
 
 /// Bytes of a key, as the contract says.

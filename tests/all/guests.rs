@@ -481,6 +481,15 @@ mod made_for_tests {
     }
 
     #[test]
+    fn probe_wasi() {
+        let ran = run("providers: [{name: p, kind: plugin, plugin: probe-hooks, \
+             params: {provider: tool-call, tool: print, arguments: {text: heard, times: 3}}}]\n\
+             agents: [{name: a, plugins: {probe-wasi: }}]\n");
+        assert!(ran.code == 0 && ran.stderr.contains("print done"), "{}", ran.shown());
+        assert!(ran.stderr.contains("heard") && !ran.stdout.contains("heard"), "{}", ran.shown());
+    }
+
+    #[test]
     fn probe() {
         let ran = run("providers: [{name: p, kind: plugin, plugin: probe-hooks, \
              params: {provider: tool-call, tool: echo, arguments: {text: pong}}}]\n\

@@ -18,6 +18,7 @@ mod recovery;
 mod steps;
 mod terminal;
 mod twins;
+mod wasi;
 
 use std::{
     path::Path,

@@ -15,6 +15,7 @@ mod config_check;
 mod conformance;
 mod effects;
 mod egress;
+mod functions;
 mod guests;
 mod hostile;
 mod init;

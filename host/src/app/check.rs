@@ -202,7 +202,8 @@ impl App {
             warnings.extend(self.doubts_of_credentials(&settings, &package.manifest));
             warnings.extend(self.unset_credentials(&settings, &package.manifest));
             let kinds = package.manifest.kinds.iter().map(|kind| kind.name()).collect();
-            known.plugins.push(KnownPlugin { kinds, on_failure: package.manifest.on_failure });
+            let (wasi, on_failure) = (package.manifest.wasi, package.manifest.on_failure);
+            known.plugins.push(KnownPlugin { kinds, wasi, on_failure });
         }
         known.order = self.order(agent);
         if agent.options.context_threshold.is_some() && agent.effects.iter().flatten().any(|step| !step.is_default) {

@@ -367,7 +367,7 @@ impl App {
                 }
             };
             // A model, and what stands around an agent's work, are there for who names them.
-            if !package.manifest.kinds.contains(&Kind::Tool) {
+            if !package.manifest.kinds.iter().any(|kind| kind.is_tools()) {
                 continue;
             }
             match Grant::default().missing(&package.manifest.wants).as_slice() {

@@ -21,7 +21,7 @@ use crate::{
     limits,
     model::Completer,
     plugin::{
-        self, Kind, Mount, Plugin, PluginEffect, PluginError, PluginMiddleware, PluginModelMiddleware, PluginTool,
+        self, Mount, Plugin, PluginEffect, PluginError, PluginMiddleware, PluginModelMiddleware, PluginTool,
         PluginToolMiddleware,
     },
     skill::Skill,
@@ -113,7 +113,7 @@ impl Outfit {
                         || less.models != before.models
                         || less.http != before.http
                         || less.credentials != before.credentials;
-                    if manifest.kinds != [Kind::Tool] && is_less {
+                    if !manifest.is_tools() && is_less {
                         let refused = narrowed.settings().refused(manifest).into_iter();
                         let lines = refused.map(|(place, missing)| format!("`{}` under {place}", missing.line));
                         let lines = lines.collect::<Vec<_>>().join(", ");
@@ -130,7 +130,7 @@ impl Outfit {
                     }
                     plugins.push(Worn { plugin: narrowed, ..worn.clone() });
                 }
-                Err(error @ PluginError::NotGranted { .. }) if manifest.kinds == [Kind::Tool] => {
+                Err(error @ PluginError::NotGranted { .. }) if manifest.is_tools() => {
                     let Refused(why) = refused(error.report());
                     notices.push(format!("agent `{name}` goes without plugin `{}`: {why}", manifest.id));
                 }

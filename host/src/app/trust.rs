@@ -76,8 +76,9 @@ impl App {
         }));
         let fact = |id: &str| {
             let package = self.catalog.get(id)?.ok().filter(|package| !self.catalog.is_shipped(package))?;
-            let folder = package.folder.canonicalize().unwrap_or_else(|_| package.folder.clone());
-            let is_named = [package.folder.parent(), folder.parent()].into_iter().flatten().any(|parent| {
+            let place = package.place();
+            let folder = place.canonicalize().unwrap_or_else(|_| place.clone());
+            let is_named = [place.parent(), folder.parent()].into_iter().flatten().any(|parent| {
                 let parent = parent.canonicalize().ok();
                 self.named_dirs.iter().any(|named| parent.is_some() && named.canonicalize().ok() == parent)
             });
@@ -99,7 +100,7 @@ impl App {
     fn watched_over(&self, agent: &AgentConfig) -> Option<String> {
         let watches = |id: &&str| {
             let package = self.catalog.get(id).and_then(Result::ok);
-            package.is_some_and(|package| package.manifest.kinds.iter().any(|kind| !matches!(kind, Kind::Tool)))
+            package.is_some_and(|package| !package.manifest.is_tools())
         };
         let unnamed = |id: &str| agent.effects.iter().flatten().any(|step| step.is_default && step.kind == id);
         let named = || agent.all_plugins().map(|(_, id, _)| id).filter(|id| !unnamed(id));

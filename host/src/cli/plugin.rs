@@ -58,8 +58,8 @@ pub enum Plugin {
     ///
     /// It is linked to what the config grants it, and tried: as before a run you are asked about what the files of the
     /// project name. Of an import `satisfied` says that it is linked to what `grant` says, `refused` that it is not linked at
-    /// all, and `powerless` that it is there in name alone: the plugin takes types from it, and no function of it can be
-    /// called. `capability` is what the config must grant for it; without one it comes with the plugin's kind. Exit code 3: it
+    /// all, and `powerless` that it reaches nothing: the plugin takes types from it alone, or it is of the base of WASI that
+    /// its plugin.toml declares. `capability` is what the config must grant for it; without one it comes with the plugin's kind. Exit code 3: it
     /// does not run, and the certificate says why.
     Certify {
         /// The plugin's id.
@@ -147,6 +147,7 @@ fn list(config: Option<&PathBuf>, plugins: &[PathBuf], output: Format) -> Result
                         .missing(&manifest.wants)
                         .into_iter()
                         .map(|missing| missing.capability)
+                        .chain(manifest.wasi.then(|| "wasi (powerless)".into()))
                         .collect();
                     let (kinds, wants, about) = (kinds.join(", "), wants.join(", "), name(&manifest.description));
                     [id.into(), kinds, size(package.size), if wants.is_empty() { "-".into() } else { wants }, about]
@@ -209,6 +210,10 @@ fn inspect(package: &Arc<PluginPackage>, output: Format) -> Result<u8, Report> {
     if output == Format::Json {
         let mut value = summary(package);
         value["tools"] = json!(plugin.tools().iter().collect::<Vec<_>>());
+        if !package.offer.left_out.is_empty() {
+            let left_out = package.offer.left_out.iter();
+            value["left_out"] = left_out.map(|(function, why)| json!({ "function": function, "why": why })).collect();
+        }
         print(&json_line(&value))?;
         return Ok(0);
     }
@@ -225,7 +230,8 @@ fn inspect(package: &Arc<PluginPackage>, output: Format) -> Result<u8, Report> {
     lines.push(format!("size         {} ({} bytes)", size(package.size), package.size));
     lines.push(format!("digest       {}", package.named_digest()));
     lines.push(format!("imports      {}", list(package.anatomy.imports.iter().map(|import| name(import)).collect())));
-    let wants = Grant::default().missing(&manifest.wants).into_iter().map(|missing| missing.line).collect();
+    let wants = Grant::default().missing(&manifest.wants).into_iter().map(|missing| missing.line);
+    let wants = wants.chain(manifest.wasi.then(|| "wasi: powerless (it need not be granted)".into())).collect();
     lines.push(format!("wants        {}", list(wants)));
     if let Some(params) = &manifest.params {
         let params: Vec<_> = params.iter().map(|param| name(param)).collect();
@@ -233,6 +239,12 @@ fn inspect(package: &Arc<PluginPackage>, output: Format) -> Result<u8, Report> {
     }
     if manifest.kinds.iter().any(|kind| kind.is_step()) {
         lines.push(format!("on failure   {}", json!(manifest.on_failure).as_str().unwrap_or_default()));
+    }
+    if package.offer.is_kept {
+        lines.push("instance     one run of an agent, and its calls come one after the other".into());
+    }
+    for (function, why) in &package.offer.left_out {
+        lines.push(format!("left out     {}: {}", name(function), name(why)));
     }
     for spec in plugin.tools().iter() {
         let first = spec.description.lines().next().unwrap_or_default();
@@ -288,6 +300,7 @@ fn summary(package: &PluginPackage) -> serde_json::Value {
         "kinds": manifest.kinds,
         "imports": package.anatomy.imports,
         "wants": manifest.wants,
+        "wasi": manifest.wasi.then_some("powerless"),
         "params": manifest.params,
         "phases": manifest.phases,
         "shortens": manifest.shortens,

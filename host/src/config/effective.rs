@@ -54,6 +54,8 @@ pub struct KnownAgent {
 pub struct KnownPlugin {
     /// Its kinds.
     pub kinds: Vec<&'static str>,
+    /// Whether it has WASI's base, in which nothing has any power that is not granted.
+    pub wasi: bool,
     /// What its failure means where the config does not say.
     pub on_failure: OnFailure,
 }
@@ -542,6 +544,9 @@ fn plugin_keys(uses: &PluginUse, known: &KnownPlugin, config: &Config) -> Vec<(&
         ("params", is(&masked_params(params))),
         ("limits", bounds.setting_over(&config.limits)),
     ];
+    if known.wasi {
+        keys.insert(1, ("wasi", is(&"powerless").noted("its plugin.toml says so, and nothing need be granted")));
+    }
     if kinds.iter().any(|kind| *kind == "effect" || kind.ends_with("middleware")) {
         keys.push(("on_failure", or(*on_failure, known.on_failure, "as the plugin says")));
     }

@@ -5,6 +5,10 @@ use std::{fmt, str::FromStr};
 use serde::Serialize;
 use wasmparser::{ComponentExternalKind, Encoding, Parser, Payload, Validator, WasmFeatures};
 
+use super::{
+    functions::{self, Docs, Exported},
+    imports,
+};
 use crate::limits;
 
 /// The version of the contract that this host speaks.
@@ -29,10 +33,12 @@ pub enum Kind {
     Provider,
     /// Leads a team.
     Coordinator,
+    /// Exports functions of its own and nothing of the contract: each is a tool.
+    Functions,
 }
 
 impl Kind {
-    const ALL: [Kind; 7] = [
+    const ALL: [Kind; 8] = [
         Kind::Tool,
         Kind::Effect,
         Kind::RunMiddleware,
@@ -40,9 +46,10 @@ impl Kind {
         Kind::ToolMiddleware,
         Kind::Provider,
         Kind::Coordinator,
+        Kind::Functions,
     ];
 
-    /// Its name in manifests: that of the interface.
+    /// Its name in manifests: that of the interface, if it has one.
     pub fn name(self) -> &'static str {
         match self {
             Self::Tool => "tool",
@@ -52,12 +59,18 @@ impl Kind {
             Self::ToolMiddleware => "tool-middleware",
             Self::Provider => "provider",
             Self::Coordinator => "coordinator",
+            Self::Functions => "functions",
         }
     }
 
     /// Whether it is called around the agent's own work, so that a run can go on without it.
     pub fn is_step(self) -> bool {
         matches!(self, Self::Effect | Self::RunMiddleware | Self::ModelMiddleware | Self::ToolMiddleware)
+    }
+
+    /// Whether it is tools for a model, and nothing else.
+    pub fn is_tools(self) -> bool {
+        matches!(self, Self::Tool | Self::Functions)
     }
 
     /// Whether it stands around something.
@@ -95,6 +108,9 @@ pub struct Anatomy {
     pub kinds: Vec<Kind>,
     /// The interfaces that it imports, with their versions; those that hold types alone are left out.
     pub imports: Vec<String>,
+    /// Of kind `functions`: what it exports.
+    #[serde(skip)]
+    pub(super) exported: Exported,
 }
 
 /// Why bytes are not a plugin.
@@ -109,8 +125,10 @@ pub enum Misshapen {
     Damaged { message: String, offset: usize },
     #[error("it {verb} `{name}`, but this host speaks version {CONTRACT} of the contract")]
     OtherContract { verb: &'static str, name: String },
-    #[error("it exports none of the kinds of the contract")]
+    #[error("it exports none of the kinds of the contract, and no functions")]
     NoKind,
+    #[error("it exports {count} functions, at most {most} are taken")]
+    TooManyFunctions { count: usize, most: usize },
     #[error("it has {what} of {count}, at most {most} are compiled")]
     TooMuchCode { what: &'static str, count: usize, most: usize },
 }
@@ -130,7 +148,7 @@ impl Anatomy {
             offset: error.offset(),
         };
         let (mut imports, mut exports, mut depth) = (Vec::new(), Vec::new(), 0_u32);
-        let mut code = Code::default();
+        let (mut code, mut docs) = (Code::default(), Docs::default());
         for payload in Parser::new(0).parse_all(bytes) {
             match payload.map_err(damaged)? {
                 Payload::Version { encoding: Encoding::Module, .. } if depth == 0 => return Err(Misshapen::CoreModule),
@@ -144,9 +162,12 @@ impl Anatomy {
                 Payload::ComponentExportSection(section) if depth == 1 => {
                     for export in section {
                         let export = export.map_err(damaged)?;
-                        if export.kind == ComponentExternalKind::Instance {
-                            exports.push(export.name.name.to_owned());
-                        }
+                        exports.push((export.name.name.to_owned(), export.kind));
+                    }
+                }
+                Payload::CustomSection(section) if depth == 1 && section.name() == functions::DOCS_SECTION => {
+                    if section.data().len() <= limits::PACKAGE_DOCS_BYTES {
+                        docs = Docs::read(section.data());
                     }
                 }
                 Payload::CodeSectionEntry(body) => code.add(body.range().len())?,
@@ -154,10 +175,10 @@ impl Anatomy {
             }
         }
         // What the engine would refuse is refused here; what else it takes does not matter for the shape.
-        Validator::new_with_features(WasmFeatures::all()).validate_all(bytes).map_err(damaged)?;
+        let types = Validator::new_with_features(WasmFeatures::all()).validate_all(bytes).map_err(damaged)?;
 
         let mut kinds = Vec::new();
-        for name in &exports {
+        for (name, _) in exports.iter().filter(|(_, kind)| *kind == ComponentExternalKind::Instance) {
             let Some((interface, version)) = of_contract(name) else { continue };
             let Ok(kind) = interface.parse() else { continue };
             if !speaks(version) {
@@ -170,9 +191,22 @@ impl Anatomy {
                 return Err(Misshapen::OtherContract { verb: "imports", name: name.clone() });
             }
         }
-        imports.retain(|name| of_contract(name).is_none_or(|(interface, _)| interface != "types"));
+        let mut exported = Exported::default();
+        if kinds.is_empty() {
+            let exports: Vec<_> = exports.into_iter().map(|(name, _)| name).collect();
+            exported = Exported::read(types.as_ref(), &imports, &exports, &docs)
+                .map_err(|count| Misshapen::TooManyFunctions { count, most: limits::EXPORTED_FUNCTIONS })?;
+            if !exported.functions.is_empty() || !exported.left_out.is_empty() {
+                kinds.push(Kind::Functions);
+            }
+        }
+        let is_types = |name: &str| match of_contract(name) {
+            Some((interface, _)) => interface == "types",
+            None => imports::need_of_import(name).is_none() && functions::holds_types_alone(types.as_ref(), name),
+        };
+        imports.retain(|name| !is_types(name));
         kinds.sort();
-        if kinds.is_empty() { Err(Misshapen::NoKind) } else { Ok(Self { kinds, imports }) }
+        if kinds.is_empty() { Err(Misshapen::NoKind) } else { Ok(Self { kinds, imports, exported }) }
     }
 }
 

@@ -4,6 +4,7 @@ use std::{
     collections::HashSet,
     fs,
     io::{self, Read},
+    iter,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -13,8 +14,9 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
 use super::{
-    anatomy::Anatomy,
+    anatomy::{Anatomy, Kind},
     error::PluginError,
+    functions::Offer,
     imports,
     manifest::{self, Manifest},
 };
@@ -30,8 +32,12 @@ pub struct PluginPackage {
     pub manifest: Manifest,
     /// What its component exports and imports.
     pub anatomy: Anatomy,
+    /// Of kind `functions`: the tools that its functions are.
+    pub offer: Offer,
     /// The folder.
     pub folder: PathBuf,
+    /// Whether it is a component alone, without a manifest: the folder is not its own.
+    pub is_lone: bool,
     /// Bytes of the component.
     pub size: u64,
     /// SHA-256 of the component.
@@ -82,8 +88,7 @@ impl PluginPackage {
         let bytes = read_bounded(&folder.join(&manifest.component), limits::COMPONENT_BYTES)?;
         let anatomy = Anatomy::read(&bytes)
             .map_err(|source| PluginError::Component { path: folder.join(&manifest.component), source })?;
-        check(&manifest, &anatomy)?;
-        Ok(Self { manifest, anatomy, folder: folder.into(), size: bytes.len() as u64, digest: Digest::of(&bytes) })
+        Self::checked(manifest, anatomy, folder, &bytes, false)
     }
 
     /// Reads a component without a folder: its manifest is made of what it exports and imports.
@@ -98,12 +103,50 @@ impl PluginPackage {
         {
             return Ok(package);
         }
+        Self::read_lone(path)
+    }
+
+    /// The same of one that is known to have no folder.
+    fn read_lone(path: &Path) -> Result<Self, PluginError> {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let bytes = read_bounded(path, limits::COMPONENT_BYTES)?;
         let anatomy = Anatomy::read(&bytes).map_err(|source| PluginError::Component { path: path.into(), source })?;
         let name = |part: Option<&std::ffi::OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
-        let manifest = Manifest::of_anatomy(name(path.file_stem()), name(path.file_name()), &anatomy);
+        let id = manifest::id_of_file(&name(path.file_stem()));
+        let manifest = Manifest::of_anatomy(id, name(path.file_name()), &anatomy);
+        Self::checked(manifest, anatomy, folder, &bytes, true)
+    }
+
+    /// The same, if it can be used as it is: nothing but a manifest says when an effect is called.
+    fn read_alone(path: &Path) -> Result<Self, PluginError> {
+        let package = Self::read_lone(path)?;
+        match package.manifest.kinds.contains(&Kind::Effect) {
+            true => Err(PluginError::EffectAlone { id: package.manifest.id }),
+            false => Ok(package),
+        }
+    }
+
+    fn checked(
+        manifest: Manifest,
+        anatomy: Anatomy,
+        folder: &Path,
+        bytes: &[u8],
+        is_lone: bool,
+    ) -> Result<Self, PluginError> {
         check(&manifest, &anatomy)?;
-        Ok(Self { manifest, anatomy, folder: folder.into(), size: bytes.len() as u64, digest: Digest::of(&bytes) })
+        let id = || manifest.id.clone();
+        let offer = Offer::new(&anatomy.exported, &manifest.functions)
+            .map_err(|message| PluginError::Functions { id: id(), message })?;
+        if let Some(why) = offer.why_nothing().filter(|_| manifest.kinds.contains(&Kind::Functions)) {
+            return Err(PluginError::NoFunction { id: id(), why });
+        }
+        let (size, digest) = (bytes.len() as u64, Digest::of(bytes));
+        Ok(Self { manifest, anatomy, offer, folder: folder.into(), is_lone, size, digest })
+    }
+
+    /// What lies in a directory of plugins: its folder, or the component alone.
+    pub fn place(&self) -> PathBuf {
+        if self.is_lone { self.folder.join(&self.manifest.component) } else { self.folder.clone() }
     }
 
     /// Its digest as it is written down and compared: `sha256:` and the digits.
@@ -143,8 +186,7 @@ pub(crate) fn read_bounded(path: &Path, most: u64) -> Result<Vec<u8>, PluginErro
 fn check(manifest: &Manifest, anatomy: &Anatomy) -> Result<(), PluginError> {
     let id = || manifest.id.clone();
     if manifest.kinds != anatomy.kinds {
-        let list =
-            |kinds: &[super::Kind]| kinds.iter().map(|kind| format!("\"{kind}\"")).collect::<Vec<_>>().join(", ");
+        let list = |kinds: &[Kind]| kinds.iter().map(|kind| format!("\"{kind}\"")).collect::<Vec<_>>().join(", ");
         let (said, exported) = (list(&manifest.kinds), list(&anatomy.kinds));
         return Err(PluginError::KindsDiffer { id: id(), said, exported });
     }
@@ -199,7 +241,7 @@ impl<T: AsRef<[PathBuf]>> From<T> for PluginDirs {
 }
 
 impl PluginCatalog {
-    /// Reads directories of plugin folders. A folder without a `plugin.toml` is passed over; one bad plugin is kept as
+    /// Reads directories of plugins: folders with a `plugin.toml`, and components that lie there alone. One bad plugin is kept as
     /// such under its id (or its folder's name), and stops only who needs it.
     ///
     /// # Errors
@@ -209,10 +251,10 @@ impl PluginCatalog {
         let mut catalog = Self::default();
         let mut seen = HashSet::new();
         for directory in directories {
-            for folder in plugin_folders(directory)? {
+            for place in plugins_in(directory)? {
                 // A directory that is named twice, by config and command line, holds no plugin twice.
-                if seen.insert(folder.canonicalize().unwrap_or_else(|_| folder.clone())) {
-                    catalog.add(&folder);
+                if seen.insert(place.canonicalize().unwrap_or_else(|_| place.clone())) {
+                    catalog.add(&place);
                 }
             }
         }
@@ -228,27 +270,32 @@ impl PluginCatalog {
             if !is_name || self.plugins.contains_key(id) {
                 continue;
             }
-            let folders = directories.iter().map(|directory| directory.join(id));
-            if let Some(folder) = folders.into_iter().find(|folder| folder.join(manifest::FILE).is_file()) {
-                self.add(&folder);
+            let places = directories.iter().flat_map(|directory| {
+                // What compilers for Rust and C make has `_` in place of `-`.
+                let files = [id.to_owned(), id.replace('-', "_")].map(|stem| directory.join(format!("{stem}.wasm")));
+                iter::once(directory.join(id)).chain(files)
+            });
+            if let Some(place) = places.into_iter().find(|place| is_plugin(place)) {
+                self.add(&place);
             }
         }
     }
 
     /// Adds all that lies in these directories, as far as they are there, and nothing that has the id of one that is there.
     pub fn add_all(&mut self, directories: &[PathBuf]) {
-        for folder in directories.iter().filter_map(|directory| plugin_folders(directory).ok()).flatten() {
-            let id = Manifest::read(&folder).map(|manifest| manifest.id);
-            if !id.is_ok_and(|id| self.plugins.contains_key(&id)) {
-                self.add(&folder);
+        for place in directories.iter().filter_map(|directory| plugins_in(directory).ok()).flatten() {
+            if !id_of(&place).is_some_and(|id| self.plugins.contains_key(&id)) {
+                self.add(&place);
             }
         }
     }
 
     /// The ids under which [`add_by_id`](Self::add_by_id) finds something in these directories, as far as they are there.
     pub fn ids_in(directories: &[PathBuf]) -> Vec<String> {
-        let folders = directories.iter().filter_map(|directory| plugin_folders(directory).ok()).flatten();
-        folders.filter_map(|folder| Some(folder.file_name()?.to_str()?.to_owned())).collect()
+        let places = directories.iter().filter_map(|directory| plugins_in(directory).ok()).flatten();
+        places
+            .filter_map(|place| if place.is_dir() { Some(place.file_name()?.to_str()?.into()) } else { id_of(&place) })
+            .collect()
     }
 
     /// Those that lie in these directories come with the host.
@@ -258,28 +305,23 @@ impl PluginCatalog {
 
     /// Whether a plugin comes with the host.
     pub fn is_shipped(&self, package: &PluginPackage) -> bool {
-        let folder = package.folder.canonicalize().ok();
-        folder.as_deref().and_then(Path::parent).is_some_and(|parent| self.shipped.iter().any(|there| there == parent))
+        let place = package.place().canonicalize().ok();
+        place.as_deref().and_then(Path::parent).is_some_and(|parent| self.shipped.iter().any(|there| there == parent))
     }
 
-    fn add(&mut self, folder: &Path) {
-        let read = PluginPackage::read(folder);
+    fn add(&mut self, place: &Path) {
+        let read = if place.is_dir() { PluginPackage::read(place) } else { PluginPackage::read_alone(place) };
         let id = match &read {
             Ok(package) => package.manifest.id.clone(),
             // What cannot be read has no id: its folder names it.
-            Err(_) => match Manifest::read(folder) {
-                Ok(manifest) => manifest.id,
-                Err(_) => {
-                    let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                    // It must not take the name of one that is known.
-                    if self.plugins.contains_key(&name) { folder.display().to_string() } else { name }
-                }
-            },
+            Err(_) => id_of(place).unwrap_or_else(|| {
+                let name = place.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                // It must not take the name of one that is known.
+                if self.plugins.contains_key(&name) { place.display().to_string() } else { name }
+            }),
         };
         let plugin = match self.plugins.get(&id) {
-            Some(Ok(first)) => {
-                Err(PluginError::SameId { id: id.clone(), first: first.folder.clone(), second: folder.into() })
-            }
+            Some(Ok(first)) => Err(PluginError::SameId { id: id.clone(), first: first.place(), second: place.into() }),
             Some(Err(_)) => return,
             None => read.map(Arc::new),
         };
@@ -297,10 +339,24 @@ impl PluginCatalog {
     }
 }
 
-fn plugin_folders(directory: &Path) -> Result<Vec<PathBuf>, Report> {
+/// Whether it is a plugin's folder, or a component alone.
+fn is_plugin(place: &Path) -> bool {
+    place.join(manifest::FILE).is_file() || place.extension().is_some_and(|end| end == "wasm") && place.is_file()
+}
+
+/// The id of what lies there, if it says one; of a component alone its file's name is one.
+fn id_of(place: &Path) -> Option<String> {
+    match place.is_dir() {
+        true => Manifest::read(place).map(|manifest| manifest.id).ok(),
+        false => Some(manifest::id_of_file(&place.file_stem()?.to_string_lossy())),
+    }
+}
+
+/// The plugins in a directory: folders with a manifest, and components alone.
+fn plugins_in(directory: &Path) -> Result<Vec<PathBuf>, Report> {
     let usage = |message: String| Report::new(ErrorKind::Usage, message);
-    const HINT: &str =
-        "name the directory that holds the plugins' folders; each of those holds a plugin.toml and a component";
+    const HINT: &str = "name the directory that holds the plugins' folders, each with a plugin.toml and a component; a \
+                        component may also lie in it alone, as NAME.wasm";
     let unreadable = |error: io::Error| {
         usage(format!("cannot read the plugin directory {}", directory.display()))
             .cause(why_unreadable(&error))
@@ -318,7 +374,7 @@ fn plugin_folders(directory: &Path) -> Result<Vec<PathBuf>, Report> {
     let mut folders = Vec::new();
     for entry in fs::read_dir(directory).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
-        if path.join(manifest::FILE).is_file() {
+        if is_plugin(&path) {
             folders.push(path);
         }
         if folders.len() > limits::PLUGINS_PER_DIRECTORY {

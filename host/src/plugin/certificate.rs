@@ -61,7 +61,7 @@ pub enum ImportState {
     Satisfied,
     /// Not at all.
     Refused,
-    /// To something that reaches nothing: it holds types, or functions that were not granted with it.
+    /// To something that reaches nothing: it holds types alone, or it is of WASI's base, which plugins have that declare it.
     Powerless,
 }
 
@@ -89,9 +89,8 @@ impl Certificate {
         let import = |name: &String| {
             let need = imports::need_of_import(name);
             let state = match need {
-                // It takes types from it alone.
-                Some(_) if imports::holds_types_alone(name) => ImportState::Powerless,
                 Some(need) if need.is_given_by(&grant, manifest) => ImportState::Satisfied,
+                Some(need) if need.is_linked_with(&grant, manifest) => ImportState::Powerless,
                 _ => ImportState::Refused,
             };
             let need = need.filter(|need| !need.comes_with_kind(&grant, manifest));

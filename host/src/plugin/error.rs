@@ -55,6 +55,15 @@ pub enum PluginError {
     /// It failed when it was tried at load.
     #[error("plugin `{id}` failed when it was tried")]
     Probe { id: String, fault: Fault, log: Vec<String> },
+    /// An effect lies there without a manifest.
+    #[error("plugin `{id}` is an effect without a plugin.toml, which says when it is called")]
+    EffectAlone { id: String },
+    /// Its manifest says of its functions what cannot be.
+    #[error("plugin `{id}`: its functions cannot be tools as its plugin.toml says")]
+    Functions { id: String, message: String },
+    /// None of its functions can be a tool.
+    #[error("plugin `{id}` has no function that can be a tool")]
+    NoFunction { id: String, why: String },
     /// Its tools are not acceptable.
     #[error("plugin `{id}` has a tool that cannot be offered to a model")]
     BadTool { id: String, message: String },
@@ -96,11 +105,12 @@ impl PluginError {
                             "build the plugin with an SDK for version {CONTRACT} of the contract, or use a host that speaks its version"
                         )
                     }
-                    Misshapen::TooMuchCode { .. } => {
+                    Misshapen::TooMuchCode { .. } | Misshapen::TooManyFunctions { .. } => {
                         "leave out what it does not need; a plugin of many parts is better several plugins".to_owned()
                     }
                     Misshapen::NoKind => {
-                        "export one of tool, effect, run-middleware and provider of `shelly:plugin`".to_owned()
+                        "export functions, or one of tool, effect, run-middleware and provider of `shelly:plugin`"
+                            .to_owned()
                     }
                 };
                 report.cause(source).hint(hint)
@@ -136,6 +146,11 @@ impl PluginError {
                 .hint(format!("correct `files` under agents.{agent}.plugins.{id} in the config")),
             Self::NotRunnable { message, .. } => {
                 report.cause(message).hint(format!("build it with an SDK for version {CONTRACT} of the contract"))
+            }
+            Self::EffectAlone { .. } => report.hint("put it into a folder of its own, with a plugin.toml"),
+            Self::Functions { message, .. } => report.cause(message).hint("correct its plugin.toml"),
+            Self::NoFunction { why, .. } => {
+                report.cause(why).hint("export a function of values that JSON has: see host/docs/any-component.md")
             }
             Self::BadTool { message, .. } => report.cause(message).hint(AUTHOR),
             // The SDK writes the text of a panic to the log.

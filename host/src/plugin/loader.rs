@@ -1,11 +1,14 @@
 //! A plugin bound to one agent: compared with the grant, linked to what was granted, tried once.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
 
 use serde_json::value::RawValue;
 use wasmtime::{
     Store,
-    component::{Component, Instance, InstancePre, Linker},
+    component::{Component, ComponentExportIndex, Instance, InstancePre, Linker},
 };
 
 use super::{
@@ -15,6 +18,7 @@ use super::{
     convert,
     error::PluginError,
     folders::{self, Folders, Mount},
+    functions::{self, Act},
     imports::{self, Asker, KvBinding},
     manifest::Manifest,
     runtime::{CallSetup, Lane, Limits, PROBE, PluginEngine, PluginState, Share},
@@ -107,7 +111,9 @@ impl Settings {
         let (id, place) = (&manifest.id, &self.place);
         let missing = self.grant.missing(&manifest.wants).into_iter();
         let optional = [("models", manifest.models_are_optional), ("credentials", manifest.credentials_are_optional)];
-        let is_optional = |missing: &Missing| optional.contains(&(missing.capability.as_str(), true));
+        let is_optional = |missing: &Missing| {
+            manifest.wants_are_optional || optional.contains(&(missing.capability.as_str(), true))
+        };
         let missing = missing.filter(|missing| !is_optional(missing));
         let lacking = missing.map(|Missing { capability, line }| {
             let without = match capability == "powers" && !offers_tools(manifest, &self.granted(manifest)) {
@@ -172,7 +178,12 @@ pub struct Plugin {
     pub(super) kv: Option<Arc<KvBinding>>,
     egress: Option<Egress>,
     specs: Arc<[Arc<ToolSpec>]>,
+    /// Of kind `functions`: where they are.
+    pub(super) functions: Arc<FunctionIndices>,
 }
+
+/// Where in a component its own functions are; found once.
+pub(super) type FunctionIndices = BTreeMap<functions::Path, ComponentExportIndex>;
 
 /// Where in the component the functions of each kind are; found once.
 pub(super) struct KindIndices {
@@ -247,7 +258,7 @@ impl Plugin {
         let grant = settings.granted(&package.manifest);
         let limits = settings.limits.within_ceilings();
         let mut linker = Linker::new(engine.engine());
-        imports::link(&mut linker, &grant, &package.manifest.kinds).map_err(not_runnable)?;
+        imports::link(&mut linker, &grant, &package.manifest.kinds, package.manifest.wasi).map_err(not_runnable)?;
         let pre = linker.instantiate_pre(component).map_err(not_runnable)?;
         Ok(Self {
             id: package.manifest.id.as_str().into(),
@@ -267,6 +278,7 @@ impl Plugin {
             settings,
             grant,
             specs: [].into(),
+            functions: find_functions(package, component).map_err(not_runnable)?.into(),
         })
     }
 
@@ -331,14 +343,15 @@ impl Plugin {
     }
 
     /// Instantiates it once and loads every kind that it exports, so that a component that does not fit the contract is
-    /// found now and not in the middle of a run; and asks for its tools. Only log and config work meanwhile.
+    /// found now and not in the middle of a run; and asks for its tools. Only log and config work meanwhile, and WASI's
+    /// base without any power.
     async fn probe(&self, component: &Component, agent: &str) -> Result<Arc<[Arc<ToolSpec>]>, PluginError> {
         let known = self.engine.specs(self.package.digest, &self.config);
         let id = || self.id.to_string();
         let not_runnable = |error| not_runnable(&self.package, &error);
 
         let mut linker = Linker::new(self.engine.engine());
-        imports::link(&mut linker, &Grant::default(), &[]).map_err(not_runnable)?;
+        imports::link(&mut linker, &Grant::default(), &[], self.package.manifest.wasi).map_err(not_runnable)?;
         linker.define_unknown_imports_as_traps(component).map_err(not_runnable)?;
         let pre = linker.instantiate_pre(component).map_err(not_runnable)?;
 
@@ -370,7 +383,11 @@ impl Plugin {
         if let Some(known) = known {
             return Ok(known);
         }
-        let specs = check_specs(asked).map_err(|message| PluginError::BadTool { id: id(), message })?;
+        let specs = match self.package.manifest.kinds.contains(&Kind::Functions) {
+            true => Ok(self.package.offer.specs()),
+            false => check_specs(asked),
+        };
+        let specs = specs.map_err(|message| PluginError::BadTool { id: id(), message })?;
         self.engine.keep_specs(self.package.digest, &self.config, &specs);
         Ok(specs)
     }
@@ -403,15 +420,27 @@ fn egress(granted: &Grant, settings: &Settings, limits: &Limits) -> Option<Egres
     (!granted.http.is_empty()).then(|| Egress::new(granted.http.clone(), credentials(), limits))
 }
 
+/// Where the functions are that are tools.
+fn find_functions(package: &PluginPackage, component: &Component) -> wasmtime::Result<FunctionIndices> {
+    let calls = package.offer.tools.iter().filter(|tool| matches!(tool.function.act, Act::Call));
+    let index = |path: &functions::Path| {
+        let interface = path.interface.as_ref().map(|name| component.get_export_index(None, &**name));
+        component.get_export_index(interface.flatten().as_ref(), &*path.function).ok_or_else(|| no_function(path))
+    };
+    calls.map(|tool| Ok((tool.function.path.clone(), index(&tool.function.path)?))).collect()
+}
+
+/// The engine does not see a function that the component exports.
+pub(super) fn no_function(path: &functions::Path) -> wasmtime::Error {
+    wasmtime::format_err!("it exports no function `{path}`")
+}
+
 /// Everything that the component imports was granted: told here, because the engine's own message misleads.
 fn check_grant(package: &PluginPackage, settings: &Settings) -> Result<(), PluginError> {
     let manifest = &package.manifest;
     let granted = settings.granted(manifest);
-    let (types, functions): (Vec<_>, Vec<_>) =
-        package.anatomy.imports.iter().partition(|import| imports::holds_types_alone(import));
-    // What only has types says least of what is refused.
-    for import in functions.into_iter().chain(types) {
-        let Some(need) = imports::need_of_import(import).filter(|need| !need.is_given_by(&granted, manifest)) else {
+    for import in &package.anatomy.imports {
+        let Some(need) = imports::need_of_import(import).filter(|need| !need.is_linked_with(&granted, manifest)) else {
             continue;
         };
         let mut refused = settings.refused(manifest).into_iter();

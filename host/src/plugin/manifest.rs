@@ -1,6 +1,6 @@
 //! `plugin.toml`: what a plugin says of itself.
 
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path};
 
 use serde::{Deserialize, Serialize};
 
@@ -8,6 +8,7 @@ use super::{
     anatomy::{Anatomy, Kind},
     catalog::read_bounded,
     error::PluginError,
+    functions::{Lifetime, OnFunction, Said},
     imports::{self, Need},
 };
 use crate::{
@@ -34,6 +35,11 @@ pub struct Manifest {
     pub kinds: Vec<Kind>,
     /// What it asks for.
     pub wants: Wants,
+    /// Whether the base of WASI is linked, in which nothing has any power that is not granted: runtimes of other languages
+    /// import it whatever they do.
+    pub wasi: bool,
+    /// Whether it can do without all that it wants: nobody has said that it needs it.
+    pub wants_are_optional: bool,
     /// When its effect wants to be called.
     pub phases: Vec<Phase>,
     /// Whether its effect shortens the conversation: such effects come before all others of an agent.
@@ -48,6 +54,8 @@ pub struct Manifest {
     pub credentials_are_optional: bool,
     /// The names of its params, if it says them: a config that names another is refused before anything runs.
     pub params: Option<Vec<String>>,
+    /// Of kind `functions`: how its functions become tools.
+    pub functions: Said,
 }
 
 #[derive(Deserialize)]
@@ -65,6 +73,10 @@ struct File {
     wants: FileWants,
     effect: Option<FileEffect>,
     on_failure: Option<OnFailure>,
+    only: Option<Vec<String>>,
+    leave_out: Option<Vec<String>>,
+    instance: Option<Lifetime>,
+    functions: Option<BTreeMap<String, OnFunction>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -87,6 +99,14 @@ struct FileWants {
     credentials: FileNames,
     #[serde(default)]
     powers: Powers,
+    wasi: Option<FileWasi>,
+}
+
+/// How it wants the base of WASI: there is one way.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum FileWasi {
+    Powerless,
 }
 
 /// Whether it wants models beside the agent's own, or credentials, and whether it can do without.
@@ -184,6 +204,11 @@ impl Manifest {
         Self::parse(&text).map_err(|message| PluginError::Manifest { path, message: with_line(&text, message) })
     }
 
+    /// Whether it is tools for a model, and nothing else.
+    pub fn is_tools(&self) -> bool {
+        self.kinds.iter().all(|kind| kind.is_tools())
+    }
+
     /// Whether it is an effect that has tools: it must be given the power to offer them.
     pub(super) fn is_effect_with_tools(&self) -> bool {
         offers_tools_as_effect(&self.kinds)
@@ -192,10 +217,13 @@ impl Manifest {
     /// What the manifest of a component without one would have to say.
     pub(super) fn of_anatomy(id: String, component: String, anatomy: &Anatomy) -> Self {
         let needs = |need| anatomy.imports.iter().any(|import| imports::need_of_import(import) == Some(need));
+        // A clock of WASI without what takes types from it is there to be read.
+        let takes_types = needs(Need::Files) || needs(Need::Http);
+        let wasi = needs(Need::WasiBase) || needs(Need::WasiRandom) || needs(Need::WasiClock) && !takes_types;
         let wants = Wants {
             files: needs(Need::Files).then_some(Access::Read),
-            clock: needs(Need::Clock),
-            random: needs(Need::Random),
+            clock: needs(Need::Clock) || wasi && needs(Need::WasiClock),
+            random: needs(Need::Random) || needs(Need::WasiRandom),
             chat: needs(Need::Chat) && !anatomy.kinds.contains(&Kind::Effect),
             kv: needs(Need::Kv),
             models: false,
@@ -211,6 +239,9 @@ impl Manifest {
             component,
             kinds,
             wants,
+            wasi,
+            // A runtime imports more than its program uses.
+            wants_are_optional: wasi,
             phases: Vec::new(),
             shortens: false,
             on_failure: OnFailure::default(),
@@ -218,6 +249,7 @@ impl Manifest {
             models_are_optional: false,
             credentials_are_optional: false,
             params: None,
+            functions: Said::default(),
         }
     }
 
@@ -229,10 +261,6 @@ impl Manifest {
                 .replace("unknown field `powers`, expected `phases`", "unknown field `powers`: it belongs to [wants]");
             error.trim_end().to_owned()
         })?;
-        let is_id = |id: &str| {
-            (1..=64).contains(&id.len())
-                && id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
-        };
         if !is_id(&file.id) {
             return Err(format!("id: `{}` is not an id: 1 to 64 of a-z, 0-9 and -", file.id.escape_debug()));
         }
@@ -270,9 +298,10 @@ impl Manifest {
         if file.on_failure.is_some() && !kinds.iter().any(|kind| kind.is_step()) {
             return Err("on_failure: only the failure of an effect or middleware can be passed over".into());
         }
+        let functions = said(file.only, file.leave_out, file.instance, file.functions, &kinds)?;
         check_chat(&file.wants, &kinds)?;
         check_network(&file.wants, &kinds)?;
-        let FileWants { files, clock, random, chat, kv, models, http, credentials, powers } = file.wants;
+        let FileWants { files, clock, random, chat, kv, models, http, credentials, powers, wasi } = file.wants;
         let (models, models_are_optional) = models.wanted();
         let (credentials, credentials_are_optional) = credentials.wanted();
         let (kv, scope) = match kv {
@@ -286,6 +315,8 @@ impl Manifest {
             component: file.component,
             kinds,
             wants: Wants { files, clock, random, chat, kv, models, http: http.wanted()?, credentials, powers },
+            wasi: wasi.is_some(),
+            wants_are_optional: false,
             phases,
             shortens,
             on_failure: file.on_failure.unwrap_or_default(),
@@ -293,7 +324,51 @@ impl Manifest {
             models_are_optional,
             credentials_are_optional,
             params: file.params,
+            functions,
         })
+    }
+}
+
+fn is_id(id: &str) -> bool {
+    (1..=64).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+}
+
+/// The id of a component without a manifest: its file's name, with `-` in place of what an id cannot have.
+pub(super) fn id_of_file(stem: &str) -> String {
+    let allowed = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+    let id: String = stem.chars().map(allowed).take(64).collect();
+    match id.trim_matches('-') {
+        "" => "component".into(),
+        // That is how the host's own tools are told.
+        "host" => "host-component".into(),
+        id => id.to_owned(),
+    }
+}
+
+/// How functions become tools: only where there are functions.
+fn said(
+    only: Option<Vec<String>>,
+    leave_out: Option<Vec<String>>,
+    instance: Option<Lifetime>,
+    functions: Option<BTreeMap<String, OnFunction>>,
+    kinds: &[Kind],
+) -> Result<Said, String> {
+    let set = [
+        ("only", only.is_some()),
+        ("leave_out", leave_out.is_some()),
+        ("instance", instance.is_some()),
+        ("functions", functions.is_some()),
+    ];
+    match set.into_iter().find(|(_, is_set)| *is_set) {
+        Some((key, _)) if !kinds.contains(&Kind::Functions) => {
+            Err(format!("{key}: only a plugin of kind `functions` has functions that are tools"))
+        }
+        _ => Ok(Said {
+            only,
+            leave_out: leave_out.unwrap_or_default(),
+            instance: instance.unwrap_or_default(),
+            functions: functions.unwrap_or_default(),
+        }),
     }
 }
 
@@ -335,7 +410,7 @@ fn check_chat(wants: &FileWants, kinds: &[Kind]) -> Result<(), String> {
 fn check_network(wants: &FileWants, kinds: &[Kind]) -> Result<(), String> {
     let sends = !matches!(wants.http, FileHttp::Any(false));
     if sends && !HTTP_KINDS.iter().any(|kind| kinds.contains(kind)) {
-        return Err("http: only a plugin of kind `tool` or `provider` sends requests".into());
+        return Err("http: only a plugin of kind `tool`, `functions` or `provider` sends requests".into());
     }
     if wants.credentials.wanted().0 && !sends {
         return Err("credentials: they go into requests: ask for `http` too".into());
@@ -344,7 +419,7 @@ fn check_network(wants: &FileWants, kinds: &[Kind]) -> Result<(), String> {
 }
 
 /// The kinds that may send HTTP requests.
-const HTTP_KINDS: [Kind; 2] = [Kind::Tool, Kind::Provider];
+const HTTP_KINDS: [Kind; 3] = [Kind::Tool, Kind::Functions, Kind::Provider];
 
 /// Whether they are tools that an effect offers: that takes the power `provide-tools`.
 fn offers_tools_as_effect(kinds: &[Kind]) -> bool {
@@ -381,6 +456,46 @@ mod tests {
         assert_eq!(manifest.kinds, [Kind::Tool, Kind::Effect]);
         assert_eq!(manifest.wants.files, Some(Access::Read));
         assert_eq!(manifest.wants.powers, [Power::Note, Power::ProvideTools].into());
+    }
+
+    #[test]
+    fn what_is_said_of_functions_is_read() {
+        let manifest = Manifest::parse(
+            r#"
+            id = "calc"
+            component = "calc.wasm"
+            kinds = ["functions"]
+            leave_out = ["debug"]
+            instance = "run"
+            [functions.add]
+            tool = "plus"
+            description = "Adds."
+            hints = ["read-only", "idempotent"]
+            params = { a = "the first" }
+            "#,
+        );
+        let said = manifest.unwrap().functions;
+        assert_eq!((said.only, said.leave_out, said.instance), (None, vec!["debug".into()], Lifetime::Run));
+        let add = &said.functions["add"];
+        assert_eq!((add.tool.as_deref(), add.description.as_deref()), (Some("plus"), Some("Adds.")));
+        let hints = add.tool_hints();
+        assert!(hints.read_only && hints.idempotent && !hints.closed_world && !hints.non_destructive);
+        assert_eq!(add.params["a"], "the first");
+    }
+
+    #[test]
+    fn a_file_without_a_manifest_has_an_id() {
+        for (stem, id) in [
+            ("calc", "calc"),
+            ("My_Tool.2", "my-tool-2"),
+            ("", "component"),
+            ("__", "component"),
+            ("host", "host-component"),
+        ] {
+            assert_eq!(id_of_file(stem), id);
+            assert!(is_id(&id_of_file(stem)));
+        }
+        assert!(is_id(&id_of_file(&"é".repeat(90))) && is_id(&id_of_file(&"x".repeat(90))));
     }
 
     #[test]
@@ -439,6 +554,8 @@ mod tests {
             (with("wants = { models = true }"), "models: only a plugin of kind `effect` or `model-middleware`"),
             (with("wants = { models = \"some\" }"), "it is `true` or `\"optional\"`"),
             (with("wants = { models = \"optional\" }"), "models: only a plugin of kind `effect` or `model-middleware`"),
+            (with("wants = { wasi = true }"), "wants = { wasi = true }"),
+            (with("wants = { wasi = \"all\" }"), "unknown variant `all`, expected `powerless`"),
             (with("wants = { http = \"all\" }"), "it is `true`, or a list of URLs"),
             (with("wants = { http = [] }"), "http: name 1 to 64 places, or write `http = true`"),
             (with(&format!("wants = {{ http = [{}] }}", "\"https://h\", ".repeat(65))), "http: name 1 to 64 places"),
@@ -447,12 +564,17 @@ mod tests {
             (with("wants = { credentials = true }"), "credentials: they go into requests: ask for `http` too"),
             (
                 kinds(r#"["model-middleware"]"#, "wants = { http = true }"),
-                "http: only a plugin of kind `tool` or `provider`",
+                "http: only a plugin of kind `tool`, `functions` or `provider`",
             ),
             (
                 kinds(r#"["effect"]"#, "effect = { phases = [\"before-model\"] }\nwants = { http = [\"https://h\"] }"),
-                "http: only a plugin of kind `tool` or `provider`",
+                "http: only a plugin of kind `tool`, `functions` or `provider`",
             ),
+            (with("only = [\"add\"]"), "only: only a plugin of kind `functions`"),
+            (with("instance = \"run\""), "instance: only a plugin of kind `functions`"),
+            (kinds(r#"["functions"]"#, "instance = \"ever\""), "unknown variant `ever`, expected `call` or `run`"),
+            (kinds(r#"["functions"]"#, "[functions.add]\nhints = [\"fast\"]"), "unknown variant `fast`"),
+            (kinds(r#"["functions"]"#, "[functions.add]\nabout = \"x\""), "unknown field `about`"),
             (with("on_failure = \"skip\""), "on_failure: only the failure of an effect or middleware"),
             (with("wants = { chat = true, powers = [\"see-results\", \"stop\"] }"), "powers: `stop` is for effects"),
             (with("wants = { powers = [\"see-results\"] }"), "ask for `chat = true` too"),

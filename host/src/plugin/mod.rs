@@ -4,7 +4,8 @@
 //! compiling it ([`Anatomy`]). [`Plugin::load`] binds it to one agent: it compares the imports with the [`Grant`],
 //! links those that were granted and no others, compiles (or takes the code from the cache), and asks it once for its
 //! tools. The adapters then make each kind the trait that the agent knows: a fresh store and instance for each call,
-//! under limits, dropped after it.
+//! under limits, dropped after it. A component that knows nothing of the contract has its exported functions as tools (the
+//! module `functions`); where those give handles an instance lasts as long as a run.
 //!
 //! [`Grant`]: crate::capability::Grant
 
@@ -16,6 +17,7 @@ mod certificate;
 pub(crate) mod convert;
 mod error;
 mod folders;
+mod functions;
 mod imports;
 mod loader;
 mod manifest;
@@ -32,6 +34,7 @@ pub use catalog::{PluginCatalog, PluginDirs, PluginPackage};
 pub use certificate::{Certificate, Host, Import, ImportState};
 pub use error::PluginError;
 pub use folders::Mount;
+pub use functions::{FunctionTool, Offer, Said};
 pub use loader::{Plugin, Settings};
 pub use manifest::Manifest;
 pub use runtime::{Limits, PluginEngine, engine_config};

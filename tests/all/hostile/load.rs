@@ -77,7 +77,9 @@ async fn what_the_host_does_not_have_or_the_kind_does_not_take_is_refused_by_nam
             import(&["effect"], guest::PROGRESS),
             "imports `shelly:plugin/progress@0.1.0`, which only",
         ),
-        (&["tool"], "", imports("wasi:sockets/tcp@0.2.0"), "imports `wasi:sockets/tcp@0.2.0`, which this version"),
+        (&["tool"], "", imports("wasi:sockets/tcp@0.2.0"), "imports `wasi:sockets/tcp@0.2.0`, but its plugin.toml"),
+        (&["tool"], "", imports("wasi:sockets/tcp@0.3.0"), "imports `wasi:sockets/tcp@0.3.0`, which this version"),
+        (&["tool"], "", imports("wasi:nn/tensor@0.2.0"), "imports `wasi:nn/tensor@0.2.0`, which this version"),
         (&["tool"], "", imports("log"), "imports `log`, which this version"),
         (&["tool"], "", imports("other:plugin/log@0.1.0"), "imports `other:plugin/log@0.1.0`, which this version"),
         (
@@ -160,7 +162,7 @@ async fn a_version_of_the_same_series_runs() {
     assert_eq!(loaded(&pack(&["tool"], "", &renamed)).await, "loaded");
 }
 
-fn replace(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
+pub fn replace(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     for at in 0..bytes.len().saturating_sub(from.len()) {
         if bytes[at..].starts_with(from) {

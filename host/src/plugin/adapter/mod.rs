@@ -1,6 +1,7 @@
 //! Each kind of plugin as the trait that the agent knows.
 
 mod effect;
+mod function;
 mod middleware;
 mod model_middleware;
 mod provider;

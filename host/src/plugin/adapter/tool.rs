@@ -2,6 +2,7 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 
+use super::function::PluginFunction;
 use crate::{
     chat::{ToolCall, ToolSpec},
     error::Fault,
@@ -21,10 +22,11 @@ pub struct PluginTool {
 }
 
 impl PluginTool {
-    /// All tools of a plugin.
+    /// All tools of a plugin; functions of a component that knows nothing of us are some, too.
     pub fn all(plugin: &Arc<Plugin>) -> impl Iterator<Item = Arc<dyn Tool>> {
         let tool = |spec: &Arc<ToolSpec>| Self { plugin: Arc::clone(plugin), spec: Arc::clone(spec) };
-        plugin.tools().iter().map(move |spec| Arc::new(tool(spec)) as Arc<dyn Tool>)
+        let own = plugin.tools().iter().filter(|_| plugin.kinds.tool.is_some());
+        own.map(move |spec| Arc::new(tool(spec)) as Arc<dyn Tool>).chain(PluginFunction::all(plugin))
     }
 }
 

@@ -1,21 +1,59 @@
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
 use crate::{
     event::{Event, LogLevel},
     limits,
-    plugin::{bindings::imports::log, convert, runtime::PluginState},
+    plugin::{
+        bindings::imports::log,
+        convert,
+        runtime::{Limits, PluginState},
+    },
 };
+
+/// What one call has logged so far, through whichever door. Clones count together.
+#[derive(Clone, Default)]
+pub struct Logged(Arc<Mutex<Count>>);
+
+#[derive(Default)]
+struct Count {
+    entries: u32,
+    bytes: usize,
+    dropped: u32,
+}
+
+impl Logged {
+    /// Counts an entry of so many bytes, and says whether it is told of. Once one was dropped all later ones are: what is
+    /// told is the beginning, without holes.
+    pub fn admits(&self, bytes: usize, limits: &Limits) -> bool {
+        let mut count = self.count();
+        let bytes = count.bytes.saturating_add(bytes);
+        let admits = count.dropped == 0 && count.entries < limits.log_entries && bytes <= limits.log_bytes;
+        if admits {
+            count.entries += 1;
+            count.bytes = bytes;
+        } else {
+            count.dropped = count.dropped.saturating_add(1);
+        }
+        admits
+    }
+
+    /// Entries that are not told of.
+    pub fn dropped(&self) -> u32 {
+        self.count().dropped
+    }
+
+    fn count(&self) -> MutexGuard<'_, Count> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 impl log::Host for PluginState {
     async fn write(&mut self, level: log::Level, message: String) -> wasmtime::Result<()> {
         self.take(message.len())?;
         let message = convert::bounded(message, limits::LOG_ENTRY_BYTES);
-        let bytes = self.log_bytes.saturating_add(message.len());
-        // Once one was dropped all later ones are: what is told is the beginning, without holes.
-        if self.log_dropped > 0 || self.log_entries >= self.limits.log_entries || bytes > self.limits.log_bytes {
-            self.log_dropped = self.log_dropped.saturating_add(1);
+        if !self.logged.admits(message.len(), &self.limits) {
             return Ok(());
         }
-        self.log_entries += 1;
-        self.log_bytes = bytes;
         let level = match level {
             log::Level::Debug => LogLevel::Debug,
             log::Level::Info => LogLevel::Info,

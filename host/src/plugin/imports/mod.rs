@@ -12,11 +12,16 @@ mod outgoing;
 mod progress;
 mod random;
 mod sink;
+mod wasi;
 mod wasi_http;
 
 pub use attachments::Attachments;
 pub use kv::KvBinding;
-use wasmtime::component::{HasSelf, Linker, ResourceTable};
+use wasmtime::{
+    bail,
+    component::{HasSelf, Linker, Resource, ResourceTable},
+};
+use wasmtime_wasi_io::{bindings::wasi::io, poll::DynPollable};
 
 use super::{
     anatomy::{Kind, of_contract},
@@ -24,10 +29,15 @@ use super::{
     manifest::Manifest,
     runtime::PluginState,
 };
-use crate::capability::{Grant, Wants};
+use crate::{
+    capability::{Grant, Wants},
+    limits,
+};
 
 pub use files::{Files, Listings, Opening};
 pub use http::{Asker, ResponseBody, Upload};
+pub use log::Logged;
+pub use wasi::{Base, Exited};
 pub use wasi_http::WasiDoor;
 
 /// The kinds that belong to a conversation which they can read.
@@ -59,6 +69,13 @@ pub enum Need {
     Http,
     /// To be granted `files` or `http`, which are read through it.
     Streams,
+    /// Nothing, if its types alone are taken, as `wasi:filesystem` and `wasi:http` take them; for its functions to have
+    /// WASI's base, and to tell the time there to be granted `clock`.
+    WasiClock,
+    /// To have WASI's base, and for chance in it to be granted `random`.
+    WasiRandom,
+    /// To have WASI's base, which reaches nothing.
+    WasiBase,
 }
 
 /// What it takes to import this, as the component names it; none if this host does not have it.
@@ -77,27 +94,50 @@ pub fn need_of_import(import: &str) -> Option<Need> {
             _ => return None,
         });
     }
-    Some(match import.split_once('@').map_or(import, |(interface, _)| interface) {
+    let (interface, version) = import.split_once('@')?;
+    // Later ones of the series have more functions at most, and who misses one is told so by the engine.
+    if !version.starts_with("0.2.") {
+        return None;
+    }
+    Some(match interface {
         "wasi:filesystem/types" | "wasi:filesystem/preopens" => Need::Files,
         "wasi:http/types" | "wasi:http/outgoing-handler" => Need::Http,
         "wasi:io/error" | "wasi:io/poll" | "wasi:io/streams" => Need::Streams,
-        // `wasi:filesystem/types` takes a type from the one and `wasi:http/types` from the other; their functions are not
-        // linked.
-        "wasi:clocks/wall-clock" => Need::Files,
-        "wasi:clocks/monotonic-clock" => Need::Http,
+        "wasi:clocks/wall-clock" | "wasi:clocks/monotonic-clock" => Need::WasiClock,
+        "wasi:random/random" | "wasi:random/insecure" | "wasi:random/insecure-seed" => Need::WasiRandom,
+        "wasi:cli/environment"
+        | "wasi:cli/exit"
+        | "wasi:cli/stdin"
+        | "wasi:cli/stdout"
+        | "wasi:cli/stderr"
+        | "wasi:cli/terminal-input"
+        | "wasi:cli/terminal-output"
+        | "wasi:cli/terminal-stdin"
+        | "wasi:cli/terminal-stdout"
+        | "wasi:cli/terminal-stderr"
+        | "wasi:sockets/network"
+        | "wasi:sockets/instance-network"
+        | "wasi:sockets/ip-name-lookup"
+        | "wasi:sockets/tcp"
+        | "wasi:sockets/tcp-create-socket"
+        | "wasi:sockets/udp"
+        | "wasi:sockets/udp-create-socket" => Need::WasiBase,
         _ => return None,
     })
 }
 
-/// Whether a plugin only takes types from this import: no function of it is ever linked.
-pub fn holds_types_alone(import: &str) -> bool {
-    ["wasi:clocks/wall-clock@", "wasi:clocks/monotonic-clock@"].iter().any(|clock| import.starts_with(clock))
-}
-
 impl Need {
+    /// Whether it is in WASI's base: then it is there without a grant, and reaches nothing.
+    pub fn is_in_base(self) -> bool {
+        matches!(self, Self::Files | Self::Streams | Self::WasiClock | Self::WasiRandom | Self::WasiBase)
+    }
+
     /// Whether the manifest asks for it.
     pub fn is_asked_for_by(self, manifest: &Manifest) -> bool {
         let Wants { files, clock, random, chat, kv, http, .. } = &manifest.wants;
+        if manifest.wasi && self.is_in_base() {
+            return true;
+        }
         match self {
             Self::Nothing => true,
             Self::Kind(kind) => manifest.kinds.contains(&kind),
@@ -107,7 +147,9 @@ impl Need {
             Self::Files => files.is_some(),
             Self::Kv => *kv,
             Self::Http => !http.is_empty(),
-            Self::Streams => files.is_some() || !http.is_empty(),
+            // Types of the clocks come with them.
+            Self::Streams | Self::WasiClock => files.is_some() || !http.is_empty(),
+            Self::WasiRandom | Self::WasiBase => false,
         }
     }
 
@@ -122,16 +164,17 @@ impl Need {
             Self::Kv => "kv = true",
             Self::Http => "http = true",
             Self::Streams => "http = true, or files = \"read\"",
+            Self::WasiClock | Self::WasiRandom | Self::WasiBase => "wasi = \"powerless\"",
         }
     }
 
     /// The capability that gives it, by its name in manifest and config; none for what comes with the kind, or with others.
     pub fn capability(self) -> Option<&'static str> {
         match self {
-            Self::Nothing | Self::Kind(_) | Self::Streams => None,
+            Self::Nothing | Self::Kind(_) | Self::Streams | Self::WasiBase => None,
             Self::Chat => Some("chat"),
-            Self::Clock => Some("clock"),
-            Self::Random => Some("random"),
+            Self::Clock | Self::WasiClock => Some("clock"),
+            Self::Random | Self::WasiRandom => Some("random"),
             Self::Files => Some("files"),
             Self::Kv => Some("kv"),
             Self::Http => Some("http"),
@@ -144,12 +187,20 @@ impl Need {
     }
 
     /// Whether a plugin that has got this can import it.
+    pub fn is_linked_with(self, granted: &Grant, manifest: &Manifest) -> bool {
+        manifest.wasi && self.is_in_base() || self == Self::WasiClock || self.is_given_by(granted, manifest)
+    }
+
+    /// Whether a plugin that has got this reaches something by it.
     pub fn is_given_by(self, granted: &Grant, manifest: &Manifest) -> bool {
         match self {
             Self::Nothing | Self::Kind(_) => true,
             Self::Chat => granted.chat || manifest.kinds.contains(&Kind::Effect),
             Self::Clock => granted.clock,
             Self::Random => granted.random,
+            Self::WasiClock => manifest.wasi && granted.clock,
+            Self::WasiRandom => manifest.wasi && granted.random,
+            Self::WasiBase => false,
             Self::Files => !granted.files.is_empty(),
             Self::Kv => !granted.kv.is_empty(),
             Self::Http => !granted.http.is_empty(),
@@ -158,9 +209,10 @@ impl Need {
     }
 }
 
-/// Links what was granted, and nothing else: what is not here cannot be called, whatever the guest does. Every function
-/// reaches the state through [`PluginState::called`], which counts.
-pub fn link(linker: &mut Linker<PluginState>, grant: &Grant, kinds: &[Kind]) -> wasmtime::Result<()> {
+/// Links what was granted, and nothing else: what is not here cannot be called, whatever the guest does. With `wasi` its base
+/// is there too, which reaches nothing but what was granted. Every function reaches the state through
+/// [`PluginState::called`], which counts.
+pub fn link(linker: &mut Linker<PluginState>, grant: &Grant, kinds: &[Kind], wasi: bool) -> wasmtime::Result<()> {
     type Own = HasSelf<PluginState>;
     imports::types::add_to_linker::<_, Own>(linker, PluginState::called)?;
     imports::log::add_to_linker::<_, Own>(linker, PluginState::called)?;
@@ -187,11 +239,14 @@ pub fn link(linker: &mut Linker<PluginState>, grant: &Grant, kinds: &[Kind]) -> 
     if !grant.kv.is_empty() {
         imports::kv::add_to_linker::<_, Own>(linker, PluginState::called)?;
     }
-    if !grant.files.is_empty() || !grant.http.is_empty() {
+    if wasi || !grant.files.is_empty() || !grant.http.is_empty() {
         link_streams(linker)?;
     }
-    if !grant.files.is_empty() {
+    if wasi || !grant.files.is_empty() {
         link_files(linker)?;
+    }
+    if wasi {
+        wasi::link(linker, grant)?;
     }
     if !grant.http.is_empty() {
         imports::http::add_to_linker::<_, Own>(linker, PluginState::called)?;
@@ -200,7 +255,7 @@ pub fn link(linker: &mut Linker<PluginState>, grant: &Grant, kinds: &[Kind]) -> 
     Ok(())
 }
 
-/// WASI's file system, on the granted folders alone.
+/// WASI's file system, on the granted folders alone, if there are any.
 fn link_files(linker: &mut Linker<PluginState>) -> wasmtime::Result<()> {
     use wasmtime_wasi::{
         filesystem::{WasiFilesystem, WasiFilesystemView},
@@ -213,14 +268,39 @@ fn link_files(linker: &mut Linker<PluginState>) -> wasmtime::Result<()> {
 /// WASI's streams, through which it reads and writes what it was granted, and what waits for them. By themselves they reach
 /// nothing.
 fn link_streams(linker: &mut Linker<PluginState>) -> wasmtime::Result<()> {
-    use wasmtime_wasi_io::bindings::wasi::io;
     struct Table;
     impl wasmtime::component::HasData for Table {
         type Data<'a> = &'a mut ResourceTable;
     }
     io::error::add_to_linker::<_, Table>(linker, |state| &mut state.called().table)?;
-    io::poll::add_to_linker::<_, Table>(linker, |state| &mut state.called().table)?;
-    io::streams::add_to_linker::<_, Table>(linker, |state| &mut state.called().table)
+    io::streams::add_to_linker::<_, Table>(linker, |state| &mut state.called().table)?;
+    io::poll::add_to_linker::<_, HasSelf<PluginState>>(linker, PluginState::called)
+}
+
+/// What wasmtime-wasi does, for no more at once than there can be.
+impl io::poll::Host for PluginState {
+    async fn poll(&mut self, list: Vec<Resource<DynPollable>>) -> wasmtime::Result<Vec<u32>> {
+        if list.len() > limits::PLUGIN_HANDLES {
+            let (most, asked) = (limits::PLUGIN_HANDLES, list.len());
+            bail!("it waits for {asked} things at once, and at most {most} handles are given");
+        }
+        self.meter.count_host_calls(list.len() as u64);
+        io::poll::Host::poll(&mut self.table, list).await
+    }
+}
+
+impl io::poll::HostPollable for PluginState {
+    async fn ready(&mut self, pollable: Resource<DynPollable>) -> wasmtime::Result<bool> {
+        self.table.ready(pollable).await
+    }
+
+    async fn block(&mut self, pollable: Resource<DynPollable>) -> wasmtime::Result<()> {
+        self.table.block(pollable).await
+    }
+
+    fn drop(&mut self, pollable: Resource<DynPollable>) -> wasmtime::Result<()> {
+        io::poll::HostPollable::drop(&mut self.table, pollable)
+    }
 }
 
 impl imports::types::Host for PluginState {}

@@ -7,14 +7,26 @@ use crate::{
 
 impl random::Host for PluginState {
     async fn bytes(&mut self, len: u32) -> wasmtime::Result<Vec<u8>> {
-        if len > limits::RANDOM_BYTES {
-            bail!("{len} random bytes were asked for, at most {} are given", limits::RANDOM_BYTES);
-        }
-        self.hand(len as usize)?;
-        let mut bytes = vec![0; len as usize];
+        self.chance(len.into())
+    }
+}
+
+impl PluginState {
+    /// So many random bytes.
+    pub(super) fn chance(&mut self, len: u64) -> wasmtime::Result<Vec<u8>> {
+        let mut bytes = self.room_for_random(len)?;
         getrandom::fill(&mut bytes)
             .map_err(|error| wasmtime::format_err!("the system gives no random bytes: {error}"))?;
         self.give(|given| given.random(&bytes));
         Ok(bytes)
+    }
+
+    /// So many zero bytes, if so many random ones are given at once and the call may be handed them.
+    pub(super) fn room_for_random(&mut self, len: u64) -> wasmtime::Result<Vec<u8>> {
+        if len > limits::RANDOM_BYTES.into() {
+            bail!("{len} random bytes were asked for, at most {} are given", limits::RANDOM_BYTES);
+        }
+        self.hand(len as usize)?;
+        Ok(vec![0; len as usize])
     }
 }

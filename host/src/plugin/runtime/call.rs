@@ -3,7 +3,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::{sync::SemaphorePermit, time::timeout};
+use tokio::{
+    sync::{OwnedSemaphorePermit, SemaphorePermit},
+    time::timeout,
+};
 use wasmtime::{
     Store, Trap, UpdateDeadline,
     component::{Instance, InstancePre},
@@ -16,6 +19,7 @@ use crate::{
     limits,
     plugin::{
         convert::{self, Weigh, WitError},
+        imports::Exited,
         loader::Plugin,
     },
 };
@@ -27,6 +31,8 @@ pub enum Lane {
     Step,
     /// It may wait for a model.
     Stream,
+    /// Its instance is kept as long as a run: the place is the instance's, not the call's.
+    Kept,
 }
 
 /// How one exported function is called.
@@ -45,7 +51,8 @@ pub struct CallSetup {
 pub const PROBE: &str = "probe";
 
 /// How a call ended, seen from outside.
-enum End {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
     Ok,
     Fault,
     Trap,
@@ -80,21 +87,35 @@ impl Plugin {
     ) -> Result<R, Fault> {
         let _places = match self.places(&setup).await {
             Ok(places) => places,
-            Err(fault) => {
-                // It has taken nothing.
-                self.tell(&mut self.state(cx), &setup, End::Limit, Duration::ZERO).await;
-                return Err(fault);
-            }
+            Err(fault) => return self.refused(cx, &setup, fault).await,
         };
-        let started = Instant::now();
         let mut store = self.store(cx);
         prepare(store.data_mut());
+        let called = self.drive(&mut store, &setup, async |store| {
+            let instance = pre.instantiate_async(&mut *store).await?;
+            call(store, &instance).await
+        });
+        called.await.1
+    }
 
+    /// The end of a call for which there was no place: it has taken nothing.
+    pub(super) async fn refused<R>(&self, cx: &RunCx, setup: &CallSetup, fault: Fault) -> Result<R, Fault> {
+        self.tell(&mut self.state(cx), setup, End::Limit, Duration::ZERO).await;
+        Err(fault)
+    }
+
+    /// Drives what a call does in its store to its end, or to that of its time, and tells of it.
+    pub(super) async fn drive<R: Weigh>(
+        &self,
+        store: &mut Store<PluginState>,
+        setup: &CallSetup,
+        work: impl AsyncFnOnce(&mut Store<PluginState>) -> wasmtime::Result<Result<R, WitError>>,
+    ) -> (End, Result<R, Fault>) {
+        let started = Instant::now();
         let meter = Arc::clone(&store.data().meter);
         let called = meter.drive(&self.share, self.engine.turns(), (setup.time, self.limits.cpu), async {
             store.data_mut().hand(setup.input)?;
-            let instance = pre.instantiate_async(&mut store).await?;
-            let answer = call(&mut store, &instance).await?;
+            let answer = work(&mut *store).await?;
             store.data_mut().take(answer.as_ref().map_or_else(Weigh::bytes, Weigh::bytes))?;
             Ok(answer)
         });
@@ -107,7 +128,7 @@ impl Plugin {
             }
             Ok(Ok(Ok(value))) => (End::Ok, Ok(value)),
             Ok(Ok(Err(error))) => (End::Fault, Err(convert::fault(error))),
-            Ok(Err(error)) => self.crashed(&store, &error),
+            Ok(Err(error)) => self.crashed(store, &error),
             Err(Cut::Cpu) => {
                 let what = format!("computed for more than {}", seconds(self.limits.cpu));
                 self.beyond("cpu", most_time(self.limits.cpu, limits::PLUGIN_CPU_CEILING), what)
@@ -129,41 +150,49 @@ impl Plugin {
                 (End::Timeout, Err(Fault::Timeout { message }))
             }
         };
-        self.tell(store.data_mut(), &setup, end, started.elapsed()).await;
-        outcome
+        let took = started.elapsed();
+        store.data_mut().base.flush().await;
+        self.tell(store.data_mut(), setup, end, took).await;
+        (end, outcome)
     }
 
     /// A place among the calls of this plugin, and those that it takes among the calls of its component and among all calls.
     /// Waiting for them is not the guest's time, and comes to an end.
-    async fn places(&self, setup: &CallSetup) -> Result<[SemaphorePermit<'_>; 3], Fault> {
-        let closed = || Fault::other("the plugin engine is closed");
-        let (id, waited) = (&self.id, limits::PLUGIN_PLACE_WAIT.as_secs());
-        let busy = |calls: u32, whose: &str, raised: &str| {
-            let message = format!(
-                "{calls} calls of {whose} are under way, and none came to an end in {waited} seconds: try it \
-                 later{raised}"
-            );
-            Fault::Unavailable { message, after: None }
-        };
+    async fn places(&self, setup: &CallSetup) -> Result<(SemaphorePermit<'_>, [OwnedSemaphorePermit; 2]), Fault> {
+        Ok((self.own_place().await?, self.shared_places(setup.lane).await?))
+    }
+
+    /// A place among the calls of this plugin.
+    pub(super) async fn own_place(&self) -> Result<SemaphorePermit<'_>, Fault> {
         let own = timeout(limits::PLUGIN_PLACE_WAIT, self.share.place()).await;
         let own = own.map_err(|_| {
-            let calls = self.limits.concurrency;
+            let (calls, id) = (self.limits.concurrency, &self.id);
             let raised = self.raised("concurrency", most_of(calls as usize, limits::PLUGIN_CALLS as usize));
-            busy(calls, &format!("plugin `{id}` (its limit `concurrency`)"), &raised)
+            busy(&format!("{calls} calls of plugin `{id}` (its limit `concurrency`)"), &raised)
         })?;
-        let of_crowd = self.share.crowd().places(setup.lane).acquire_many(self.places);
+        own.ok_or_else(closed)
+    }
+
+    /// The places that it takes among those of its component, and among all.
+    pub(super) async fn shared_places(&self, lane: Lane) -> Result<[OwnedSemaphorePermit; 2], Fault> {
+        let what = if lane == Lane::Kept { "instances kept for runs" } else { "calls" };
+        let waited = limits::PLUGIN_PLACE_WAIT.as_secs();
+        let of_crowd = Arc::clone(self.share.crowd().places(lane)).acquire_many_owned(self.places);
         let of_crowd = timeout(limits::PLUGIN_PLACE_WAIT, of_crowd).await.map_err(|_| {
+            let (id, quarters) = (&self.id, limits::PLUGIN_QUARTERS_OF_ONE);
             let message = format!(
-                "the calls of plugin `{id}` of all agents take {} quarters of the places that there are, and none came to an \
-                 end in {waited} seconds: try it later",
-                limits::PLUGIN_QUARTERS_OF_ONE
+                "the {what} of plugin `{id}` of all agents take {quarters} quarters of the places that there are, and none \
+                 came to an end in {waited} seconds: try it later"
             );
             Fault::Unavailable { message, after: None }
         })?;
-        let of_all = self.engine.places(setup.lane).acquire_many(self.places);
-        let of_all =
-            timeout(limits::PLUGIN_PLACE_WAIT, of_all).await.map_err(|_| busy(limits::PLUGIN_CALLS, "plugins", ""))?;
-        Ok([own.ok_or_else(closed)?, of_crowd.map_err(|_| closed())?, of_all.map_err(|_| closed())?])
+        let of_all = Arc::clone(self.engine.places(lane)).acquire_many_owned(self.places);
+        let of_all = timeout(limits::PLUGIN_PLACE_WAIT, of_all).await;
+        let of_all = of_all.map_err(|_| match lane {
+            Lane::Kept => busy(&format!("{} instances kept for runs", limits::KEPT_INSTANCES), ""),
+            Lane::Step | Lane::Stream => busy(&format!("{} calls of plugins", limits::PLUGIN_CALLS), ""),
+        })?;
+        Ok([of_crowd.map_err(|_| closed())?, of_all.map_err(|_| closed())?])
     }
 
     fn state(&self, cx: &RunCx) -> PluginState {
@@ -176,7 +205,7 @@ impl Plugin {
         )
     }
 
-    fn store(&self, cx: &RunCx) -> Store<PluginState> {
+    pub(super) fn store(&self, cx: &RunCx) -> Store<PluginState> {
         let mut state = self.state(cx);
         state.kv.clone_from(&self.kv);
         let mut store = Store::new(self.engine.engine(), state);
@@ -239,6 +268,10 @@ impl Plugin {
                 self.beyond("stack_bytes", most, more(format!("{} of stack", shown(stack))))
             }
             (None, Some(trap)) => (End::Trap, Err(Fault::other(format!("plugin `{id}` crashed: {trap}")))),
+            (None, None) if let Some(Exited { code }) = error.downcast_ref() => {
+                let message = format!("plugin `{id}` ended itself with exit code {code} before it had answered");
+                (End::Trap, Err(Fault::other(message)))
+            }
             // The engine has no word of its own for it.
             (None, None) if error.to_string().contains(TOO_MANY_INSTANCES) => {
                 let most = most_of(own.instances, limits::PLUGIN_CORE_INSTANCES_CEILING);
@@ -260,8 +293,9 @@ impl Plugin {
         if let Some(Progress { call, waiting: Some((done, total, message)), .. }) = state.progress.take() {
             events.emit(Event::ToolProgress { agent: agent(), call, done, total, message }).await;
         }
-        if state.log_dropped > 0 {
-            let message = format!("{} more log entries were dropped", state.log_dropped);
+        let dropped = state.logged.dropped();
+        if dropped > 0 {
+            let message = format!("{dropped} more log entries were dropped");
             let (plugin, level) = (Arc::clone(&self.id), LogLevel::Warn);
             events.emit(Event::PluginLog { agent: agent(), plugin, level, message }).await;
         }
@@ -287,6 +321,17 @@ impl Plugin {
         };
         events.emit(told).await;
     }
+}
+
+/// No place came free.
+fn busy(taken: &str, raised: &str) -> Fault {
+    let waited = limits::PLUGIN_PLACE_WAIT.as_secs();
+    let message = format!("{taken} are under way, and none came to an end in {waited} seconds: try it later{raised}");
+    Fault::Unavailable { message, after: None }
+}
+
+fn closed() -> Fault {
+    Fault::other("the plugin engine is closed")
 }
 
 /// How the engine begins to say that a component has more core instances than it may.

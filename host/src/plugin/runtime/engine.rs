@@ -36,6 +36,7 @@ pub struct PluginEngine {
     crowds: Mutex<HashMap<Digest, Weak<Crowd>>>,
     steps: Arc<Semaphore>,
     streams: Arc<Semaphore>,
+    kept: Arc<Semaphore>,
 }
 
 /// What `specs` returned, by component and configuration.
@@ -95,6 +96,7 @@ impl PluginEngine {
             crowds: Mutex::default(),
             steps: Arc::new(Semaphore::new(STEPS as usize)),
             streams: Arc::new(Semaphore::new(STREAMS as usize)),
+            kept: Arc::new(Semaphore::new(limits::KEPT_INSTANCES as usize)),
         })
     }
 
@@ -116,6 +118,7 @@ impl PluginEngine {
         match lane {
             Lane::Step => &self.steps,
             Lane::Stream => &self.streams,
+            Lane::Kept => &self.kept,
         }
     }
 
@@ -126,7 +129,7 @@ impl PluginEngine {
             return crowd;
         }
         let most = |places: u32| places / 4 * limits::PLUGIN_QUARTERS_OF_ONE;
-        let crowd = Arc::new(Crowd::new(most(STEPS), most(STREAMS)));
+        let crowd = Arc::new(Crowd::new(most(STEPS), most(STREAMS), most(limits::KEPT_INSTANCES)));
         crowds.retain(|_, crowd| crowd.strong_count() > 0);
         crowds.insert(digest, Arc::downgrade(&crowd));
         crowd
@@ -190,7 +193,7 @@ pub fn engine_config() -> Config {
 }
 
 fn config_with_pool(stack_bytes: usize) -> Config {
-    let calls = limits::PLUGIN_CALLS;
+    let calls = limits::PLUGIN_CALLS + limits::KEPT_INSTANCES;
     let mut pool = PoolingAllocationConfig::default();
     pool.total_component_instances(calls)
         .total_stacks(calls)

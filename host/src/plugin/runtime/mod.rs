@@ -3,6 +3,7 @@
 mod cache;
 mod call;
 mod engine;
+mod kept;
 mod limiter;
 mod limits;
 mod meter;
@@ -11,6 +12,7 @@ mod state;
 
 pub(super) use call::{CallSetup, Lane, PROBE};
 pub use engine::{PluginEngine, engine_config};
+pub(super) use kept::KeptInstances;
 pub(super) use limiter::{Bound, Limiter};
 pub use limits::Limits;
 pub(super) use meter::Meter;

@@ -67,8 +67,9 @@ impl Drop for InTurn<'_> {
 /// What all calls of one component share: so that no plugin takes everything, however many agents have it.
 #[derive(Debug)]
 pub struct Crowd {
-    steps: Semaphore,
-    streams: Semaphore,
+    steps: Arc<Semaphore>,
+    streams: Arc<Semaphore>,
+    kept: Arc<Semaphore>,
     /// Who computes first takes a turn among the calls of its own plugin, so that a plugin with many calls waits in the line
     /// of all plugins no more often than one with few.
     turns: Turns,
@@ -76,15 +77,16 @@ pub struct Crowd {
 
 impl Crowd {
     /// Of a component that may have so many of the places of each lane.
-    pub fn new(steps: u32, streams: u32) -> Self {
-        let places = |count| Semaphore::new(count as usize);
-        Self { steps: places(steps), streams: places(streams), turns: Turns::new() }
+    pub fn new(steps: u32, streams: u32, kept: u32) -> Self {
+        let places = |count| Arc::new(Semaphore::new(count as usize));
+        Self { steps: places(steps), streams: places(streams), kept: places(kept), turns: Turns::new() }
     }
 
-    pub fn places(&self, lane: Lane) -> &Semaphore {
+    pub fn places(&self, lane: Lane) -> &Arc<Semaphore> {
         match lane {
             Lane::Step => &self.steps,
             Lane::Stream => &self.streams,
+            Lane::Kept => &self.kept,
         }
     }
 }
@@ -161,7 +163,7 @@ mod tests {
     use super::*;
 
     fn share(host_calls_per_second: u32) -> Share {
-        Share::new(&Limits { host_calls_per_second, ..Limits::default() }, Arc::new(Crowd::new(1, 1)))
+        Share::new(&Limits { host_calls_per_second, ..Limits::default() }, Arc::new(Crowd::new(1, 1, 1)))
     }
 
     #[tokio::test(start_paused = true)]

@@ -12,7 +12,7 @@ use crate::{
     model::{CompletionRequest, DeltaSink},
     plugin::{
         folders::Folders,
-        imports::{Asker, Attachments, Files, KvBinding, Listings, WasiDoor},
+        imports::{Asker, Attachments, Base, Files, KvBinding, Listings, Logged, WasiDoor},
     },
 };
 
@@ -34,6 +34,8 @@ pub struct PluginState {
     pub files: Folders,
     /// Listings of folders that it holds.
     pub listings: Listings,
+    /// What it has of WASI's base.
+    pub base: Base,
     /// The key-value store that it was granted.
     pub kv: Option<Arc<KvBinding>>,
     /// Who sends its requests, in calls that may send some.
@@ -46,12 +48,8 @@ pub struct PluginState {
     pub bytes_in: usize,
     /// Bytes that it handed over.
     pub bytes_out: usize,
-    /// Log entries that were told of.
-    pub log_entries: u32,
-    /// Their bytes.
-    pub log_bytes: usize,
-    /// Log entries that were dropped.
-    pub log_dropped: u32,
+    /// What it has logged.
+    pub logged: Logged,
     /// Who is told how far a tool call is.
     pub progress: Option<Progress>,
     /// Where pieces of a completion go.
@@ -82,6 +80,7 @@ impl PluginState {
             table,
             files,
             listings: Listings::new(),
+            base: Base::default(),
             kv: None,
             asker: None,
             wasi_http: WasiDoor::default(),
@@ -89,9 +88,7 @@ impl PluginState {
             meter: Arc::default(),
             bytes_in: 0,
             bytes_out: 0,
-            log_entries: 0,
-            log_bytes: 0,
-            log_dropped: 0,
+            logged: Logged::default(),
             progress: None,
             sink: DeltaSink::none(),
             attachments: Attachments::default(),
@@ -101,6 +98,25 @@ impl PluginState {
             given: Given::default(),
             is_heard: None,
         }
+    }
+
+    /// The next call of an instance that is kept: what is counted a call begins anew, what the instance holds stays.
+    pub fn begin(&mut self, cx: &RunCx) {
+        self.cx = cx.clone();
+        self.limiter.hit = None;
+        self.meter = Arc::default();
+        (self.bytes_in, self.bytes_out) = (0, 0);
+        self.logged = Logged::default();
+        self.base.begin(&self.cx, &self.logged, &self.meter);
+        self.given = Given::default();
+        self.is_heard = None;
+    }
+
+    /// Until then it holds nothing of the run that holds it.
+    pub fn rest(&mut self) {
+        self.cx = self.cx.anew();
+        self.base.begin(&self.cx, &self.logged, &self.meter);
+        self.asker = None;
     }
 
     /// The state of a call that is calling an imported function: every function gets it from here, so that each call is

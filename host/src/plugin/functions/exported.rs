@@ -1,0 +1,187 @@
+//! The functions that a component exports, each as a tool or with the reason why it is none. Read off the binary: nothing is
+//! compiled or run.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use wasmparser::{component_types::ComponentEntityType, types::TypesRef};
+
+use super::{
+    docs::Docs,
+    names::{Naming, Path, tool_names},
+    shape::{Field, Form, Names, Reader, Shape},
+};
+use crate::{limits, plugin::anatomy::of_contract};
+
+/// What a component of kind `functions` offers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Exported {
+    /// What a model can call, in the order of the component.
+    pub functions: Vec<Function>,
+    /// What it cannot: as the component names it, and why.
+    pub left_out: Vec<(String, String)>,
+}
+
+/// A function that a model can call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Function {
+    /// The name of its tool.
+    pub tool: String,
+    /// Where it is.
+    pub path: Path,
+    /// What it takes.
+    pub params: Vec<Field>,
+    /// What it gives back.
+    pub result: Option<Shape>,
+    /// What the component says of it.
+    pub docs: Option<String>,
+    /// What calling it does.
+    pub act: Act,
+}
+
+/// What a call of such a tool does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Act {
+    /// Calls the function.
+    Call,
+    /// Lets go of the handle that it is given, of this resource. No function of the component: each resource has it.
+    Drop(Arc<str>),
+}
+
+impl Exported {
+    /// Reads the exports of these names.
+    ///
+    /// # Errors
+    ///
+    /// How many functions there are, if those are more than [`limits::EXPORTED_FUNCTIONS`].
+    pub fn read(types: TypesRef<'_>, imports: &[String], exports: &[String], docs: &Docs) -> Result<Self, usize> {
+        let (names, found) = found(types, imports, exports);
+        if found.len() > limits::EXPORTED_FUNCTIONS {
+            return Err(found.len());
+        }
+        let mut exported = Self::default();
+        for (path, entity) in found {
+            let ComponentEntityType::Func(id) = entity else { continue };
+            let Some(of) = types.get(id) else { continue };
+            let mut reader = Reader::new(types, &names);
+            let read = || {
+                if of.async_ {
+                    return Err("it is asynchronous, which this host does not call".to_owned());
+                }
+                let field = |(name, of): &(wasmparser::names::KebabString, _)| {
+                    Ok(Field { name: name.as_str().into(), shape: reader.shape(of)? })
+                };
+                let params = of.params.iter().map(field).collect::<Result<Vec<_>, String>>()?;
+                Ok((params, of.result.as_ref().map(|of| reader.shape(of)).transpose()?))
+            };
+            match { read }() {
+                Ok((params, result)) => {
+                    let docs = docs.of(path.interface.as_deref(), &path.function).map(str::to_owned);
+                    exported.functions.push(Function {
+                        tool: String::new(),
+                        path,
+                        params,
+                        result,
+                        docs,
+                        act: Act::Call,
+                    });
+                }
+                Err(why) => exported.left_out.push((path.to_string(), why)),
+            }
+        }
+        exported.add_drops();
+        exported.name();
+        Ok(exported)
+    }
+
+    /// Whether handles go in or out: they last as long as an instance.
+    pub fn has_handles(&self) -> bool {
+        self.functions.iter().any(|function| matches!(function.act, Act::Drop(_)))
+    }
+
+    /// Each resource of which a model can get a handle has a tool that lets go of it.
+    fn add_drops(&mut self) {
+        let mut resources = BTreeSet::new();
+        for function in &self.functions {
+            for shape in function.result.iter() {
+                shape.each(&mut |shape| {
+                    if let Form::Own(resource) = &shape.form {
+                        resources.insert((Arc::clone(resource), function.path.interface.clone()));
+                    }
+                });
+            }
+        }
+        let mut seen = BTreeSet::new();
+        for (resource, interface) in resources {
+            if !seen.insert(Arc::clone(&resource)) {
+                continue;
+            }
+            let shape = Shape::of(Form::Own(Arc::clone(&resource)));
+            self.functions.push(Function {
+                tool: String::new(),
+                path: Path { interface, function: format!("[drop]{resource}") },
+                params: vec![Field { name: "self".into(), shape }],
+                result: None,
+                docs: Some(format!("Lets go of a handle of `{resource}` that is not needed any more.")),
+                act: Act::Drop(resource),
+            });
+        }
+    }
+
+    fn name(&mut self) {
+        let naming: Vec<_> = self.functions.iter().map(|function| Naming::of(&function.path)).collect();
+        for (function, name) in self.functions.iter_mut().zip(tool_names(&naming)) {
+            function.tool = name;
+        }
+    }
+}
+
+/// What the types are called, and where the functions are.
+fn found(types: TypesRef<'_>, imports: &[String], exports: &[String]) -> (Names, Vec<(Path, ComponentEntityType)>) {
+    let (mut names, mut found) = (Names::default(), Vec::new());
+    for import in imports {
+        if let Some(item) = types.component_item_for_import(import) {
+            each(types, import, &item.ty, &mut |_, name, entity| {
+                if let ComponentEntityType::Type { created, .. } = entity {
+                    names.add(name, true, *created);
+                }
+            });
+        }
+    }
+    for export in exports.iter().filter(|export| of_contract(export).is_none()) {
+        if let Some(item) = types.component_item_for_export(export) {
+            each(types, export, &item.ty, &mut |interface, name, entity| match entity {
+                ComponentEntityType::Type { created, .. } => names.add(name, false, *created),
+                ComponentEntityType::Func(_) => {
+                    let path = Path { interface: interface.map(str::to_owned), function: name.to_owned() };
+                    found.push((path, *entity));
+                }
+                _ => {}
+            });
+        }
+    }
+    (names, found)
+}
+
+/// An item, or what is in it if it is an interface: the interface, the name, what it is.
+fn each(
+    types: TypesRef<'_>,
+    name: &str,
+    entity: &ComponentEntityType,
+    see: &mut impl FnMut(Option<&str>, &str, &ComponentEntityType),
+) {
+    let ComponentEntityType::Instance(id) = entity else { return see(None, name, entity) };
+    for (inner, item) in types.get(*id).into_iter().flat_map(|instance| &instance.exports) {
+        see(Some(name), inner, &item.ty);
+    }
+}
+
+/// Whether an import is there for its types alone: nothing in it could be called.
+pub fn holds_types_alone(types: TypesRef<'_>, import: &str) -> bool {
+    use wasmparser::component_types::ComponentAnyTypeId::Defined;
+    let Some(item) = types.component_item_for_import(import) else { return false };
+    let mut is_type = true;
+    each(types, import, &item.ty, &mut |_, _, entity| {
+        is_type &= matches!(entity, ComponentEntityType::Type { created: Defined(_), .. });
+    });
+    is_type
+}

@@ -1,0 +1,103 @@
+//! The types of a component as JSON Schema (2020-12): what is accepted as a value, and what comes back.
+
+use serde_json::{Map, Value, json};
+
+use super::shape::{Case, Field, Form, Int, Shape};
+
+/// The schema of an object of these fields. `about` says what a field is.
+pub fn object(fields: &[Field], about: impl Fn(&str) -> Option<String>) -> Value {
+    let mut properties = Map::new();
+    for field in fields {
+        let mut schema = schema(&field.shape);
+        if let Some(text) = about(&field.name) {
+            schema["description"] = text.into();
+        }
+        properties.insert(field.name.clone(), schema);
+    }
+    let required: Vec<_> = fields.iter().filter(|it| !it.shape.is_option()).map(|it| it.name.as_str()).collect();
+    let mut object = json!({ "type": "object", "properties": properties, "additionalProperties": false });
+    if !required.is_empty() {
+        object["required"] = json!(required);
+    }
+    object
+}
+
+/// The schema of the values of a type.
+pub fn schema(shape: &Shape) -> Value {
+    match &shape.form {
+        Form::Bool => json!({ "type": "boolean" }),
+        Form::Int(int) => integer(*int),
+        Form::F32 | Form::F64 => json!({ "anyOf": [{ "type": "number" }, { "enum": NOT_NUMBERS }] }),
+        Form::Char => json!({ "type": "string", "minLength": 1, "maxLength": 1 }),
+        Form::String => json!({ "type": "string" }),
+        Form::List(element) if shape.is_bytes() => json!({ "anyOf": [
+            { "type": "string", "contentEncoding": "base64" },
+            { "type": "array", "items": schema(element) },
+        ] }),
+        Form::List(element) => json!({ "type": "array", "items": schema(element) }),
+        Form::Tuple(parts) => {
+            let items: Vec<_> = parts.iter().map(schema).collect();
+            json!({ "type": "array", "prefixItems": items, "items": false, "minItems": parts.len(), "maxItems": parts.len() })
+        }
+        Form::Record(fields) => object(fields, |_| None),
+        Form::Variant(cases) => variant(cases),
+        Form::Enum(cases) => json!({ "type": "string", "enum": cases }),
+        Form::Flags(flags) => {
+            json!({ "type": "array", "items": { "type": "string", "enum": flags }, "uniqueItems": true })
+        }
+        Form::Option(inner) if inner.is_option() => {
+            json!({ "anyOf": [only("some", schema(inner)), { "type": "null" }] })
+        }
+        Form::Option(inner) => json!({ "anyOf": [schema(inner), { "type": "null" }] }),
+        Form::Result { ok, error } => {
+            let payload =
+                |payload: &Option<Box<Shape>>| payload.as_ref().map_or(json!({ "type": "null" }), |it| schema(it));
+            json!({ "anyOf": [only("ok", payload(ok)), only("error", payload(error))] })
+        }
+        Form::Own(resource) => {
+            let text =
+                format!("A handle of `{resource}` that another call gave, such as `{resource}#1-…`; it is given away");
+            json!({ "type": "string", "description": text })
+        }
+        Form::Borrow(resource) => {
+            let text = format!("A handle of `{resource}` that another call gave, such as `{resource}#1-…`");
+            json!({ "type": "string", "description": text })
+        }
+    }
+}
+
+/// What floating point numbers can be beside numbers.
+pub const NOT_NUMBERS: [&str; 3] = ["NaN", "Infinity", "-Infinity"];
+
+/// Integers up to this are the same to every reader of JSON: larger ones come back as strings.
+pub const SAFE: i128 = 1 << 53;
+
+fn integer(int: Int) -> Value {
+    let (_, least, most) = int.facts();
+    let bounded = match (u64::try_from(most), i64::try_from(least)) {
+        (Ok(most), Ok(least)) => json!({ "type": "integer", "minimum": least, "maximum": most }),
+        _ => json!({ "type": "integer" }),
+    };
+    match int.is_large() {
+        true => json!({
+            "anyOf": [bounded, { "type": "string", "pattern": "^-?[0-9]{1,20}$" }],
+            "description": "As a number, or in decimal digits as a string; comes back as a string beyond 2^53",
+        }),
+        false => bounded,
+    }
+}
+
+/// An object of this one field.
+fn only(name: &str, schema: Value) -> Value {
+    let properties = Map::from_iter([(name.to_owned(), schema)]);
+    json!({ "type": "object", "properties": properties, "required": [name], "additionalProperties": false })
+}
+
+/// A case without a payload is its name, one with a payload an object of its name.
+fn variant(cases: &[Case]) -> Value {
+    let bare: Vec<_> = cases.iter().filter(|case| case.payload.is_none()).map(|case| case.name.as_str()).collect();
+    let of_names = json!({ "type": "string", "enum": bare });
+    let loaded = cases.iter().filter_map(|case| Some(only(&case.name, schema(case.payload.as_ref()?))));
+    let all: Vec<_> = (!bare.is_empty()).then_some(of_names).into_iter().chain(loaded).collect();
+    json!({ "anyOf": all })
+}

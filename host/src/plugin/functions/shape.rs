@@ -1,0 +1,290 @@
+//! The types of a component's functions, read off its binary, as far as their values can be JSON.
+
+use std::{collections::HashMap, sync::Arc};
+
+use wasmparser::{
+    PrimitiveValType,
+    component_types::{
+        AliasableResourceId, ComponentAnyTypeId, ComponentDefinedType, ComponentDefinedTypeId, ComponentValType,
+        ResourceId,
+    },
+    types::TypesRef,
+};
+
+use crate::limits;
+
+/// A type, and what the component calls it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shape {
+    /// Its name, if it has one.
+    pub name: Option<Arc<str>>,
+    /// What it is made of.
+    pub form: Form,
+}
+
+/// What a type is made of. Its depth is at most [`limits::VALUE_DEPTH`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs, reason = "they are the types of WIT")]
+pub enum Form {
+    Bool,
+    Int(Int),
+    F32,
+    F64,
+    Char,
+    String,
+    List(Box<Shape>),
+    Tuple(Vec<Shape>),
+    Record(Vec<Field>),
+    Variant(Vec<Case>),
+    Enum(Vec<String>),
+    Flags(Vec<String>),
+    Option(Box<Shape>),
+    Result { ok: Option<Box<Shape>>, error: Option<Box<Shape>> },
+    Own(Arc<str>),
+    Borrow(Arc<str>),
+}
+
+/// The integers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "they are the types of WIT")]
+pub enum Int {
+    U8,
+    S8,
+    U16,
+    S16,
+    U32,
+    S32,
+    U64,
+    S64,
+}
+
+/// A field of a record, or a parameter of a function.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Field {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub shape: Shape,
+}
+
+/// A case of a variant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Case {
+    /// Its name.
+    pub name: String,
+    /// What comes with it.
+    pub payload: Option<Shape>,
+}
+
+impl Int {
+    /// Its name, and the least and the largest that it holds.
+    pub fn facts(self) -> (&'static str, i128, i128) {
+        match self {
+            Self::U8 => ("u8", 0, u8::MAX.into()),
+            Self::S8 => ("s8", i8::MIN.into(), i8::MAX.into()),
+            Self::U16 => ("u16", 0, u16::MAX.into()),
+            Self::S16 => ("s16", i16::MIN.into(), i16::MAX.into()),
+            Self::U32 => ("u32", 0, u32::MAX.into()),
+            Self::S32 => ("s32", i32::MIN.into(), i32::MAX.into()),
+            Self::U64 => ("u64", 0, u64::MAX.into()),
+            Self::S64 => ("s64", i64::MIN.into(), i64::MAX.into()),
+        }
+    }
+
+    /// Whether it holds numbers that many readers of JSON would round.
+    pub fn is_large(self) -> bool {
+        matches!(self, Self::U64 | Self::S64)
+    }
+}
+
+impl Shape {
+    /// A type without a name.
+    pub fn of(form: Form) -> Self {
+        Self { name: None, form }
+    }
+
+    /// Whether its values are bytes.
+    pub fn is_bytes(&self) -> bool {
+        matches!(&self.form, Form::List(element) if element.form == Form::Int(Int::U8))
+    }
+
+    /// Whether a value may be left out: there is one that means that there is none.
+    pub fn is_option(&self) -> bool {
+        matches!(self.form, Form::Option(_))
+    }
+
+    /// The types in it, itself first.
+    pub fn each<'a>(&'a self, see: &mut impl FnMut(&'a Shape)) {
+        see(self);
+        match &self.form {
+            Form::List(inner) | Form::Option(inner) => inner.each(see),
+            Form::Tuple(parts) => parts.iter().for_each(|part| part.each(see)),
+            Form::Record(fields) => fields.iter().for_each(|field| field.shape.each(see)),
+            Form::Variant(cases) => cases.iter().flat_map(|case| &case.payload).for_each(|payload| payload.each(see)),
+            Form::Result { ok, error } => ok.iter().chain(error).for_each(|payload| payload.each(see)),
+            _ => {}
+        }
+    }
+}
+
+/// What a component calls its types.
+#[derive(Default)]
+pub struct Names {
+    types: HashMap<ComponentDefinedTypeId, Arc<str>>,
+    /// Resources that the component makes itself: of others nobody can hand it a handle.
+    resources: HashMap<ResourceId, Arc<str>>,
+    imported: HashMap<ResourceId, Arc<str>>,
+}
+
+impl Names {
+    /// Takes down a type that is imported or exported under this name.
+    pub fn add(&mut self, name: &str, is_imported: bool, created: ComponentAnyTypeId) {
+        match created {
+            ComponentAnyTypeId::Defined(id) => drop(self.types.entry(id).or_insert_with(|| name.into())),
+            ComponentAnyTypeId::Resource(id) if is_imported => {
+                self.imported.entry(id.resource()).or_insert_with(|| name.into());
+            }
+            ComponentAnyTypeId::Resource(id) => {
+                let id = id.resource();
+                if !self.imported.contains_key(&id) && !self.resources.contains_key(&id) {
+                    self.resources.insert(id, self.unique(name));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A name that no other resource has: two interfaces may each have a `file`.
+    fn unique(&self, name: &str) -> Arc<str> {
+        let is_taken = |name: &str| self.resources.values().any(|there| **there == *name);
+        let further = (2..).map(|n| format!("{name}-{n}"));
+        let free = std::iter::once(name.to_owned()).chain(further).find(|name| !is_taken(name));
+        free.unwrap_or_default().into()
+    }
+
+    /// What a resource that the component makes is called.
+    fn resource(&self, id: ResourceId) -> Option<&Arc<str>> {
+        self.resources.get(&id)
+    }
+}
+
+/// Reads types of one function.
+pub struct Reader<'a> {
+    types: TypesRef<'a>,
+    names: &'a Names,
+    /// Types that may still be read.
+    left: usize,
+}
+
+impl<'a> Reader<'a> {
+    pub fn new(types: TypesRef<'a>, names: &'a Names) -> Self {
+        Self { types, names, left: limits::VALUE_TYPES }
+    }
+
+    /// The type of a value.
+    ///
+    /// # Errors
+    ///
+    /// Why its values cannot be JSON.
+    pub fn shape(&mut self, of: &ComponentValType) -> Result<Shape, String> {
+        self.read(of, 0)
+    }
+
+    fn read(&mut self, of: &ComponentValType, depth: usize) -> Result<Shape, String> {
+        if depth >= limits::VALUE_DEPTH {
+            return Err(format!("it has types within each other, more than {} deep", limits::VALUE_DEPTH));
+        }
+        let most = limits::VALUE_TYPES;
+        self.left = self.left.checked_sub(1).ok_or_else(|| format!("it is made of more than {most} types"))?;
+        match of {
+            ComponentValType::Primitive(primitive) => primitive_form(*primitive).map(Shape::of),
+            ComponentValType::Type(id) => {
+                let (name, id) = (self.name(*id), *id);
+                let defined = self.types.get(id).ok_or("it has a type that is not there")?;
+                Ok(Shape { name, form: self.form(defined, depth + 1)? })
+            }
+        }
+    }
+
+    fn name(&self, mut id: ComponentDefinedTypeId) -> Option<Arc<str>> {
+        loop {
+            if let Some(name) = self.names.types.get(&id) {
+                return Some(Arc::clone(name));
+            }
+            id = self.types.peel_alias(id)?;
+        }
+    }
+
+    fn form(&mut self, defined: &ComponentDefinedType, depth: usize) -> Result<Form, String> {
+        let names = |names: &mut dyn Iterator<Item = &wasmparser::names::KebabString>| -> Result<Vec<String>, String> {
+            let names: Vec<_> = names.map(|name| name.as_str().to_owned()).collect();
+            let most = limits::VALUE_TYPES;
+            if names.len() > most { Err(format!("it has a type of more than {most} names")) } else { Ok(names) }
+        };
+        let some = |reader: &mut Self, payload: &Option<ComponentValType>| -> Result<Option<Box<Shape>>, String> {
+            payload.as_ref().map(|payload| reader.read(payload, depth).map(Box::new)).transpose()
+        };
+        Ok(match defined {
+            ComponentDefinedType::Primitive(primitive) => primitive_form(*primitive)?,
+            ComponentDefinedType::Record(record) => {
+                let field = |(name, of): (&wasmparser::names::KebabString, &ComponentValType)| {
+                    Ok(Field { name: name.as_str().into(), shape: self.read(of, depth)? })
+                };
+                Form::Record(record.fields.iter().map(field).collect::<Result<_, String>>()?)
+            }
+            ComponentDefinedType::Variant(variant) => {
+                let mut cases = Vec::new();
+                for (name, case) in &variant.cases {
+                    self.left = self.left.checked_sub(1).ok_or("it has a variant of too many cases")?;
+                    let payload = some(self, &case.ty)?.map(|payload| *payload);
+                    cases.push(Case { name: name.as_str().into(), payload });
+                }
+                Form::Variant(cases)
+            }
+            ComponentDefinedType::List { element, .. } => Form::List(Box::new(self.read(element, depth)?)),
+            ComponentDefinedType::Tuple(tuple) => {
+                Form::Tuple(tuple.types.iter().map(|part| self.read(part, depth)).collect::<Result<_, _>>()?)
+            }
+            ComponentDefinedType::Flags(flags) => Form::Flags(names(&mut flags.iter())?),
+            ComponentDefinedType::Enum(cases) => Form::Enum(names(&mut cases.iter())?),
+            ComponentDefinedType::Option { ty, .. } => Form::Option(Box::new(self.read(ty, depth)?)),
+            ComponentDefinedType::Result { ok, err, .. } => {
+                Form::Result { ok: some(self, ok)?, error: some(self, err)? }
+            }
+            ComponentDefinedType::Own(resource) => Form::Own(self.resource(*resource)?),
+            ComponentDefinedType::Borrow(resource) => Form::Borrow(self.resource(*resource)?),
+            ComponentDefinedType::Map { .. } => return Err("it has a `map`, which this host does not take".into()),
+            ComponentDefinedType::FixedLengthList { .. } => {
+                return Err("it has a list of fixed length, which this host does not take".into());
+            }
+            ComponentDefinedType::Future { .. } => return Err("it has a `future`: no value of that is JSON".into()),
+            ComponentDefinedType::Stream { .. } => return Err("it has a `stream`: no value of that is JSON".into()),
+        })
+    }
+
+    fn resource(&self, id: AliasableResourceId) -> Result<Arc<str>, String> {
+        self.names.resource(id.resource()).cloned().ok_or_else(|| match self.names.imported.get(&id.resource()) {
+            Some(name) => format!("it has a handle of `{name}`, which the component imports: nobody could hand it one"),
+            None => "it has a handle of a resource that the component does not export".into(),
+        })
+    }
+}
+
+fn primitive_form(primitive: PrimitiveValType) -> Result<Form, String> {
+    Ok(match primitive {
+        PrimitiveValType::Bool => Form::Bool,
+        PrimitiveValType::S8 => Form::Int(Int::S8),
+        PrimitiveValType::U8 => Form::Int(Int::U8),
+        PrimitiveValType::S16 => Form::Int(Int::S16),
+        PrimitiveValType::U16 => Form::Int(Int::U16),
+        PrimitiveValType::S32 => Form::Int(Int::S32),
+        PrimitiveValType::U32 => Form::Int(Int::U32),
+        PrimitiveValType::S64 => Form::Int(Int::S64),
+        PrimitiveValType::U64 => Form::Int(Int::U64),
+        PrimitiveValType::F32 => Form::F32,
+        PrimitiveValType::F64 => Form::F64,
+        PrimitiveValType::Char => Form::Char,
+        PrimitiveValType::String => Form::String,
+        PrimitiveValType::ErrorContext => return Err("it has an `error-context`: no value of that is JSON".into()),
+    })
+}

@@ -1,0 +1,373 @@
+//! What goes into a component comes back as it was, and what its schema refuses is refused: for types by chance.
+
+use proptest::{collection::vec, prelude::*};
+use serde_json::{Map, Value, json};
+use wasmtime::component::Val;
+
+use super::{
+    arguments, schema,
+    shape::{Case, Field, Form, Int, Shape},
+    to_json::{Written, written},
+};
+use crate::{error::Fault, limits};
+
+const INTS: [Int; 8] = [Int::U8, Int::S8, Int::U16, Int::S16, Int::U32, Int::S32, Int::U64, Int::S64];
+
+fn shape() -> impl Strategy<Value = Shape> {
+    let leaf = prop_oneof![
+        Just(Form::Bool),
+        prop::sample::select(&INTS[..]).prop_map(Form::Int),
+        Just(Form::F32),
+        Just(Form::F64),
+        Just(Form::Char),
+        Just(Form::String),
+        (1..4_usize).prop_map(|count| Form::Enum(names(count))),
+        (1..4_usize).prop_map(|count| Form::Flags(names(count))),
+    ]
+    .prop_map(Shape::of);
+    leaf.prop_recursive(4, 24, 4, |inner| {
+        let boxed = inner.clone().prop_map(Box::new);
+        let payload = prop::option::of(boxed.clone());
+        prop_oneof![
+            boxed.clone().prop_map(Form::List),
+            boxed.clone().prop_map(Form::Option),
+            boxed.prop_map(|inner| Form::Option(Box::new(Shape::of(Form::Option(inner))))),
+            vec(inner.clone(), 1..4).prop_map(Form::Tuple),
+            vec(inner.clone(), 1..4).prop_map(|shapes| Form::Record(fields(shapes))),
+            vec(prop::option::of(inner), 1..4).prop_map(|payloads| {
+                let names = names(payloads.len()).into_iter();
+                Form::Variant(names.zip(payloads).map(|(name, payload)| Case { name, payload }).collect())
+            }),
+            (payload.clone(), payload).prop_map(|(ok, error)| Form::Result { ok, error }),
+        ]
+        .prop_map(Shape::of)
+    })
+}
+
+fn names(count: usize) -> Vec<String> {
+    (0..count).map(|at| format!("name-{at}")).collect()
+}
+
+fn fields(shapes: Vec<Shape>) -> Vec<Field> {
+    names(shapes.len()).into_iter().zip(shapes).map(|(name, shape)| Field { name, shape }).collect()
+}
+
+/// A value of a type.
+fn value(shape: &Shape) -> BoxedStrategy<Val> {
+    let payload = |payload: Option<&Shape>| match payload {
+        Some(shape) => value(shape).prop_map(|it| Some(Box::new(it))).boxed(),
+        None => Just(None).boxed(),
+    };
+    match &shape.form {
+        Form::Bool => any::<bool>().prop_map(Val::Bool).boxed(),
+        Form::Int(Int::U8) => any::<u8>().prop_map(Val::U8).boxed(),
+        Form::Int(Int::S8) => any::<i8>().prop_map(Val::S8).boxed(),
+        Form::Int(Int::U16) => any::<u16>().prop_map(Val::U16).boxed(),
+        Form::Int(Int::S16) => any::<i16>().prop_map(Val::S16).boxed(),
+        Form::Int(Int::U32) => any::<u32>().prop_map(Val::U32).boxed(),
+        Form::Int(Int::S32) => any::<i32>().prop_map(Val::S32).boxed(),
+        Form::Int(Int::U64) => prop_oneof![any::<u64>(), Just(1 << 53), Just(u64::MAX)].prop_map(Val::U64).boxed(),
+        Form::Int(Int::S64) => prop_oneof![any::<i64>(), Just(i64::MIN), -9_i64..9].prop_map(Val::S64).boxed(),
+        Form::F32 => prop::num::f32::ANY.prop_map(Val::Float32).boxed(),
+        Form::F64 => prop::num::f64::ANY.prop_map(Val::Float64).boxed(),
+        Form::Char => any::<char>().prop_map(Val::Char).boxed(),
+        Form::String => any::<String>().prop_map(Val::String).boxed(),
+        Form::List(element) => vec(value(element), 0..4).prop_map(Val::List).boxed(),
+        Form::Tuple(parts) => parts.iter().map(value).collect::<Vec<_>>().prop_map(Val::Tuple).boxed(),
+        Form::Record(fields) => {
+            let names: Vec<_> = fields.iter().map(|field| field.name.clone()).collect();
+            let values: Vec<_> = fields.iter().map(|field| value(&field.shape)).collect();
+            values.prop_map(move |values| Val::Record(names.iter().cloned().zip(values).collect())).boxed()
+        }
+        Form::Variant(cases) => {
+            let case = |case: &Case| {
+                let name = case.name.clone();
+                payload(case.payload.as_ref()).prop_map(move |payload| Val::Variant(name.clone(), payload)).boxed()
+            };
+            proptest::strategy::Union::new(cases.iter().map(case)).boxed()
+        }
+        Form::Enum(cases) => prop::sample::select(cases.clone()).prop_map(Val::Enum).boxed(),
+        Form::Flags(flags) => prop::sample::subsequence(flags.clone(), 0..=flags.len()).prop_map(Val::Flags).boxed(),
+        Form::Option(inner) => prop_oneof![Just(None).boxed(), payload(Some(inner))].prop_map(Val::Option).boxed(),
+        Form::Result { ok, error } => prop_oneof![
+            payload(ok.as_deref()).prop_map(|it| Val::Result(Ok(it))),
+            payload(error.as_deref()).prop_map(|it| Val::Result(Err(it))),
+        ]
+        .boxed(),
+        Form::Own(_) | Form::Borrow(_) => unreachable!("none is made by chance"),
+    }
+}
+
+fn shape_and_value() -> impl Strategy<Value = (Shape, Val)> {
+    shape().prop_flat_map(|shape| value(&shape).prop_map(move |value| (shape.clone(), value)))
+}
+
+/// JSON by chance that often nearly fits.
+fn wrong_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        (-300..300_i64).prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        prop::sample::select(&["name-0", "name-1", "NaN", "12", "-1", "x", "", "AQI=", "99999999999999999999"][..])
+            .prop_map(Value::from),
+    ];
+    leaf.prop_recursive(3, 16, 3, |inner| {
+        let names = &["name-0", "name-1", "ok", "error", "some", "x"][..];
+        prop_oneof![
+            vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::hash_map(prop::sample::select(names), inner, 0..3).prop_map(|map| map
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect::<Map<_, _>>()
+                .into()),
+        ]
+    })
+}
+
+/// What a schema of ours says to a value, keyword by keyword, as the specification has it.
+fn accepts(schema: &Value, value: &Value) -> bool {
+    let Some(schema) = schema.as_object() else { return schema.as_bool().expect("a schema") };
+    let length = |of: &str| schema[of].as_u64().expect("a number") as usize;
+    schema.iter().all(|(keyword, rule)| match keyword.as_str() {
+        "type" => match rule.as_str().expect("one type") {
+            "null" => value.is_null(),
+            "boolean" => value.is_boolean(),
+            "integer" => value.as_f64().is_some_and(|it| it.fract() == 0.0),
+            "number" => value.is_number(),
+            "string" => value.is_string(),
+            "array" => value.is_array(),
+            "object" => value.is_object(),
+            other => panic!("{other}"),
+        },
+        "anyOf" => rule.as_array().expect("a list").iter().any(|one| accepts(one, value)),
+        "enum" => rule.as_array().expect("a list").contains(value),
+        "minimum" => value.as_f64().is_none_or(|it| it >= rule.as_f64().expect("a number")),
+        "maximum" => value.as_f64().is_none_or(|it| it <= rule.as_f64().expect("a number")),
+        "minLength" => value.as_str().is_none_or(|it| it.chars().count() >= length(keyword)),
+        "maxLength" => value.as_str().is_none_or(|it| it.chars().count() <= length(keyword)),
+        "minItems" => value.as_array().is_none_or(|it| it.len() >= length(keyword)),
+        "maxItems" => value.as_array().is_none_or(|it| it.len() <= length(keyword)),
+        "pattern" => value.as_str().is_none_or(|it| {
+            let digits = it.strip_prefix('-').unwrap_or(it);
+            (1..=20).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit())
+        }),
+        "items" => {
+            let before = schema.get("prefixItems").and_then(Value::as_array).map_or(0, Vec::len);
+            value.as_array().is_none_or(|it| it.iter().skip(before).all(|one| accepts(rule, one)))
+        }
+        "prefixItems" => value
+            .as_array()
+            .is_none_or(|it| rule.as_array().expect("a list").iter().zip(it).all(|(schema, one)| accepts(schema, one))),
+        "uniqueItems" => {
+            value.as_array().is_none_or(|it| it.iter().enumerate().all(|(at, one)| !it[..at].contains(one)))
+        }
+        "properties" => value.as_object().is_none_or(|it| {
+            let rules = rule.as_object().expect("an object").iter();
+            rules.filter_map(|(name, schema)| Some((schema, it.get(name)?))).all(|(schema, one)| accepts(schema, one))
+        }),
+        "required" => value.as_object().is_none_or(|it| {
+            rule.as_array().expect("a list").iter().all(|name| it.contains_key(name.as_str().expect("a name")))
+        }),
+        "additionalProperties" => value.as_object().is_none_or(|it| {
+            it.keys().all(|name| schema["properties"].as_object().expect("an object").contains_key(name))
+        }),
+        "description" | "contentEncoding" => true,
+        other => panic!("{other}"),
+    })
+}
+
+fn json_of(fields: &[Field], value: Val) -> String {
+    let record = Val::Record(vec![(fields[0].name.clone(), value)]);
+    match written(&Shape::of(Form::Record(fields.to_vec())), &record, None).unwrap() {
+        Written::Json(json) => json,
+        Written::Text(text) => panic!("{text}"),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_comes_back_is_what_went_in((shape, value) in shape_and_value()) {
+        let params = fields(vec![shape]);
+        let json = json_of(&params, value.clone());
+        let read: Value = serde_json::from_str(&json).unwrap();
+        prop_assert!(accepts(&schema::object(&params, |_| None), &read), "its own schema refuses {json}");
+        prop_assert_eq!(&arguments(&params, &json, None).unwrap().values, &[value], "{}", json);
+    }
+
+    #[test]
+    fn what_the_schema_refuses_is_refused(shape in shape(), wrong in wrong_json()) {
+        let params = fields(vec![shape]);
+        let given = json!({ "name-0": wrong });
+        let (schema, given) = (schema::object(&params, |_| None), given);
+        if !accepts(&schema, &given) {
+            prop_assert!(arguments(&params, &given.to_string(), None).is_err(), "{given} against {schema}");
+        }
+    }
+}
+
+fn list(of: Form) -> Form {
+    Form::List(Box::new(Shape::of(of)))
+}
+
+fn field(name: &str, form: Form) -> Field {
+    Field { name: name.into(), shape: Shape::of(form) }
+}
+
+fn item() -> Form {
+    let unit = Form::Enum(vec!["kilogram".into(), "piece".into()]);
+    Form::Record(vec![
+        field("price", Form::F64),
+        field("unit", unit),
+        field("note", Form::Option(Box::new(Shape::of(Form::String)))),
+    ])
+}
+
+#[test]
+fn what_is_wrong_is_told_with_its_place() {
+    let shade = Form::Variant(vec![
+        Case { name: "none".into(), payload: None },
+        Case { name: "rgb".into(), payload: Some(Shape::of(list(Form::Int(Int::U16)))) },
+    ]);
+    let params = [
+        field("items", list(item())),
+        field("shade", Form::Option(Box::new(Shape::of(shade)))),
+        field(
+            "pair",
+            Form::Option(Box::new(Shape::of(Form::Tuple(vec![Shape::of(Form::Bool), Shape::of(Form::Char)])))),
+        ),
+        field("id", Form::Option(Box::new(Shape::of(Form::Int(Int::U64))))),
+        field("tags", Form::Option(Box::new(Shape::of(Form::Flags(vec!["hot".into(), "cold".into()]))))),
+        field("data", Form::Option(Box::new(Shape::of(list(Form::Int(Int::U8)))))),
+        field("small", Form::Option(Box::new(Shape::of(Form::F32)))),
+    ];
+    for (json, says) in [
+        ("{}", "the argument `items` is missing: it is of type list<record>"),
+        (r#"{"item": []}"#, "there is no argument `item`; did you mean `items`?"),
+        (r#"{"items": [], "zzzzzz": 1}"#, "there is no argument `zzzzzz`; there are `items`, `shade`"),
+        (r#"{"items": {}}"#, "items: expected a list, got {}"),
+        (
+            r#"{"items": [{"price": 1, "unit": "piece"}, {"price": "x", "unit": "piece"}]}"#,
+            r#"items[1].price: expected a number, got "x""#,
+        ),
+        (r#"{"items": [{"price": 1}]}"#, "items[0]: the field `unit` is missing: it is of type enum"),
+        (
+            r#"{"items": [{"price": 1, "unit": "pice"}]}"#,
+            "items[0].unit: there is no case `pice`; did you mean `piece`?",
+        ),
+        (
+            r#"{"items": [{"price": 1, "unit": "piece", "nota": ""}]}"#,
+            "items[0]: there is no field `nota`; did you mean `note`?",
+        ),
+        (r#"{"items": [3]}"#, "items[0]: expected an object (record), got 3"),
+        (
+            r#"{"items": [], "shade": {"rgb": [1, 70000]}}"#,
+            "shade.rgb[1]: expected a whole number from 0 to 65535 (u16), got 70000",
+        ),
+        (r#"{"items": [], "shade": "rgb"}"#, r#"shade: expected {"rgb": …} with a value of type list<u16>, got "rgb""#),
+        (
+            r#"{"items": [], "shade": {"none": 1}}"#,
+            r#"shade: expected "none" alone: the case has no value, got {"none":1}"#,
+        ),
+        (r#"{"items": [], "pair": [true]}"#, "pair: expected a list of 2, got a list of 1"),
+        (r#"{"items": [], "pair": [true, "ab"]}"#, r#"pair[1]: expected one character, got "ab""#),
+        (
+            r#"{"items": [], "id": "18446744073709551616"}"#,
+            "id: expected a whole number from 0 to 18446744073709551615 (u64), as a number or in digits as a string",
+        ),
+        (r#"{"items": [], "id": -1}"#, "id: expected a whole number from 0"),
+        (r#"{"items": [], "id": 1.5}"#, "id: expected a whole number"),
+        (r#"{"items": [], "tags": ["hot", "hot"]}"#, "tags: the flag `hot` is there twice"),
+        (r#"{"items": [], "tags": ["cool"]}"#, "tags: there is no flag `cool`; did you mean `cold`?"),
+        (r#"{"items": [], "data": "?"}"#, r#"data: expected bytes in base64, got "?""#),
+        (r#"{"items": [], "data": [1, 256]}"#, "data[1]: expected a whole number from 0 to 255 (u8), got 256"),
+        (r#"{"items": [], "small": 1e300}"#, "small: expected a number that f32 holds, got 1e+300"),
+    ] {
+        let fault = arguments(&params, json, None).unwrap_err();
+        assert!(matches!(&fault, Fault::Invalid { message } if message.starts_with(says)), "{json}: {fault}");
+    }
+}
+
+#[test]
+fn numbers_are_taken_as_json_writes_them() {
+    let read = |int, json: &str| arguments(&[field("n", Form::Int(int))], &format!("{{\"n\": {json}}}"), None);
+    for (int, json, expected) in [
+        (Int::U8, "3.0", Val::U8(3)),
+        (Int::S64, "1e3", Val::S64(1_000)),
+        (Int::U64, "\"18446744073709551615\"", Val::U64(u64::MAX)),
+        (Int::S64, "\"-9223372036854775808\"", Val::S64(i64::MIN)),
+        (Int::U64, "18446744073709551615", Val::U64(u64::MAX)),
+    ] {
+        assert_eq!(read(int, json).unwrap().values, [expected]);
+    }
+    for (int, json) in
+        [(Int::U32, "\"3\""), (Int::U64, "\"+3\""), (Int::U64, "\"\""), (Int::S8, "-129"), (Int::U64, "1e30")]
+    {
+        assert!(read(int, json).is_err(), "{json}");
+    }
+}
+
+#[test]
+fn arguments_within_each_other_are_bounded_and_numbers_beyond_all_bounds_are_told() {
+    let params = [field("n", Form::F64)];
+    let deep = format!("{{\"n\": {}{}}}", "[".repeat(100), "]".repeat(100));
+    for (json, says) in [
+        (deep.as_str(), "the arguments have more than 34 lists and objects within each other"),
+        (r#"{"n": 1e999}"#, "the number 1e999 is too large"),
+        (r#"{"n": 1"#, "the arguments are not JSON"),
+    ] {
+        let said = arguments(&params, json, None).unwrap_err().to_string();
+        assert!(said.starts_with(says), "{said}");
+    }
+}
+
+#[test]
+fn arguments_take_no_more_memory_than_they_may() {
+    // A few bytes of JSON each, and a record of many fields.
+    let fields =
+        (0..100).map(|at| field(&format!("field-{at}"), Form::Option(Box::new(Shape::of(Form::Bool))))).collect();
+    let params = [field("all", list(Form::Record(fields)))];
+    let json = |count: usize| format!("{{\"all\": [{}]}}", vec!["{}"; count].join(","));
+    assert!(arguments(&params, &json(1_000), None).is_ok());
+    let many = json(limits::HOSTCALL_BYTES / 2_000);
+    assert!(many.len() < limits::ARGUMENT_BYTES);
+    let fault = arguments(&params, &many, None).unwrap_err();
+    assert!(matches!(&fault, Fault::TooLarge { message } if message.contains("32 MiB")), "{fault}");
+}
+
+#[test]
+fn a_result_is_no_larger_than_it_may_be() {
+    let text = |chars: usize| Val::List(vec![Val::String("\u{1}".repeat(chars))]);
+    let shape = Shape::of(list(Form::String));
+    // Six bytes for each, and brackets and quotes.
+    let most = (limits::RESULT_BYTES - 4) / 6;
+    assert!(written(&shape, &text(most), None).is_ok());
+    assert!(matches!(written(&shape, &text(most + 1), None), Err(Fault::TooLarge { .. })));
+    let plain = Val::String("x".repeat(limits::RESULT_BYTES + 1));
+    assert!(matches!(written(&Shape::of(Form::String), &plain, None), Err(Fault::TooLarge { .. })));
+}
+
+#[test]
+fn results_are_told_as_documented() {
+    let option = |form| Form::Option(Box::new(Shape::of(form)));
+    for (form, value, json) in [
+        (Form::Int(Int::U64), Val::U64(1 << 53), "9007199254740992"),
+        (Form::Int(Int::U64), Val::U64((1 << 53) + 1), "\"9007199254740993\""),
+        (Form::F32, Val::Float32(0.1), "0.1"),
+        (Form::F64, Val::Float64(f64::NEG_INFINITY), "\"-Infinity\""),
+        (Form::F64, Val::Float64(f64::NAN), "\"NaN\""),
+        (list(Form::Int(Int::U8)), Val::List(vec![Val::U8(1), Val::U8(2)]), "\"AQI=\""),
+        (option(option(Form::Bool)), Val::Option(None), "null"),
+        (option(option(Form::Bool)), Val::Option(Some(Box::new(Val::Option(None)))), r#"{"some":null}"#),
+        (option(Form::Bool), Val::Option(Some(Box::new(Val::Bool(true)))), "true"),
+        (Form::Result { ok: None, error: None }, Val::Result(Ok(None)), r#"{"ok":null}"#),
+        (Form::Flags(names(2)), Val::Flags(names(1)), r#"["name-0"]"#),
+    ] {
+        assert_eq!(written(&Shape::of(form), &value, None).unwrap(), Written::Json(json.into()));
+    }
+    let text = written(&Shape::of(Form::String), &Val::String("a\nb".into()), None).unwrap();
+    assert_eq!(text, Written::Text("a\nb".into()), "a text is no JSON");
+}

@@ -1,0 +1,392 @@
+//! Arguments out of JSON: what is wrong with them is told with its place.
+
+use std::{collections::BTreeMap, fmt};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use serde_json::{Map, Number, Value, value::RawValue};
+use wasmtime::component::Val;
+
+use super::{
+    handles::Handles,
+    schema::NOT_NUMBERS,
+    shape::{Field, Form, Int, Shape},
+    wit::called,
+};
+use crate::{
+    error::{Fault, cut},
+    limits,
+};
+
+/// Arguments of a call.
+#[derive(Debug)]
+pub struct Arguments {
+    /// In the order of the parameters.
+    pub values: Vec<Val>,
+    /// Numbers of the handles that go to the component for good.
+    pub given_away: Vec<u32>,
+}
+
+/// Reads the arguments of a function: an object that has each parameter by its name.
+///
+/// # Errors
+///
+/// A [`Fault`] that says where something is wrong, and what would be right.
+pub fn arguments(params: &[Field], json: &str, handles: Option<&Handles>) -> Result<Arguments, Fault> {
+    let raw = serde_json::from_str(json).map_err(not_json)?;
+    let value = exact(raw, 2 * limits::VALUE_DEPTH + 2)?;
+    let mut reader = Reader { path: String::new(), left: limits::HOSTCALL_BYTES, handles, used: Vec::new() };
+    let Value::Object(object) = &value else { return Err(Fault::invalid("the arguments are not a JSON object")) };
+    let values = reader.fields(params, object, "argument")?.into_iter().map(|(_, value)| value).collect();
+    let given_away = reader.used.into_iter().filter(|(_, is_given_away)| *is_given_away).map(|(number, _)| number);
+    Ok(Arguments { values, given_away: given_away.collect() })
+}
+
+fn not_json(error: serde_json::Error) -> Fault {
+    Fault::invalid(format!("the arguments are not JSON: {error}"))
+}
+
+/// The value that is written there, its numbers as they are written: the parser rounds the last digit of some. `depth` is how
+/// many more lists and objects may be within each other: values of our types have two for each type.
+fn exact(raw: &RawValue, depth: usize) -> Result<Value, Fault> {
+    let text = raw.get();
+    let deeper = || {
+        let most = 2 * limits::VALUE_DEPTH + 2;
+        let too_deep =
+            || Fault::invalid(format!("the arguments have more than {most} lists and objects within each other"));
+        depth.checked_sub(1).ok_or_else(too_deep)
+    };
+    match text.as_bytes().first() {
+        Some(b'{') => {
+            let depth = deeper()?;
+            let fields: BTreeMap<String, &RawValue> = serde_json::from_str(text).map_err(not_json)?;
+            let fields = fields.into_iter().map(|(name, raw)| Ok((name, exact(raw, depth)?)));
+            Ok(Value::Object(fields.collect::<Result<_, Fault>>()?))
+        }
+        Some(b'[') => {
+            let depth = deeper()?;
+            let list: Vec<&RawValue> = serde_json::from_str(text).map_err(not_json)?;
+            Ok(Value::Array(list.into_iter().map(|raw| exact(raw, depth)).collect::<Result<_, _>>()?))
+        }
+        Some(b'-' | b'0'..=b'9') => {
+            let too_large =
+                || Fault::invalid(format!("the number {} is too large", cut(text, limits::NAME_SHOWN_CHARS)));
+            let whole = text.parse::<u64>().map(Number::from).or_else(|_| text.parse::<i64>().map(Number::from));
+            let number = match whole {
+                // There is a zero that is less than nothing.
+                Ok(whole) if text != "-0" => Some(whole),
+                _ => text.parse().ok().and_then(Number::from_f64),
+            };
+            number.map(Value::Number).ok_or_else(too_large)
+        }
+        _ => serde_json::from_str(text).map_err(not_json),
+    }
+}
+
+struct Reader<'a> {
+    /// Where it is: `items[3].price`.
+    path: String,
+    /// Bytes of memory that values may still take.
+    left: usize,
+    handles: Option<&'a Handles>,
+    /// Numbers of the handles that are used, and whether each is given away.
+    used: Vec<(u32, bool)>,
+}
+
+impl Reader<'_> {
+    fn fields(
+        &mut self,
+        fields: &[Field],
+        object: &Map<String, Value>,
+        what: &str,
+    ) -> Result<Vec<(String, Val)>, Fault> {
+        if let Some(unknown) = object.keys().find(|key| fields.iter().all(|field| field.name != **key)) {
+            let known: Vec<_> = fields.iter().map(|field| field.name.as_str()).collect();
+            let shown = cut(unknown, limits::NAME_SHOWN_CHARS);
+            return Err(self.wrong(format_args!("there is no {what} `{shown}`{}", instead(unknown, &known))));
+        }
+        let field = |field: &Field| {
+            let before = self.path.len();
+            let value = match object.get(&field.name) {
+                Some(value) => {
+                    self.step(&field.name);
+                    self.value(&field.shape, value)?
+                }
+                None if field.shape.is_option() => self.paid(0).map(|()| Val::Option(None))?,
+                None => {
+                    let (name, kind) = (&field.name, called(&field.shape));
+                    return Err(self.wrong(format_args!("the {what} `{name}` is missing: it is of type {kind}")));
+                }
+            };
+            self.path.truncate(before);
+            self.paid(field.name.len())?;
+            Ok((field.name.clone(), value))
+        };
+        fields.iter().map(field).collect()
+    }
+
+    fn value(&mut self, shape: &Shape, value: &Value) -> Result<Val, Fault> {
+        self.paid(0)?;
+        let expected = |reader: &Self, what: &str| reader.expected(what, value);
+        Ok(match (&shape.form, value) {
+            (Form::Bool, Value::Bool(it)) => Val::Bool(*it),
+            (Form::Bool, _) => return Err(expected(self, "true or false")),
+            (Form::Int(int), _) => self.integer(*int, value)?,
+            (Form::F32, _) => {
+                let wide = self.float(value)?;
+                let narrow = wide as f32;
+                if wide.is_finite() && narrow.is_infinite() {
+                    return Err(expected(self, "a number that f32 holds"));
+                }
+                Val::Float32(narrow)
+            }
+            (Form::F64, _) => Val::Float64(self.float(value)?),
+            (Form::Char, Value::String(text)) => {
+                let mut chars = text.chars();
+                match (chars.next(), chars.next()) {
+                    (Some(one), None) => Val::Char(one),
+                    _ => return Err(expected(self, "one character")),
+                }
+            }
+            (Form::Char, _) => return Err(expected(self, "one character, as a string")),
+            (Form::String, Value::String(text)) => {
+                self.paid(text.len())?;
+                Val::String(text.clone())
+            }
+            (Form::String, _) => return Err(expected(self, "a string")),
+            (Form::List(_), Value::String(text)) if shape.is_bytes() => {
+                let bytes = STANDARD.decode(text).map_err(|_| expected(self, "bytes in base64"))?;
+                self.paid(bytes.len() * size_of::<Val>())?;
+                Val::List(bytes.into_iter().map(Val::U8).collect())
+            }
+            (Form::List(element), Value::Array(list)) => Val::List(self.each(list.iter().map(|it| (&**element, it)))?),
+            (Form::List(_), _) if shape.is_bytes() => {
+                return Err(expected(self, "bytes: a string in base64, or a list of numbers"));
+            }
+            (Form::List(_), _) => return Err(expected(self, "a list")),
+            (Form::Tuple(parts), Value::Array(list)) if parts.len() == list.len() => {
+                Val::Tuple(self.each(parts.iter().zip(list))?)
+            }
+            (Form::Tuple(parts), _) => return Err(expected(self, &format!("a list of {}", parts.len()))),
+            (Form::Record(fields), Value::Object(object)) => Val::Record(self.fields(fields, object, "field")?),
+            (Form::Record(_), _) => return Err(expected(self, &format!("an object ({})", called(shape)))),
+            (Form::Variant(cases), _) => {
+                let (name, payload) = match value {
+                    Value::String(name) => (name, None),
+                    Value::Object(object) if object.len() == 1 => {
+                        let (name, payload) = object.iter().next().ok_or_else(|| expected(self, "a case"))?;
+                        (name, Some(payload))
+                    }
+                    _ => return Err(expected(self, "the name of a case, or an object of one case and its value")),
+                };
+                let names: Vec<_> = cases.iter().map(|case| case.name.as_str()).collect();
+                let case = cases.iter().find(|case| case.name == *name);
+                let case = case.ok_or_else(|| self.no_such("case", name, &names))?;
+                self.paid(name.len())?;
+                let payload = match (&case.payload, payload) {
+                    (None, None) => None,
+                    (Some(shape), Some(payload)) => Some(Box::new(self.below(name, shape, payload)?)),
+                    (None, Some(_)) => return Err(expected(self, &format!("\"{name}\" alone: the case has no value"))),
+                    (Some(shape), None) => {
+                        return Err(expected(
+                            self,
+                            &format!("{{\"{name}\": …}} with a value of type {}", called(shape)),
+                        ));
+                    }
+                };
+                Val::Variant(name.clone(), payload)
+            }
+            (Form::Enum(cases), Value::String(name)) => {
+                let names: Vec<_> = cases.iter().map(String::as_str).collect();
+                if !cases.contains(name) {
+                    return Err(self.no_such("case", name, &names));
+                }
+                self.paid(name.len())?;
+                Val::Enum(name.clone())
+            }
+            (Form::Enum(cases), _) => return Err(expected(self, &format!("one of {}", listed(cases)))),
+            (Form::Flags(flags), Value::Array(list)) => Val::Flags(self.flags(flags, list)?),
+            (Form::Flags(flags), _) => return Err(expected(self, &format!("a list of some of {}", listed(flags)))),
+            (Form::Option(_), Value::Null) => Val::Option(None),
+            (Form::Option(inner), _) if inner.is_option() => match value.as_object() {
+                Some(object) if object.len() == 1 && object.contains_key("some") => {
+                    Val::Option(Some(Box::new(self.below("some", inner, &object["some"])?)))
+                }
+                _ => return Err(expected(self, "null, or {\"some\": …}")),
+            },
+            (Form::Option(inner), _) => Val::Option(Some(Box::new(self.value(inner, value)?))),
+            (Form::Result { ok, error }, _) => {
+                let one = value.as_object().filter(|object| object.len() == 1).and_then(|object| object.iter().next());
+                match one {
+                    Some((name, value)) if name == "ok" => Val::Result(Ok(self.payload(name, ok, value)?)),
+                    Some((name, value)) if name == "error" => Val::Result(Err(self.payload(name, error, value)?)),
+                    _ => return Err(expected(self, "{\"ok\": …} or {\"error\": …}")),
+                }
+            }
+            (Form::Own(resource), _) => self.handle(resource, value, true)?,
+            (Form::Borrow(resource), _) => self.handle(resource, value, false)?,
+        })
+    }
+
+    fn payload(&mut self, name: &str, shape: &Option<Box<Shape>>, value: &Value) -> Result<Option<Box<Val>>, Fault> {
+        match (shape, value) {
+            (Some(shape), _) => Ok(Some(Box::new(self.below(name, shape, value)?))),
+            (None, Value::Null) => Ok(None),
+            (None, _) => Err(self.expected(&format!("{{\"{name}\": null}}: there is no value with it"), value)),
+        }
+    }
+
+    /// A value in an object, under this name.
+    fn below(&mut self, name: &str, shape: &Shape, value: &Value) -> Result<Val, Fault> {
+        let before = self.path.len();
+        self.step(name);
+        let value = self.value(shape, value)?;
+        self.path.truncate(before);
+        Ok(value)
+    }
+
+    fn each<'v>(&mut self, list: impl Iterator<Item = (&'v Shape, &'v Value)>) -> Result<Vec<Val>, Fault> {
+        let before = self.path.len();
+        let element = |(at, (shape, value)): (usize, (&Shape, &Value))| {
+            self.path.push_str(&format!("[{at}]"));
+            let value = self.value(shape, value)?;
+            self.path.truncate(before);
+            Ok(value)
+        };
+        list.enumerate().map(element).collect()
+    }
+
+    fn flags(&mut self, flags: &[String], list: &[Value]) -> Result<Vec<String>, Fault> {
+        let names: Vec<_> = flags.iter().map(String::as_str).collect();
+        let mut set = Vec::new();
+        for value in list {
+            let Value::String(name) = value else {
+                return Err(self.expected(&format!("one of {}", listed(flags)), value));
+            };
+            if !flags.contains(name) {
+                return Err(self.no_such("flag", name, &names));
+            }
+            if set.contains(name) {
+                return Err(self.wrong(format_args!("the flag `{name}` is there twice")));
+            }
+            self.paid(name.len())?;
+            set.push(name.clone());
+        }
+        Ok(set)
+    }
+
+    fn handle(&mut self, resource: &str, value: &Value, is_given_away: bool) -> Result<Val, Fault> {
+        let (Value::String(name), Some(handles)) = (value, self.handles) else {
+            return Err(self.expected(&format!("a handle of `{resource}`, as a string"), value));
+        };
+        let (number, is) = handles.find(name, resource).map_err(|why| self.wrong(format_args!("{why}")))?;
+        if self.used.iter().any(|(used, is_gone)| *used == number && (is_given_away || *is_gone)) {
+            return Err(self.wrong(format_args!("`{name}` is used and given away in one call")));
+        }
+        self.used.push((number, is_given_away));
+        Ok(Val::Resource(is))
+    }
+
+    fn integer(&self, int: Int, value: &Value) -> Result<Val, Fault> {
+        let (kind, least, most) = int.facts();
+        let number = match value {
+            Value::Number(number) => number.as_i128().or_else(|| whole(number.as_f64()?)),
+            Value::String(digits) if int.is_large() && is_decimal(digits) => digits.parse().ok(),
+            _ => None,
+        };
+        let expected = || {
+            let or_digits = if int.is_large() { ", as a number or in digits as a string" } else { "" };
+            self.expected(&format!("a whole number from {least} to {most} ({kind}){or_digits}"), value)
+        };
+        let number = number.filter(|number| (least..=most).contains(number)).ok_or_else(expected)?;
+        // It is in the range, so nothing is cut off.
+        Ok(match int {
+            Int::U8 => Val::U8(number as u8),
+            Int::S8 => Val::S8(number as i8),
+            Int::U16 => Val::U16(number as u16),
+            Int::S16 => Val::S16(number as i16),
+            Int::U32 => Val::U32(number as u32),
+            Int::S32 => Val::S32(number as i32),
+            Int::U64 => Val::U64(number as u64),
+            Int::S64 => Val::S64(number as i64),
+        })
+    }
+
+    fn float(&self, value: &Value) -> Result<f64, Fault> {
+        match value {
+            Value::Number(number) => number.as_f64(),
+            Value::String(name) => match NOT_NUMBERS.iter().position(|known| known == name) {
+                Some(0) => Some(f64::NAN),
+                Some(1) => Some(f64::INFINITY),
+                Some(_) => Some(f64::NEG_INFINITY),
+                None => None,
+            },
+            _ => None,
+        }
+        .ok_or_else(|| self.expected("a number", value))
+    }
+
+    /// Counts what a value takes in memory.
+    fn paid(&mut self, bytes: usize) -> Result<(), Fault> {
+        let left = self.left.checked_sub(bytes.saturating_add(size_of::<Val>()));
+        self.left = left.ok_or_else(|| Fault::TooLarge {
+            message: format!(
+                "the arguments are more than {} MiB in the component's types",
+                limits::HOSTCALL_BYTES >> 20
+            ),
+        })?;
+        Ok(())
+    }
+
+    fn step(&mut self, name: &str) {
+        if !self.path.is_empty() {
+            self.path.push('.');
+        }
+        self.path.push_str(name);
+    }
+
+    fn expected(&self, what: &str, got: &Value) -> Fault {
+        let got = match got {
+            // Large ones are not written out to be cut.
+            Value::Array(list) => format!("a list of {}", list.len()),
+            Value::Object(object) if object.len() > 1 => format!("an object of {} fields", object.len()),
+            other => cut(&other.to_string(), limits::NAME_SHOWN_CHARS),
+        };
+        self.wrong(format_args!("expected {what}, got {got}"))
+    }
+
+    fn no_such(&self, what: &str, name: &str, known: &[&str]) -> Fault {
+        let shown = cut(name, limits::NAME_SHOWN_CHARS);
+        self.wrong(format_args!("there is no {what} `{shown}`{}", instead(name, known)))
+    }
+
+    fn wrong(&self, what: fmt::Arguments<'_>) -> Fault {
+        Fault::invalid(if self.path.is_empty() { what.to_string() } else { format!("{}: {what}", self.path) })
+    }
+}
+
+/// `; did you mean …?`, or what there is.
+fn instead(name: &str, known: &[&str]) -> String {
+    let score = |known: &str| strsim::normalized_damerau_levenshtein(&name.to_lowercase(), &known.to_lowercase());
+    let near = known.iter().map(|known| (score(known), known)).filter(|(score, _)| *score >= 0.5);
+    match near.max_by(|one, other| one.0.total_cmp(&other.0)) {
+        Some((_, near)) => format!("; did you mean `{near}`?"),
+        None if known.is_empty() => "; there are none".into(),
+        None => format!("; there are {}", listed(known)),
+    }
+}
+
+fn listed(names: &[impl AsRef<str>]) -> String {
+    let shown = names.iter().take(limits::NAMES_SHOWN).map(|name| format!("`{}`", name.as_ref()));
+    let more = if names.len() > limits::NAMES_SHOWN { ", …" } else { "" };
+    format!("{}{more}", shown.collect::<Vec<_>>().join(", "))
+}
+
+fn is_decimal(digits: &str) -> bool {
+    let digits = digits.strip_prefix('-').unwrap_or(digits);
+    (1..=20).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// A number that JSON wrote with a fraction or an exponent, if it is whole.
+fn whole(number: f64) -> Option<i128> {
+    (number.fract() == 0.0 && number.abs() < 2f64.powi(65)).then_some(number as i128)
+}

@@ -1,0 +1,176 @@
+//! WASI's clocks: those of the machine where `clock` is granted, else ones that tell nothing.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use tokio::time::{Instant, sleep_until};
+use wasmtime::component::{HasData, HasSelf, Linker, Resource, ResourceTable};
+use wasmtime_wasi::p2::{
+    DynPollable, Pollable,
+    bindings::clocks::{
+        monotonic_clock,
+        wall_clock::{self, Datetime},
+    },
+    subscribe,
+};
+
+use crate::{limits, plugin::runtime::PluginState};
+
+/// Milliseconds in a second, and nanoseconds in a millisecond.
+const THOUSAND: u64 = 1_000;
+const NANOS: u32 = 1_000_000;
+
+/// Links the clocks of the machine, or those that stand still.
+pub fn link(linker: &mut Linker<PluginState>, is_granted: bool) -> wasmtime::Result<()> {
+    if is_granted {
+        type Own = HasSelf<PluginState>;
+        wall_clock::add_to_linker::<_, Own>(linker, PluginState::called)?;
+        monotonic_clock::add_to_linker::<_, Own>(linker, PluginState::called)
+    } else {
+        wall_clock::add_to_linker::<_, Frozen>(linker, |state| Still(state.called()))?;
+        monotonic_clock::add_to_linker::<_, Frozen>(linker, |state| Still(state.called()))
+    }
+}
+
+/// Nanoseconds that the clock of one call shows which stands still but for its readers: it goes on by
+/// [`limits::FROZEN_STEP`] with each reading, so that who waits for a time by looking comes to an end, and by what was
+/// waited for.
+#[derive(Default)]
+pub struct Frozen(Arc<AtomicU64>);
+
+impl HasData for Frozen {
+    type Data<'a> = Still<'a>;
+}
+
+/// The clocks that stand still, of one call.
+pub struct Still<'a>(&'a mut PluginState);
+
+impl Still<'_> {
+    fn shown(&self) -> &Arc<AtomicU64> {
+        &self.0.base.frozen.0
+    }
+}
+
+/// A step of the clock that stands still.
+fn step() -> u64 {
+    nanos(limits::FROZEN_STEP)
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+impl wall_clock::Host for Still<'_> {
+    fn now(&mut self) -> wasmtime::Result<Datetime> {
+        Ok(Datetime { seconds: 0, nanoseconds: 0 })
+    }
+
+    fn resolution(&mut self) -> wasmtime::Result<Datetime> {
+        Ok(Datetime { seconds: 0, nanoseconds: NANOS })
+    }
+}
+
+impl monotonic_clock::Host for Still<'_> {
+    fn now(&mut self) -> wasmtime::Result<u64> {
+        Ok(self.shown().fetch_add(step(), Relaxed))
+    }
+
+    fn resolution(&mut self) -> wasmtime::Result<u64> {
+        Ok(step())
+    }
+
+    fn subscribe_instant(&mut self, when: u64) -> wasmtime::Result<Resource<DynPollable>> {
+        let now = self.shown().load(Relaxed);
+        self.subscribe_duration(when.saturating_sub(now))
+    }
+
+    fn subscribe_duration(&mut self, nanos: u64) -> wasmtime::Result<Resource<DynPollable>> {
+        let shown = Arc::clone(self.shown());
+        let then = shown.load(Relaxed).saturating_add(nanos);
+        timer(&mut self.0.table, nanos, Some((shown, then)))
+    }
+}
+
+impl wall_clock::Host for PluginState {
+    fn now(&mut self) -> wasmtime::Result<Datetime> {
+        let millis = self.wall_clock();
+        Ok(Datetime { seconds: millis / THOUSAND, nanoseconds: (millis % THOUSAND) as u32 * NANOS })
+    }
+
+    fn resolution(&mut self) -> wasmtime::Result<Datetime> {
+        Ok(Datetime { seconds: 0, nanoseconds: NANOS })
+    }
+}
+
+impl monotonic_clock::Host for PluginState {
+    fn now(&mut self) -> wasmtime::Result<u64> {
+        Ok(self.monotonic_clock())
+    }
+
+    fn resolution(&mut self) -> wasmtime::Result<u64> {
+        Ok(1)
+    }
+
+    fn subscribe_instant(&mut self, when: u64) -> wasmtime::Result<Resource<DynPollable>> {
+        let left = when.saturating_sub(nanos(self.started.elapsed()));
+        timer(&mut self.table, left, None)
+    }
+
+    fn subscribe_duration(&mut self, nanos: u64) -> wasmtime::Result<Resource<DynPollable>> {
+        timer(&mut self.table, nanos, None)
+    }
+}
+
+/// Something to wait for, for so many nanoseconds. It takes two handles.
+fn timer(
+    table: &mut ResourceTable,
+    nanos: u64,
+    shows: Option<(Arc<AtomicU64>, u64)>,
+) -> wasmtime::Result<Resource<DynPollable>> {
+    let wait = match nanos {
+        0 => Wait::GiveWay,
+        // No call lasts as long as what cannot be counted.
+        nanos => Instant::now().checked_add(Duration::from_nanos(nanos)).map_or(Wait::Never, Wait::Until),
+    };
+    let timer = table.push(Timer { wait, shows })?;
+    subscribe(table, timer)
+}
+
+/// A wait, and what the clock that stands still shows after it.
+struct Timer {
+    wait: Wait,
+    shows: Option<(Arc<AtomicU64>, u64)>,
+}
+
+enum Wait {
+    /// Not at all. Once it lets others go first, so that who asks again and again whether something is ready lets it become
+    /// so.
+    GiveWay,
+    /// It has let others go first.
+    Over,
+    Until(Instant),
+    Never,
+}
+
+#[wasmtime_wasi::async_trait]
+impl Pollable for Timer {
+    async fn ready(&mut self) {
+        match self.wait {
+            Wait::Over => {}
+            Wait::GiveWay => {
+                self.wait = Wait::Over;
+                tokio::task::yield_now().await;
+            }
+            Wait::Until(then) => sleep_until(then).await,
+            Wait::Never => std::future::pending().await,
+        }
+        if let Some((shown, then)) = &self.shows {
+            shown.fetch_max(*then, Relaxed);
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! A guest's standard output and standard error: lines of its log. The streams of this process are not among them.
+
+use std::{
+    collections::VecDeque,
+    future::poll_fn,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, ready},
+};
+
+use bytes::Bytes;
+use wasmtime::component::Resource;
+use wasmtime_wasi::p2::{
+    DynOutputStream, OutputStream, Pollable, StreamError, StreamResult,
+    bindings::cli::{stderr, stdout},
+};
+
+use crate::{
+    event::{Event, LogLevel, RunCx},
+    limits,
+    plugin::{
+        convert,
+        imports::Logged,
+        runtime::{Limits, Meter, PluginState},
+    },
+};
+
+impl stdout::Host for PluginState {
+    fn get_stdout(&mut self) -> wasmtime::Result<Resource<DynOutputStream>> {
+        let output = Output::of(self, LogLevel::Info);
+        let output = self.base.stdout.get_or_insert(output).clone();
+        Ok(self.table.push(Box::new(output) as DynOutputStream)?)
+    }
+}
+
+impl stderr::Host for PluginState {
+    fn get_stderr(&mut self) -> wasmtime::Result<Resource<DynOutputStream>> {
+        let output = Output::of(self, LogLevel::Warn);
+        let output = self.base.stderr.get_or_insert(output).clone();
+        Ok(self.table.push(Box::new(output) as DynOutputStream)?)
+    }
+}
+
+/// One of the two. Handles of it are clones, which write to one and the same.
+#[derive(Clone)]
+pub struct Output(Arc<Mutex<Lines>>);
+
+impl Output {
+    fn of(state: &PluginState, level: LogLevel) -> Self {
+        let lines = Lines {
+            cx: state.cx.clone(),
+            plugin: Arc::clone(&state.plugin),
+            level,
+            logged: state.logged.clone(),
+            meter: Arc::clone(&state.meter),
+            limits: Arc::clone(&state.limits),
+            line: Vec::new(),
+            waiting: VecDeque::new(),
+            telling: None,
+        };
+        Self(Arc::new(Mutex::new(lines)))
+    }
+
+    /// What is written from now on is of this call.
+    pub fn begin(&self, cx: &RunCx, logged: &Logged, meter: &Arc<Meter>) {
+        let mut lines = self.lines();
+        lines.cx = cx.clone();
+        lines.logged = logged.clone();
+        lines.meter = Arc::clone(meter);
+    }
+
+    /// Tells all that was written, a last line without an end too.
+    pub async fn flush(&self) {
+        self.lines().end_line();
+        self.told().await;
+    }
+
+    fn lines(&self) -> MutexGuard<'_, Lines> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until all lines are told. While the reader is behind the guest's time stands still.
+    async fn told(&self) {
+        let meter = Arc::clone(&self.lines().meter);
+        let _waiting = meter.waits.begin();
+        poll_fn(|cx| self.lines().poll_told(cx)).await;
+    }
+}
+
+#[wasmtime_wasi::async_trait]
+impl Pollable for Output {
+    async fn ready(&mut self) {
+        self.told().await;
+    }
+}
+
+impl OutputStream for Output {
+    fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
+        if bytes.len() > limits::STDOUT_WRITE_BYTES {
+            return Err(StreamError::trap("it writes more to its standard output at once than it was told it may"));
+        }
+        self.lines().write(&bytes);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> StreamResult<()> {
+        Ok(())
+    }
+
+    /// Nothing while there are lines to be told: so few of them are in memory.
+    fn check_write(&mut self) -> StreamResult<usize> {
+        let is_told = self.lines().is_told();
+        Ok(if is_told { limits::STDOUT_WRITE_BYTES } else { 0 })
+    }
+}
+
+/// What was written, cut into lines.
+struct Lines {
+    cx: RunCx,
+    plugin: Arc<str>,
+    level: LogLevel,
+    logged: Logged,
+    meter: Arc<Meter>,
+    limits: Arc<Limits>,
+    /// The line that is not at its end; no more of it than is told.
+    line: Vec<u8>,
+    /// Lines that are not told yet: no more than a call may log.
+    waiting: VecDeque<String>,
+    /// The one that is being told.
+    telling: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+}
+
+impl Lines {
+    fn write(&mut self, bytes: &[u8]) {
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let (text, is_end) = piece.strip_suffix(b"\n").map_or((piece, false), |text| (text, true));
+            // One byte more than an entry has shows that there was more.
+            let room = (limits::LOG_ENTRY_BYTES + 1).saturating_sub(self.line.len());
+            self.line.extend_from_slice(&text[..text.len().min(room)]);
+            if is_end {
+                self.end_line();
+            }
+        }
+    }
+
+    /// Makes an entry of the line, unless it is blank or over the bounds of the log.
+    fn end_line(&mut self) {
+        let line = std::mem::take(&mut self.line);
+        let line = String::from_utf8_lossy(&line);
+        let entry = convert::bounded(line.trim_end().to_owned(), limits::LOG_ENTRY_BYTES);
+        if !entry.is_empty() && self.logged.admits(entry.len(), &self.limits) {
+            self.waiting.push_back(entry);
+        }
+    }
+
+    fn is_told(&self) -> bool {
+        self.waiting.is_empty() && self.telling.is_none()
+    }
+
+    /// Tells one line after the other. Who stops asking in the middle of one loses nothing: it goes on there.
+    fn poll_told(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            if let Some(telling) = &mut self.telling {
+                ready!(telling.as_mut().poll(cx));
+                self.telling = None;
+            }
+            let Some(message) = self.waiting.pop_front() else { return Poll::Ready(()) };
+            let (agent, plugin, level) = (Arc::clone(&self.cx.agent), Arc::clone(&self.plugin), self.level);
+            self.telling = Some(Box::pin(self.cx.events.emit(Event::PluginLog { agent, plugin, level, message })));
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Instances that last as long as a run of an agent: of components whose functions take and give handles, or whose manifest
+//! says so. Each takes a place in a pool of its own; its calls come one after the other.
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use tokio::{
+    sync::{Mutex as AsyncMutex, OwnedMutexGuard, OwnedSemaphorePermit},
+    time::{Instant, sleep, timeout},
+};
+use tokio_util::task::AbortOnDropHandle;
+use wasmtime::{Store, component::Instance};
+
+use super::{CallSetup, Lane, PluginState, call::End};
+use crate::{
+    error::Fault,
+    event::RunCx,
+    limits,
+    plugin::{
+        convert::{Weigh, WitError},
+        functions::Handles,
+        loader::Plugin,
+    },
+};
+
+/// What one run of an agent keeps: it goes with the run.
+#[derive(Default)]
+pub struct KeptInstances(Mutex<Vec<(Arc<Plugin>, Arc<AsyncMutex<Slot>>)>>);
+
+/// Where the instance of one plugin is kept for one run.
+pub struct Slot {
+    /// What the model has of it.
+    pub handles: Handles,
+    live: Option<Live>,
+    /// Drops it when nobody calls it for long. It ends with the slot.
+    idle: Option<AbortOnDropHandle<()>>,
+    me: Weak<AsyncMutex<Slot>>,
+}
+
+/// An instance between two calls.
+struct Live {
+    store: Store<PluginState>,
+    instance: Instance,
+    used: Instant,
+    _places: [OwnedSemaphorePermit; 2],
+}
+
+impl KeptInstances {
+    /// The slot of this plugin, once no other call is in it.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault::Unavailable`] if others are in it for too long.
+    pub async fn slot(&self, plugin: &Arc<Plugin>) -> Result<OwnedMutexGuard<Slot>, Fault> {
+        let slot = {
+            let mut slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            match slots.iter().find(|(of, _)| Arc::ptr_eq(of, plugin)) {
+                Some((_, slot)) => Arc::clone(slot),
+                None => {
+                    let slot = Arc::new_cyclic(|me| AsyncMutex::new(Slot::new(me.clone())));
+                    slots.push((Arc::clone(plugin), Arc::clone(&slot)));
+                    slot
+                }
+            }
+        };
+        let mut slot = timeout(limits::PLUGIN_PLACE_WAIT, slot.lock_owned()).await.map_err(|_| {
+            let (id, waited) = (&plugin.id, limits::PLUGIN_PLACE_WAIT.as_secs());
+            let message = format!(
+                "plugin `{id}` is called one call after the other in a run, and none came to an end in {waited} seconds: \
+                 try it later"
+            );
+            Fault::Unavailable { message, after: None }
+        })?;
+        if slot.live.is_none() && !slot.handles.is_empty() {
+            slot.lose("a call of its plugin was cancelled");
+        }
+        Ok(slot)
+    }
+}
+
+impl Slot {
+    fn new(me: Weak<AsyncMutex<Self>>) -> Self {
+        Self { handles: Handles::default(), live: None, idle: None, me }
+    }
+
+    /// Drops the instance, and all that the model has of it.
+    pub fn lose(&mut self, why: &str) {
+        self.live = None;
+        self.handles.lose(why);
+    }
+
+    /// Keeps an instance until the next call, though not for ever.
+    fn keep(&mut self, live: Live) {
+        self.live = Some(live);
+        if self.idle.as_ref().is_none_or(AbortOnDropHandle::is_finished) {
+            self.idle = Some(AbortOnDropHandle::new(tokio::spawn(drop_when_idle(self.me.clone()))));
+        }
+    }
+}
+
+async fn drop_when_idle(slot: Weak<AsyncMutex<Slot>>) {
+    loop {
+        let Some(held) = slot.upgrade() else { return };
+        let mut held = held.lock_owned().await;
+        let Some(live) = &held.live else { return };
+        let left = limits::KEPT_IDLE.saturating_sub(live.used.elapsed());
+        if left.is_zero() {
+            let minutes = limits::KEPT_IDLE.as_secs() / 60;
+            return held.lose(&format!("its plugin had not been called for {minutes} minutes"));
+        }
+        drop(held);
+        sleep(left).await;
+    }
+}
+
+impl Plugin {
+    /// Calls the instance that is kept in this slot, or one that is made and kept from now on. What trapped, or ran into a
+    /// limit or out of time, is dropped, and so is one whose call is cancelled in the middle.
+    pub(in crate::plugin) async fn call_kept<R: Weigh>(
+        &self,
+        slot: &mut Slot,
+        cx: &RunCx,
+        setup: CallSetup,
+        prepare: impl FnOnce(&mut PluginState),
+        call: impl AsyncFnOnce(&mut Store<PluginState>, &Instance) -> wasmtime::Result<Result<R, WitError>>,
+    ) -> Result<R, Fault> {
+        let _place = match self.own_place().await {
+            Ok(place) => place,
+            Err(fault) => return self.refused(cx, &setup, fault).await,
+        };
+        let (mut store, mut instance, places) = match slot.live.take() {
+            Some(Live { store, instance, _places, .. }) => (store, Some(instance), _places),
+            None => match self.shared_places(Lane::Kept).await {
+                Ok(places) => (self.store(cx), None, places),
+                Err(fault) => return self.refused(cx, &setup, fault).await,
+            },
+        };
+        store.data_mut().begin(cx);
+        prepare(store.data_mut());
+        let (end, outcome) = self
+            .drive(&mut store, &setup, async |store| {
+                let live = match instance {
+                    Some(live) => live,
+                    None => *instance.insert(self.pre.instantiate_async(&mut *store).await?),
+                };
+                call(store, &live).await
+            })
+            .await;
+        store.data_mut().rest();
+        match (end, instance) {
+            (End::Ok | End::Fault, Some(instance)) => {
+                slot.keep(Live { store, instance, used: Instant::now(), _places: places });
+            }
+            (End::Timeout, _) => slot.lose("its plugin ran out of time"),
+            (End::Limit, _) => slot.lose("its plugin ran into a limit"),
+            (End::Trap | End::Ok | End::Fault, _) => slot.lose("its plugin crashed"),
+        }
+        outcome
+    }
+}
