@@ -133,6 +133,27 @@ pub enum Event {
         #[serde(rename = "duration_ms", serialize_with = "millis")]
         duration: Duration,
     },
+    /// A file or folder was changed, as a tool had proposed.
+    FileChange {
+        agent: Arc<str>,
+        call: String,
+        tool: String,
+        /// `create`, `edit`, `remove`, `move`, `copy` or `make-folder`.
+        act: &'static str,
+        /// As the tool names it.
+        path: String,
+        /// Where it went.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        to: Option<String>,
+        /// Lines that came, where there are lines.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        added: Option<usize>,
+        /// Lines that went.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        removed: Option<usize>,
+        /// Who allowed it; none: the config.
+        by: Option<AnsweredBy>,
+    },
     /// An effect has changed the chat or the run.
     EffectEdited { agent: Arc<str>, effect: String, edit: &'static str },
     /// A change that an effect asked for was not made.
@@ -195,7 +216,8 @@ pub enum Event {
         #[serde(rename = "duration_ms", serialize_with = "millis")]
         duration: Duration,
     },
-    /// A plugin of an agent has a capability that it wants, or has not: told once for each agent, before its first turn.
+    /// A plugin of an agent has a capability that it wants, or has not: told once for each agent, before its first turn, and
+    /// when a tool turns out to lack something and that is opened to it, or not.
     /// What a plugin says comes with its other events and never with this one.
     CapabilityDecided {
         agent: Arc<str>,
@@ -203,7 +225,7 @@ pub enum Event {
         /// What the config would say to give it: `files: [{path: docs, mode: read}]`.
         capability: String,
         allowed: bool,
-        /// The place of the config that gives it, or would have to.
+        /// The place of the config that gives it, or would have to; of what is opened in the middle of a run who says so.
         rule: Arc<str>,
     },
     /// A plugin has written to the log.

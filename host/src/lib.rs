@@ -10,6 +10,7 @@
 //! | [`error`], [`limits`], [`event`] | how failures are told, every bound, what happens in a run |
 //! | [`chat`] | messages and the log that keeps them valid |
 //! | [`capability`] | what a plugin may do, what a run may spend: plain data and its algebra |
+//! | [`change`] | changes of files that tools propose: checked, shown, made all or none, undone |
 //! | [`approval`] | who may say yes: every question that a person may have to answer |
 //! | [`trust`] | what a person has said yes to in a project that may be somebody else's |
 //! | [`model`], [`tool`] | the two traits that an agent stands on |
@@ -74,6 +75,7 @@ pub mod event;
 
 pub mod approval;
 pub mod capability;
+pub mod change;
 pub mod model;
 pub mod tool;
 pub mod trust;

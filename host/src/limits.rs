@@ -104,6 +104,42 @@ pub const FUNCTION_BYTES: usize = 1 << 20;
 /// Plugin folders in one plugin directory.
 pub const PLUGINS_PER_DIRECTORY: usize = 1_024;
 
+// ---- changes of files that tools propose
+
+/// Changes that one result may propose.
+pub const CHANGES_PER_RESULT: usize = 1_000;
+/// Bytes that a proposed file may have.
+pub const CHANGED_FILE_BYTES: usize = 8 << 20;
+/// Bytes of the path of a change: what systems take.
+pub const CHANGED_PATH_BYTES: usize = 4_096;
+/// Files and folders that one change may remove, move or copy: each is looked at twice, and more are no tool's work.
+pub const CHANGED_ENTRIES: usize = 10_000;
+/// Bytes of all that one change may remove, move, copy or replace: they are read to know that they are what was shown.
+pub const CHANGED_TREE_BYTES: u64 = 256 << 20;
+/// Folders in each other of what is removed, moved or copied.
+pub const CHANGED_DEPTH: u32 = 64;
+/// Bytes of what was there before that are kept for one result, so that it can be undone; and of a file that is written anew.
+pub const CHANGE_UNDO_BYTES: u64 = 64 << 20;
+/// Bytes that are kept so for one session.
+pub const SESSION_UNDO_BYTES: u64 = 256 << 20;
+/// Results of one session whose changes are kept; nobody looks through more.
+pub const SESSION_UNDO_RECORDS: usize = 4_096;
+/// Bytes of what is written down of one result that changed files: of each of its files and folders a line.
+pub const CHANGE_RECORD_BYTES: u64 = 64 << 20;
+/// Bytes of a file whose changes are shown line by line.
+pub const DIFF_BYTES: usize = 1 << 20;
+/// Characters of all differences of one result that a person is shown: some 300 lines.
+pub const DIFF_CHARS: usize = 16_000;
+/// Characters of one line of a difference that are shown.
+pub const DIFF_LINE_CHARS: usize = 500;
+/// Time that making the changes of one result may take beside the question: as much as it takes a slow disk to read and write
+/// [`CHANGED_TREE_BYTES`] a few times.
+pub const CHANGE_TIME: Duration = Duration::from_secs(10 * 60);
+/// Lines of differences that are shown of what is to be undone.
+pub const UNDO_LINES: usize = 500;
+/// Changes of one result that are shown in a line each, and entries of a folder.
+pub const CHANGES_SHOWN: usize = 50;
+
 // ---- one call of a plugin
 
 /// Linear memory of one instance, all its memories together.
@@ -335,6 +371,8 @@ pub const OPTION_DESCRIPTION_BYTES: usize = 1 << 10;
 pub const QUESTION_OPTIONS: usize = 32;
 /// Characters of the details of a permission that a person is shown; the rest is cut, and the cut is told.
 pub const PERMISSION_DETAIL_CHARS: usize = 4_000;
+/// The same of changes of files: what [`DIFF_CHARS`] leaves of them, and the lines that name each.
+pub const CHANGE_DETAIL_CHARS: usize = 40_000;
 /// Characters of a question in an event.
 pub const QUESTION_SUMMARY_CHARS: usize = 200;
 /// Bytes of an answer in a person's own words.
@@ -629,6 +667,14 @@ pub const CONFORMANCE_PAUSE: Duration = Duration::from_millis(100);
 
 // ---- agents that start each other
 
+/// Bytes in which a tool says what it lacks: a path or a URL.
+pub const NEED_BYTES: usize = 8 << 10;
+/// What one call may turn out to lack, one after the other: two places and the servers that they lead to, and some more. Each
+/// is a question to a person and the whole call again.
+pub const NEEDS_PER_CALL: usize = 4;
+/// Folders and servers that are opened to one agent while it works, each by the name that a tool has for it. More are a
+/// mistake in the config, or an agent that asks its way through a machine.
+pub const OPENED: usize = 64;
 /// Agents that are kept of each one in the config, one for each ceiling that it was made under; beyond it all are forgotten
 /// and made anew. A handful is usual, but there can be as many as chains of agents that start each other, and each holds
 /// plugins of its own.

@@ -507,6 +507,15 @@ mod made_for_tests {
     }
 
     #[test]
+    fn probe_changes() {
+        let ran = run("providers: [{name: p, kind: plugin, plugin: probe-hooks, params: {provider: tool-call, \
+             tool: propose, arguments: {changes: [{path: new.txt, write: new}]}}}]\n\
+             agents: [{name: a, plugins: {probe-changes: {files: [{path: ., as: .}], powers: [propose-files], \
+             changes: apply}}}]\n");
+        assert!(ran.code == 0 && ran.stderr.contains("create new.txt +1 -0"), "{}", ran.shown());
+    }
+
+    #[test]
     fn probe_kv() {
         let ran = run("providers: [{name: p, kind: plugin, plugin: probe-hooks, \
              params: {provider: tool-call, tool: kv_put, arguments: {key: k, value: v}}}]\n\

@@ -11,6 +11,7 @@ mod vendors;
 mod bad_input;
 mod ceilings;
 mod chains;
+mod changes;
 mod config_check;
 mod conformance;
 mod effects;

@@ -14,15 +14,16 @@ use crate::{
 };
 
 /// Makes a call as far as all of them allow it; and whether it counts for the budget. A call that no tool gets goes round
-/// them: nothing is made.
+/// them: nothing is made. `is_again`: it had begun when the host was interrupted.
 pub(super) async fn call(
     me: &Arc<Instance>,
     around: &[Arc<dyn ToolMiddleware>],
     tools: &ToolBox,
     cx: &ToolCx,
     call: &ToolCall,
+    is_again: bool,
 ) -> (Dispatched, bool) {
-    let Some((target, mut wanted)) = tools.target(call) else { return make(me, tools, cx, call).await };
+    let Some((target, mut wanted)) = tools.target(call) else { return make(me, tools, cx, call, is_again).await };
     let mut passed = Vec::new();
     let mut answered = None;
     for middleware in around {
@@ -52,7 +53,7 @@ pub(super) async fn call(
     }
     let (mut dispatched, counted) = match answered {
         Some(answered) => answered,
-        None => make(me, tools, cx, &wanted).await,
+        None => make(me, tools, cx, &wanted, is_again).await,
     };
     for (middleware, state) in passed.into_iter().rev() {
         look_at(&**middleware, cx, &wanted, &mut dispatched, state).await;

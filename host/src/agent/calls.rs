@@ -30,7 +30,7 @@ impl Agent {
         let tools = self.toolbox();
         let (run, begin) = (me.cx.clone(), Begin::default());
         let cx = ToolCx { run, chat: Snapshot::default(), tools: tools.specs(), begin };
-        let made = make_through(&me, &self.tool_middleware, &tools, &cx, call);
+        let made = make_through(&me, &self.tool_middleware, &tools, &cx, call, false);
         match in_time(&purse, made).await {
             Ok((Dispatched { mut result, .. }, _)) => {
                 tools.cut(call, &mut result);
@@ -125,13 +125,14 @@ async fn dispatch(
         return (Dispatched { result, control }, None);
     }
     // Whatever is left of the budget, and whatever would be decided about it now, it may have been made.
+    let is_again = before.as_ref().is_some_and(|before| before.began);
     let interrupted = before.and_then(|before| before.why_not_again(tools.can_repeat(&call.name)));
     let (mut dispatched, counted) = match interrupted {
         Some(why_not) => {
             let counted = tools.counts(&call.name) && me.purse.take_call().is_ok();
             (tools.refuse(cx, call, &why_not).await, counted)
         }
-        None => make_through(me, around, tools, cx, call).await,
+        None => make_through(me, around, tools, cx, call, is_again).await,
     };
     let whole = tools.cut_to_read_on(call, &mut dispatched.result);
     me.write(|| {
@@ -141,27 +142,35 @@ async fn dispatch(
     (dispatched, whole)
 }
 
-/// Makes a call through what stands around calls; and whether it counts for the budget.
+/// Makes a call through what stands around calls; and whether it counts for the budget. `is_again`: as in [`make`].
 async fn make_through(
     me: &Arc<Instance>,
     around: &[Arc<dyn ToolMiddleware>],
     tools: &ToolBox,
     cx: &ToolCx,
     call: &ToolCall,
+    is_again: bool,
 ) -> (Dispatched, bool) {
     match around {
-        [] => make(me, tools, cx, call).await,
-        around => Box::pin(around::call(me, around, tools, cx, call)).await,
+        [] => make(me, tools, cx, call, is_again).await,
+        around => Box::pin(around::call(me, around, tools, cx, call, is_again)).await,
     }
 }
 
-/// Makes a call, if the budget allows it; and whether it counts for that.
-pub(super) async fn make(me: &Arc<Instance>, tools: &ToolBox, cx: &ToolCx, call: &ToolCall) -> (Dispatched, bool) {
+/// Makes a call, if the budget allows it; and whether it counts for that. `is_again`: it had begun when the host was
+/// interrupted.
+pub(super) async fn make(
+    me: &Arc<Instance>,
+    tools: &ToolBox,
+    cx: &ToolCx,
+    call: &ToolCall,
+    is_again: bool,
+) -> (Dispatched, bool) {
     let counts = tools.counts(&call.name);
     if counts && let Err(exhausted) = me.purse.take_call() {
         return (tools.refuse(cx, call, &Fault::from(exhausted)).await, false);
     }
-    let recorded = me.log.is_some().then(|| Box::new(ToolCx { begin: begin(me, call), ..cx.clone() }));
+    let recorded = me.log.is_some().then(|| Box::new(ToolCx { begin: begin(me, call).again(is_again), ..cx.clone() }));
     (tools.dispatch_whole(recorded.as_deref().unwrap_or(cx), call).await, counts)
 }
 

@@ -37,7 +37,7 @@ impl App {
         for provider in &config.providers {
             self.check_provider(provider, &mut warnings)?;
         }
-        let shared = Shared::new(&self.project, &self.desk);
+        let shared = Shared::new(&self.project, &self.desk, self.changes());
         let agents = config.agents.iter().map(|agent| self.check_agent(agent, &config, &shared, &mut warnings));
         let known = Known {
             plugin_dirs: self.plugin_dirs.clone(),
@@ -184,6 +184,11 @@ impl App {
             // What a server has is known when it is asked.
             let toolbox = match toolbox {
                 ToolboxUse::Own(toolbox) => toolbox,
+                // What its plugins have is known when they are tried.
+                ToolboxUse::Shipped(_) => {
+                    known.toolboxes.push(Vec::new());
+                    continue;
+                }
                 ToolboxUse::Server(uses) => {
                     warnings.extend(self.doubt_of_server(&uses.name));
                     known.toolboxes.push(Vec::new());

@@ -1,6 +1,7 @@
 //! The composition root: from a config and plugin directories to an agent that can run. The only room that knows every
 //! part: `models.rs` makes models, `servers.rs` those behind HTTP APIs, `credentials.rs` looks up what plugins are granted,
-//! `outfit.rs` makes agents of their plugins, `project.rs` reads the project's folder, `shared.rs` makes what agents share,
+//! `plugins.rs` says what each plugin of an agent is given, `outfit.rs` makes agents of their plugins, `opening.rs` gives
+//! these what they turn out to lack and a person opens, `project.rs` reads the project's folder, `shared.rs` makes what agents share,
 //! `session.rs` has what they do written down, `mcp/` reaches MCP servers for them, at which `mcp_login.rs` logs people in,
 //! `trust.rs` tells what a person has not said yes to, `check.rs` looks at all of it without running any, `probe.rs` asks a
 //! model one question, `serving/` has all of it served to MCP clients, with what `archive.rs` finds in sessions.
@@ -11,7 +12,9 @@ mod credentials;
 mod mcp;
 mod mcp_login;
 mod models;
+mod opening;
 mod outfit;
+mod plugins;
 mod probe;
 mod project;
 mod servers;
@@ -21,16 +24,16 @@ mod shared;
 mod trust;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     path::PathBuf,
     sync::{Arc, Mutex},
 };
 
-use indexmap::IndexMap;
 use models::{Model, Models};
+use opening::Keeper;
 use outfit::{Outfit, Worn};
+use plugins::{as_size, check_only, only_of};
 use project::Project;
-use serde_json::Value;
 use shared::Shared;
 use tokio::sync::OnceCell;
 
@@ -39,21 +42,20 @@ pub use mcp::OfServer;
 pub use mcp_login::{mcp_login, mcp_logout, mcp_server_at};
 pub use probe::Probe;
 pub use serving::{Remake, ServeOptions, Serving};
-pub use session::{Recording, Session, sessions};
+pub use session::{Recording, Session, changed, sessions};
 pub use trust::Standing;
 
 use crate::{
     agent::{Agent, Crew, Entry, RUN_TOOLS},
     approval::Desk,
     capability::Grant,
-    config::{self, AgentConfig, Config, LimitsConfig, Listed, OWN_MIDDLEWARE, PluginUse, StepUse, ToolboxUse},
+    config::{self, AgentConfig, Config, Listed, StepUse, ToolboxUse},
     error::{ErrorKind, Report},
-    kv::Stores,
     limits,
     mcp::TokenStore,
     model::{Batched, Completer, PriceTable},
     net::Keyring,
-    plugin::{Kind, Limits, Plugin, PluginCatalog, PluginDirs, PluginEngine, PluginError, PluginPackage, Settings},
+    plugin::{PluginCatalog, PluginDirs, PluginEngine},
     tool::{ToolBox, looks_like},
     trust::{OwnKey, TrustStore},
 };
@@ -152,6 +154,7 @@ impl App {
             |id| package(id).is_some_and(|package| package.manifest.shortens),
         );
         let project = Project::read(&config)?;
+        config.approved = project.approved();
         let prices = project.prices()?;
         let (engine, own, trust) = (OnceCell::new(), OwnKey::default(), TrustStore::new(None));
         Ok(Self {
@@ -216,8 +219,9 @@ impl App {
         recording: Recording,
     ) -> Result<Prepared, Report> {
         let mut notices = Notices { notes: Vec::new(), warnings: self.project.warnings().to_vec() };
+        notices.warnings.extend(self.recover_changes());
         let config = self.agent_config(name, &mut notices.warnings)?;
-        let shared = Shared::new(&self.project, &self.desk);
+        let shared = Shared::new(&self.project, &self.desk, self.changes());
         let models = Models::new(&shared.stores);
         let starts_others = config.options.max_delegation_depth > 0;
         let others = self.config.agents.iter().filter(|other| starts_others && other.name != config.name);
@@ -303,13 +307,15 @@ impl App {
         shared: &Shared,
         notices: &mut Notices,
     ) -> Result<Outfit, Report> {
-        let mut outfit = Outfit::new(config, completer, &self.config.root, &self.desk);
+        let mut outfit = Outfit::new(config, completer, self.keeper(config), &shared.changes);
         outfit.agent.context = self.project.context();
         outfit.agent.delegable = outfit::delegable(config, &self.config);
         for toolbox in &config.toolboxes {
             let place = format!("agents.{}.toolboxes", config.name);
             let toolbox = match toolbox {
                 ToolboxUse::Own(toolbox) => toolbox,
+                // They are among its plugins.
+                ToolboxUse::Shipped(_) => continue,
                 ToolboxUse::Server(uses) => {
                     // One that was not reached was told of.
                     outfit.servers.extend(shared.servers.of(uses));
@@ -325,7 +331,8 @@ impl App {
             match self.load(config, (listed, id), uses, &shared.stores, &mut notices.warnings).await {
                 Ok(plugin) => {
                     let is_default = listed == Listed::Effects && has_defaults;
-                    outfit.plugins.push(Worn { plugin, confirm: uses.confirm, listed, is_default });
+                    let (confirm, changes, only) = (uses.confirm, uses.changes, only_of(config, listed, id));
+                    outfit.plugins.push(Worn { plugin, confirm, changes, only, listed, is_default });
                 }
                 // Nobody named it: it was taken because it is there.
                 Err(report) if self.config.agents.is_empty() => {
@@ -334,10 +341,23 @@ impl App {
                 Err(report) => return Err(report),
             }
         }
+        check_only(config, &outfit.plugins)?;
         outfit.middleware = config.middleware.iter().map(StepUse::own).map(|own| own.and_then(Result::ok)).collect();
         outfit.ask = shared.ask();
         outfit.skills = self.project.skills(config)?;
         Ok(outfit)
+    }
+
+    /// By whom the tools of an agent are opened what they lack.
+    fn keeper(&self, agent: &AgentConfig) -> Keeper {
+        Keeper {
+            desk: self.desk.clone(),
+            agent: agent.name.as_str().into(),
+            root: self.config.root.clone(),
+            home: (self.environment)("HOME").map(PathBuf::from),
+            roots: Arc::clone(&self.clients.roots),
+            opened: Arc::default(),
+        }
     }
 
     /// Of the effects that a config names, those that shorten a conversation, in words for whom its model's window is not
@@ -406,93 +426,8 @@ impl App {
         Ok(Arc::new(others))
     }
 
-    async fn load(
-        &self,
-        agent: &AgentConfig,
-        named: (Listed, &str),
-        uses: &PluginUse,
-        stores: &Stores,
-        warnings: &mut Vec<String>,
-    ) -> Result<Arc<Plugin>, Report> {
-        let (settings, package) = self.plugin_of(agent, named, uses)?;
-        warnings.extend(self.doubts_of_credentials(&settings, &package.manifest));
-        let credentials = self.credentials(&settings, &package.manifest, warnings).await;
-        let settings = Settings { stores: stores.clone(), credentials, ..settings };
-        let plugin = Plugin::load(self.engine().await?, package, &settings).await.map_err(|error| error.report())?;
-        warnings.extend(settings.lacking(&package.manifest));
-        warnings.extend(settings.in_vain(&package.manifest));
-        Ok(Arc::new(plugin))
-    }
-
-    /// A plugin of an agent, and what it is given.
-    fn plugin_of(
-        &self,
-        agent: &AgentConfig,
-        (listed, id): (Listed, &str),
-        uses: &PluginUse,
-    ) -> Result<(Settings, &Arc<PluginPackage>), Report> {
-        let name = &agent.name;
-        let package = self.package(&format!("agents.{name}.{listed}"), id)?;
-        let kinds = &package.manifest.kinds;
-        let fits = match listed {
-            Listed::Plugins => true,
-            Listed::Effects => kinds.contains(&Kind::Effect),
-            Listed::Middleware => kinds.iter().any(|kind| kind.is_middleware()),
-        };
-        if !fits {
-            let what = if listed == Listed::Effects { "effect" } else { "middleware" };
-            let kinds = kinds.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ");
-            return Err(Report::new(ErrorKind::Plugin, format!("plugin `{id}` is no {what}: its kinds are {kinds}"))
-                .cause(format!("agents.{name}.{listed} names it")));
-        }
-        check_params(package, &uses.params, &format!("agents.{name}.{listed}.{id}"))?;
-        let (grant, mounts) = outfit::given(uses, &self.config.root);
-        let settings = Settings {
-            grant,
-            mounts,
-            ceiling: outfit::own_ceiling(agent, &self.config.root),
-            params: config::params(&uses.params),
-            limits: plugin_limits(&uses.limits.over(&self.config.limits)),
-            on_failure: uses.on_failure,
-            ..Settings::new(name.as_str(), format!("agents.{name}.{listed}.{id}"))
-        };
-        Ok((settings, package))
-    }
-
     async fn engine(&self) -> Result<&Arc<PluginEngine>, Report> {
         self.engine.get_or_try_init(async || start_engine(&self.config, self.cache.clone())).await
-    }
-
-    /// The plugin of this id, which `place` in the config names.
-    fn package(&self, place: &str, id: &str) -> Result<&Arc<PluginPackage>, Report> {
-        match self.catalog.get(id) {
-            Some(package) => package.map_err(PluginError::report),
-            None => {
-                let installed = PluginCatalog::ids_in(&self.standard_dirs);
-                let own = OWN_MIDDLEWARE.iter().filter(|_| place.ends_with(".middleware")).copied();
-                let there = self.catalog.iter().map(|(id, _)| id).chain(installed.iter().map(String::as_str));
-                let there: BTreeSet<_> = there.chain(own).collect();
-                let mut report = config::unknown("plugin", id, there.iter().copied());
-                report.kind = ErrorKind::Plugin;
-                if there.is_empty() {
-                    let hint = "name the directory that holds its folder with --plugins, or under `plugin_dirs`";
-                    report.hint = Some(format!("{hint} in the config"));
-                }
-                Err(report.cause(format!("{place} in the config names it")))
-            }
-        }
-    }
-}
-
-/// Refuses params that a plugin does not know, if it says which it does.
-fn check_params(package: &PluginPackage, params: &IndexMap<String, Value>, place: &str) -> Result<(), Report> {
-    let Some(known) = &package.manifest.params else { return Ok(()) };
-    match params.keys().find(|name| !known.contains(name)) {
-        None => Ok(()),
-        Some(name) => {
-            let report = config::unknown("param", name, known.iter().map(String::as_str));
-            Err(report.cause(format!("{place}.params in the config names it")))
-        }
     }
 }
 
@@ -546,38 +481,6 @@ fn no_price(config: &AgentConfig, model: &str) -> Report {
 fn start_engine(config: &Config, cache: Option<PathBuf>) -> Result<Arc<PluginEngine>, Report> {
     let stack_bytes = config.limits.stack_bytes.map_or(limits::PLUGIN_STACK_BYTES, as_size);
     PluginEngine::with_stack(cache, stack_bytes).map(Arc::new)
-}
-
-/// What the calls of a plugin may take, as its config says it.
-fn plugin_limits(config: &LimitsConfig) -> Limits {
-    let default = Limits::default();
-    let count = |says: Option<u64>, default| says.map_or(default, |says| u32::try_from(says).unwrap_or(u32::MAX));
-    let size = |says: Option<u64>, default| says.map_or(default, as_size);
-    Limits {
-        probe_time: default.probe_time,
-        tool_time: config.time.unwrap_or(default.tool_time),
-        step_time: config.time.unwrap_or(default.step_time),
-        completion_time: config.time.unwrap_or(default.completion_time),
-        cpu: config.cpu.unwrap_or(default.cpu),
-        memory_bytes: size(config.memory_bytes, default.memory_bytes),
-        table_elements: size(config.table_elements, default.table_elements),
-        instances: size(config.instances, default.instances),
-        input_bytes: size(config.input_bytes, default.input_bytes),
-        output_bytes: size(config.output_bytes, default.output_bytes),
-        log_entries: count(config.log_entries, default.log_entries),
-        log_bytes: size(config.log_bytes, default.log_bytes),
-        host_calls_per_second: count(config.host_calls_per_second, default.host_calls_per_second),
-        concurrency: count(config.concurrency, default.concurrency),
-        state_bytes: size(config.state_bytes, default.state_bytes),
-        http_requests_per_minute: count(config.http_requests_per_minute, default.http_requests_per_minute),
-        http_concurrency: count(config.http_concurrency, default.http_concurrency),
-        http_request_bytes: config.http_request_bytes.unwrap_or(default.http_request_bytes),
-        http_response_bytes: config.http_response_bytes.unwrap_or(default.http_response_bytes),
-    }
-}
-
-fn as_size(number: u64) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 /// What others are told of an agent.

@@ -7,7 +7,8 @@ use std::{
 };
 
 use super::{
-    App, Notices, check_params, plugin_limits,
+    App, Notices,
+    plugins::{check_params, plugin_limits},
     servers::{http_client, unusable},
 };
 use crate::{

@@ -10,19 +10,20 @@ use super::{
     extend,
     mcp::{Hired, ServerTools},
     of_a_plugin,
+    opening::{Door, Keeper},
 };
 use crate::{
     agent::{Agent, Effect, Grants, Logger, Middleware, Options, Recovery, Refused, Timeout},
     approval::Desk,
-    builtin::{AskingMiddleware, ConfirmedTool},
-    capability::{Bound, Ceiling, Grant},
-    config::{AgentConfig, Config, Listed, OwnMiddleware, PluginUse, ToolboxUse},
+    builtin::{AskingMiddleware, AsksFor, ChangingTool, ConfirmedTool},
+    capability::{Access, Askable, Bound, Ceiling, Grant, Power},
+    change::Changes,
+    config::{AgentConfig, ChangesUse, Config, Listed, OwnMiddleware, PluginUse, ToolboxUse},
     error::{ErrorKind, Report},
     limits,
     model::Completer,
     plugin::{
-        self, Mount, Plugin, PluginEffect, PluginError, PluginMiddleware, PluginModelMiddleware, PluginTool,
-        PluginToolMiddleware,
+        self, Mount, Plugin, PluginEffect, PluginError, PluginMiddleware, PluginModelMiddleware, PluginToolMiddleware,
     },
     skill::Skill,
     tool::{Tool, ToolBox},
@@ -45,6 +46,10 @@ pub(super) struct Outfit {
     pub skills: Vec<Skill>,
     pub root: PathBuf,
     pub desk: Desk,
+    /// By whom tools are opened what they lack.
+    keeper: Keeper,
+    /// What makes the changes that its tools propose.
+    changes: Changes,
     /// Those that were made, by what they were made under, up to [`limits::OUTFITS_KEPT`]. There are as many as there are
     /// chains of agents that start each other to different effect: a handful.
     made: Mutex<HashMap<Vec<Arc<str>>, Agent>>,
@@ -56,6 +61,10 @@ pub(super) struct Worn {
     pub plugin: Arc<Plugin>,
     /// Whether a person is asked before each call of its tools.
     pub confirm: bool,
+    /// Only these of its tools; none: all.
+    pub only: Option<Vec<String>>,
+    /// What becomes of changes of files that its tools propose.
+    pub changes: ChangesUse,
     /// The list in which it stands.
     pub listed: Listed,
     /// Whether the host has added it by itself.
@@ -64,7 +73,7 @@ pub(super) struct Worn {
 
 impl Outfit {
     /// What stands in the config of an agent beside its plugins.
-    pub fn new(config: &AgentConfig, completer: Arc<dyn Completer>, root: &Path, desk: &Desk) -> Self {
+    pub fn new(config: &AgentConfig, completer: Arc<dyn Completer>, keeper: Keeper, changes: &Changes) -> Self {
         let mut agent = Agent::new(config.name.as_str(), config.instructions.as_str(), completer)
             .with_description(config.description.as_str())
             .with_budget(config.budget);
@@ -72,10 +81,11 @@ impl Outfit {
             agent.prefix = prefix.into();
         }
         agent.options = options(config);
-        let own_ceiling = own_ceiling(config, root);
-        let (root, desk, made) = (root.to_owned(), desk.clone(), Mutex::default());
+        let own_ceiling = own_ceiling(config, &keeper.root);
+        let (root, desk, changes) = (keeper.root.clone(), keeper.desk.clone(), changes.clone());
         let (plugins, servers, middleware, skills) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { agent, plugins, servers, own_ceiling, middleware, ask: None, skills, root, desk, made }
+        let made = Mutex::default();
+        Self { agent, plugins, servers, own_ceiling, middleware, ask: None, skills, root, desk, keeper, changes, made }
     }
 
     /// The agent as its config has it.
@@ -197,15 +207,11 @@ impl Outfit {
     }
 
     /// Gives an agent all that a plugin is.
-    fn equip(
-        &self,
-        agent: &mut Agent,
-        Worn { plugin, confirm, listed, .. }: &Worn,
-        warnings: &mut Vec<String>,
-    ) -> Result<(), Report> {
+    fn equip(&self, agent: &mut Agent, worn: &Worn, warnings: &mut Vec<String>) -> Result<(), Report> {
+        let Worn { plugin, listed, .. } = worn;
         let place = format!("agents.{}.{listed}", agent.name);
         if *listed != Listed::Middleware {
-            self.equip_tools(agent, plugin, *confirm, &place, warnings)?;
+            self.equip_tools(agent, worn, &place, warnings)?;
             agent.effects.extend(PluginEffect::new(plugin).map(|effect| Arc::new(effect) as _));
         }
         if *listed != Listed::Effects {
@@ -224,15 +230,20 @@ impl Outfit {
     fn equip_tools(
         &self,
         agent: &mut Agent,
-        plugin: &Arc<Plugin>,
-        confirm: bool,
+        Worn { plugin, confirm, changes, only, .. }: &Worn,
         place: &str,
         warnings: &mut Vec<String>,
     ) -> Result<(), Report> {
         let (mut tools, digest) = (ToolBox::new(), plugin.package().named_digest());
-        for tool in PluginTool::all(plugin).filter(|_| plugin.offers_tools()) {
+        let is_wanted = |name: &String| only.as_ref().is_none_or(|only| only.contains(name));
+        let all = Door::tools(plugin, self.keeper.clone()).filter(|tool| is_wanted(&tool.spec().name));
+        for tool in all.filter(|_| plugin.offers_tools()) {
             let tool: Arc<dyn Tool> = match confirm {
                 true => Arc::new(ConfirmedTool::new(tool, self.desk.clone(), &*agent.name, digest.as_str())),
+                false => tool,
+            };
+            let tool = match plugin.grant().powers.contains(&Power::ProposeFiles) {
+                true => self.changing(tool, &agent.name, plugin, *changes, &digest),
                 false => tool,
             };
             tools.register(tool).map_err(|clash| Report::new(ErrorKind::Plugin, clash.to_string()))?;
@@ -240,6 +251,28 @@ impl Outfit {
         let tools = of_a_plugin(&tools, place, warnings);
         extend(&mut agent.tools, tools, place, warnings);
         Ok(())
+    }
+}
+
+impl Outfit {
+    /// A tool of a plugin, with what makes the changes that it proposes.
+    fn changing(
+        &self,
+        tool: Arc<dyn Tool>,
+        agent: &str,
+        plugin: &Plugin,
+        changes: ChangesUse,
+        digest: &str,
+    ) -> Arc<dyn Tool> {
+        let asks = match changes {
+            ChangesUse::Ask => AsksFor::All,
+            ChangesUse::Apply => AsksFor::Remarkable,
+        };
+        let changing = ChangingTool::new(tool, self.changes.clone(), self.desk.clone(), agent, digest, asks);
+        let Grant { files, kv, http, .. } = plugin.grant();
+        let writes = files.iter().any(|(_, access)| access == Access::Write);
+        let sends = !http.is_empty() || plugin.settings().ask.contains(&Askable::Http);
+        Arc::new(if writes || !kv.is_empty() || sends { changing } else { changing.pure() })
     }
 }
 
@@ -270,11 +303,24 @@ fn options(config: &AgentConfig) -> Options {
     }
 }
 
-/// What an agent gives a plugin, with paths as they lead somewhere.
-pub(super) fn given(uses: &PluginUse, root: &Path) -> (Grant, Vec<Mount>) {
+/// What an agent gives a plugin, with paths as they lead somewhere; with it what the person has approved for this project,
+/// if they may be asked for such.
+pub(super) fn given(uses: &PluginUse, config: &Config) -> (Grant, Vec<Mount>) {
+    let Config { approved, root, .. } = config;
     let resolve = |path: &Path| plugin::resolved(&root.join(path));
     let mounts = uses.files.iter().map(|file| Mount { path: resolve(&file.path), name: file.shown() });
-    (uses.grant(resolve), mounts.collect())
+    let (mut grant, mut mounts): (_, Vec<_>) = (uses.grant(resolve), mounts.collect());
+    if uses.ask.contains(&Askable::Files) {
+        for folder in &approved.folders {
+            let mount = Mount { path: plugin::resolved(folder), name: folder.to_string_lossy().into_owned() };
+            grant.files = grant.files.join(&[(mount.path.clone(), Access::Read)].into_iter().collect());
+            mounts.push(mount);
+        }
+    }
+    if uses.ask.contains(&Askable::Http) {
+        grant.http = grant.http.join(&approved.servers);
+    }
+    (grant, mounts)
 }
 
 /// What bounds all plugins of an agent.
@@ -288,23 +334,29 @@ pub(super) fn own_ceiling(agent: &AgentConfig, root: &Path) -> Ceiling {
 pub(super) fn delegable(agent: &AgentConfig, config: &Config) -> Ceiling {
     let (delegable, root) = (&agent.delegable, &config.root);
     let agents = delegable.agents.as_ref().map(|agents| agents.iter().cloned().collect());
-    let grant = match &delegable.grant {
-        Some(grant) => grant.grant(|path| plugin::resolved(&root.join(path))),
+    let (grant, openable) = match &delegable.grant {
+        // What is written down is all.
+        Some(grant) => (grant.grant(|path| plugin::resolved(&root.join(path))), Grant::default()),
         None => {
             let named = |other: &&AgentConfig| delegable.agents.as_ref().is_none_or(|all| all.contains(&other.name));
             // Its own too: one that it starts may start it in turn.
             let all = config.agents.iter().filter(|other| other.name == agent.name || named(other));
-            all.fold(Grant::default(), |all, other| all.join(&used(other, root)))
+            all.fold((Grant::default(), Grant::default()), |(all, openable), other| {
+                let (used, may_be_opened) = used(other, config);
+                (all.join(&used), openable.join(&may_be_opened))
+            })
         }
     };
-    let bound = Bound { grant: Some(grant), agents, budget: delegable.budget };
+    let bound = Bound { grant: Some(grant), openable, agents, budget: delegable.budget };
     Ceiling::of(format!("agents.{}.delegable.grant", agent.name), bound)
 }
 
-/// All that an agent's plugins may do together.
-fn used(agent: &AgentConfig, root: &Path) -> Grant {
-    let uses = agent.all_plugins().map(|(_, _, uses)| given(uses, root).0);
+/// All that an agent's plugins may do together, and what a person may open to them.
+fn used(agent: &AgentConfig, config: &Config) -> (Grant, Grant) {
+    let uses = agent.all_plugins().map(|(_, _, uses)| given(uses, config).0);
     let servers = agent.toolboxes.iter().filter_map(ToolboxUse::server).map(|uses| uses.name.clone());
     let all = Grant { mcp: servers.collect(), ..Grant::default() };
-    own_ceiling(agent, root).narrow(&uses.fold(all, |all, one| all.join(&one)))
+    let ceiling = own_ceiling(agent, &config.root);
+    let asked = agent.all_plugins().flat_map(|(_, _, uses)| uses.ask.iter().copied()).collect();
+    (ceiling.narrow(&uses.fold(all, |all, one| all.join(&one))), ceiling.narrow_opened(&Askable::most(&asked)))
 }

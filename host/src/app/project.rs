@@ -1,9 +1,10 @@
 //! The project's folder: skills, context, prices, where notes and reflections are.
 
-use std::{fs, io, path::PathBuf, sync::Arc};
+use std::{borrow::Cow, fs, io, path::PathBuf, sync::Arc};
 
 use crate::{
-    config::{self, AgentConfig, Config},
+    capability::Http,
+    config::{self, AgentConfig, Approved, Config},
     error::{ErrorKind, Report},
     files::{self, ReadError},
     kv::Stores,
@@ -110,10 +111,14 @@ impl Project {
         })
     }
 
-    /// Folders that the person has approved for this project; none where that cannot be read, which whoever reads them for
-    /// more than their names is told.
-    pub fn approved_folders(&self) -> Vec<PathBuf> {
-        Permissions::load(&self.layout).map(|permissions| permissions.fs_directories).unwrap_or_default()
+    /// What the person has approved for this project; nothing where that cannot be read, which whoever reads it for more than
+    /// its names is told. What is no folder, and no server of the public Internet, is passed over.
+    pub fn approved(&self) -> Approved {
+        let Permissions { fs_directories, trusted_domains, .. } = Permissions::load(&self.layout).unwrap_or_default();
+        let folders = fs_directories.into_iter().filter(|folder| folder.is_absolute() && folder.is_dir());
+        let servers = trusted_domains.iter().filter_map(|domain| Http::public_server(&server_of(domain)));
+        let servers = servers.fold(Http::default(), |all, (one, _)| all.join(&one));
+        Approved { folders: folders.collect(), servers }
     }
 
     /// Where notes are kept.
@@ -125,4 +130,15 @@ impl Project {
     pub fn reflections(&self) -> Option<Reflections> {
         self.is_there.then(|| Reflections::new(self.layout.reflections()))
     }
+}
+
+/// The server that an entry of `trusted_domains` stands for: one without a scheme is encrypted.
+fn server_of(domain: &str) -> Cow<'_, str> {
+    if domain.contains("://") { domain.into() } else { format!("https://{domain}").into() }
+}
+
+/// The entry of `trusted_domains` that stands for a server: where it is the usual one its name alone, as other programs write
+/// it too.
+pub(super) fn domain_of(server: &str) -> &str {
+    server.strip_prefix("https://").unwrap_or(server)
 }

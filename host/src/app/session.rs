@@ -1,6 +1,9 @@
 //! Sessions: where the runs of an agent are written down, and from where they go on.
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use super::{App, Shared};
 use crate::{
@@ -9,11 +12,12 @@ use crate::{
         journal::{Past, Record, Recorder},
     },
     capability::Ceiling,
+    change::{self, Changes, History},
     chat::Chat,
     config::{self, AgentConfig},
     error::{ErrorKind, Report},
     event::{Event, EventSink},
-    limits,
+    files, limits,
     net::{self, ProxyUrl, Secret},
     project::Layout,
     provider,
@@ -156,6 +160,7 @@ impl App {
         };
         shared.record(&crew);
         shared.stores.of_session(session.journal.folder().to_owned());
+        shared.changes.of_session(under_way(&self.sessions()), session.journal.folder());
         Ok((crew, Some(session)))
     }
 
@@ -245,6 +250,38 @@ impl App {
         let model = part(PartKind::Model, model, model.as_bytes());
         agents.chain(plugins.iter().filter_map(plugin)).chain([model]).collect()
     }
+}
+
+impl App {
+    /// What makes the changes that tools propose. No tool changes what this app goes by.
+    pub(super) fn changes(&self) -> Changes {
+        let layout = Layout::new(files::resolved(&self.config.root.join(".")));
+        // Where a config is looked for, there or not, and where plugins are.
+        let configs = [layout.config(), layout.root().join("shelly.yaml"), layout.local()];
+        let named = self.config.file.iter().chain(&self.plugin_dirs).map(|path| files::resolved(path));
+        Changes::new(named.chain(configs), self.own.clone())
+    }
+
+    /// Takes back changes of files in the middle of which a process of this project was ended, and tells of it.
+    pub(super) fn recover_changes(&self) -> Vec<String> {
+        recovered(&self.sessions(), &self.own)
+    }
+}
+
+/// What a session of this store has changed in files, to be undone by the person who has this key, and what there is to tell
+/// of changes that were interrupted.
+pub fn changed(store: &Store, session: &str, own: OwnKey) -> (History, Vec<String>) {
+    let told = recovered(store, &own);
+    (History::new(under_way(store), &store.folder().join(session), own), told)
+}
+
+fn recovered(store: &Store, own: &OwnKey) -> Vec<String> {
+    change::recover(&under_way(store), own, |session| Changes::folder_in(&store.folder().join(session)))
+}
+
+/// Where changes are written down that are under way: beside the sessions.
+fn under_way(store: &Store) -> PathBuf {
+    store.folder().with_file_name("changes")
 }
 
 /// The sessions of the project in this folder, to be looked at, by the person who has this key.

@@ -10,6 +10,7 @@ use crate::{
     agent::{Crew, Registry, journal::Past},
     approval::Desk,
     builtin,
+    change::Changes,
     config::{self, OwnToolbox, Toolbox},
     error::{ErrorKind, Report},
     kv::Stores,
@@ -22,6 +23,8 @@ pub(super) struct Shared {
     desk: Desk,
     /// What plugins keep.
     pub stores: Stores,
+    /// What makes the changes that tools propose.
+    pub changes: Changes,
     /// MCP servers that were reached.
     pub servers: Servers,
     board: TaskBoard,
@@ -29,10 +32,10 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub fn new(project: &Project, desk: &Desk) -> Self {
+    pub fn new(project: &Project, desk: &Desk, changes: Changes) -> Self {
         let (stores, board, blackboards) = (project.stores(), TaskBoard::new(), Mutex::default());
         let servers = Servers::default();
-        Self { project: project.clone(), desk: desk.clone(), stores, servers, board, blackboards }
+        Self { project: project.clone(), desk: desk.clone(), stores, changes, servers, board, blackboards }
     }
 
     /// The same with the MCP servers that were reached.

@@ -1,8 +1,8 @@
 //! What a person trusts: what a project's own files name, and tools of it, for good.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{path::Path, sync::Arc};
 
-use super::App;
+use super::{App, project::domain_of};
 use crate::{
     approval::{KeepTrust, Subject, Trusted},
     capability::Grant,
@@ -207,29 +207,47 @@ struct Kept {
 
 impl KeepTrust for Kept {
     fn keep(&self, subject: &Subject) -> Result<(), Fault> {
-        // What a topic holds for, its plugin alone says: that is trusted as long as this process runs.
-        let Subject::Tool { agent, origin, name, digest } = subject.clone() else { return Ok(()) };
-        let tool = TrustedTool { agent, origin, name, digest };
         // Nothing of this project is kept: neither is this.
         if !self.layout.local().is_dir() {
             return Ok(());
         }
-        let line = line(&tool);
+        let (allow, fact, tool): (Box<dyn Fn(&mut Permissions)>, _, _) = match subject.clone() {
+            Subject::Tool { agent, origin, name, digest } => {
+                let tool = TrustedTool { agent, origin, name, digest };
+                let line = line(&tool);
+                let fact = tool_fact(&line);
+                (Box::new(move |permissions| add(&mut permissions.trusted_tools, &line)), fact, Some(tool))
+            }
+            Subject::Folder { path } => {
+                let fact = folder_fact(&path);
+                (Box::new(move |permissions| add(&mut permissions.fs_directories, &path)), fact, None)
+            }
+            Subject::Server { url } => {
+                let domain = domain_of(&url).to_owned();
+                let fact = domain_fact(&domain);
+                (Box::new(move |permissions| add(&mut permissions.trusted_domains, &domain)), fact, None)
+            }
+            // What a topic holds for, its plugin alone says: that is trusted as long as this process runs.
+            Subject::Topic { .. } | Subject::Change { .. } => return Ok(()),
+        };
         let mut written = Ok(());
         // Both at once: a line without an answer would be taken for somebody else's.
         let kept = self.store.change(self.layout.root(), |answered| {
-            written = Permissions::change(&self.layout, |permissions| {
-                if !permissions.trusted_tools.contains(&line) {
-                    permissions.trusted_tools.push(line.clone());
-                }
-            });
+            written = Permissions::change(&self.layout, &allow);
             if written.is_ok() {
-                answered.permissions.add(tool_fact(&line));
-                insert(answered, &tool);
+                answered.permissions.add(fact.clone());
+                tool.iter().for_each(|tool| insert(answered, tool));
             }
         });
         written.map_err(|error| Fault::other(error.report().to_string()))?;
         kept.map_err(|error| Fault::other(error.report().to_string()))
+    }
+}
+
+/// Adds one more to a list.
+fn add<T: PartialEq + Clone>(list: &mut Vec<T>, one: &T) {
+    if !list.contains(one) {
+        list.push(one.clone());
     }
 }
 
@@ -252,13 +270,19 @@ fn forget_revoked(layout: &Layout, answered: &mut Answered) {
 fn permission_facts(permissions: &Permissions) -> Facts {
     // What another version keeps there does nothing in this one.
     let Permissions { fs_directories, trusted_commands, trusted_domains, trusted_tools, other: _ } = permissions;
-    let folder = |path: &PathBuf| format!("permissions: {} may be read and changed", quoted_path(path));
     let command = |name: &String| format!("permissions: the program {} may be run", quoted(name));
-    let domain = |name: &String| format!("permissions: {} may be reached", quoted(name));
-    let folders = fs_directories.iter().map(folder);
+    let folders = fs_directories.iter().map(|path| folder_fact(path));
     let commands = trusted_commands.iter().map(command);
-    let domains = trusted_domains.iter().map(domain);
+    let domains = trusted_domains.iter().map(|name| domain_fact(name));
     folders.chain(commands).chain(domains).chain(trusted_tools.iter().map(|line| tool_fact(line))).collect()
+}
+
+fn folder_fact(path: &Path) -> String {
+    format!("permissions: {} may be read and changed", quoted_path(path))
+}
+
+fn domain_fact(name: &str) -> String {
+    format!("permissions: {} may be reached", quoted(name))
 }
 
 fn tool_fact(line: &str) -> String {

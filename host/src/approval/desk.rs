@@ -90,7 +90,8 @@ impl Desk {
     /// [`Fault::TooLarge`] for a subject that cannot be shown, [`Fault::Timeout`] after [`limits::QUESTION_TIME`].
     pub async fn permit(&self, cx: &RunCx, subject: Subject, detail: &str) -> Result<Ruling, Fault> {
         subject.check()?;
-        let (given, by) = self.put(cx, QuestionKind::Permission { subject, detail: shown_detail(detail) }).await?;
+        let detail = shown_detail(&subject, detail);
+        let (given, by) = self.put(cx, QuestionKind::Permission { subject, detail }).await?;
         let verdict = match given {
             Given::Verdict(verdict) => verdict,
             Given::Declined => Verdict::No,

@@ -1,4 +1,4 @@
-use std::{collections::HashSet, fmt, sync::Arc};
+use std::{borrow::Cow, collections::HashSet, fmt, path::PathBuf, sync::Arc};
 
 use serde::Serialize;
 
@@ -25,7 +25,8 @@ pub enum QuestionKind {
     Permission {
         /// What it is about: what can be trusted from now on.
         subject: Subject,
-        /// What exactly it would do this time, at most [`limits::PERMISSION_DETAIL_CHARS`] characters and a mark.
+        /// What exactly it would do this time, at most [`limits::PERMISSION_DETAIL_CHARS`] characters, of changes
+        /// [`limits::CHANGE_DETAIL_CHARS`], and a mark.
         detail: String,
     },
 }
@@ -82,6 +83,34 @@ pub enum Subject {
         topic: String,
         /// SHA-256 of the plugin's component.
         digest: String,
+    },
+    /// Reading a folder with all below it, by the tools of one agent as long as it works. It is trusted for all agents to
+    /// which the config lets a person open folders, and with it the folders below it.
+    Folder {
+        /// Absolute, without links and `..`.
+        path: PathBuf,
+    },
+    /// Requests to a server, alike.
+    Server {
+        /// Scheme, host and port, as a URL has them.
+        url: String,
+    },
+    /// Changes of files that one tool of one agent proposes. What is trusted of it is every change that this tool proposes
+    /// to this agent, as long as the desk is there, but for those that are [asked about in any
+    /// case](crate::builtin::ChangingTool).
+    Change {
+        /// The agent, by its name in the config.
+        agent: String,
+        /// Who made the tool: a plugin's id, or `host`.
+        origin: String,
+        /// The tool's name.
+        name: String,
+        /// SHA-256 of the plugin's component; empty for a tool of the host.
+        digest: String,
+        /// Tells these changes from all others.
+        content: String,
+        /// Whether they are asked about though such changes are trusted: something about them is remarkable.
+        always_asked: bool,
     },
 }
 
@@ -165,12 +194,48 @@ impl OpenQuestion {
 }
 
 impl Subject {
+    /// What is trusted where this is: of changes all that the tool proposes.
+    pub(super) fn as_trusted(&self) -> Cow<'_, Self> {
+        match self {
+            Self::Change { agent, origin, name, digest, .. } => Cow::Owned(Self::Change {
+                agent: agent.clone(),
+                origin: origin.clone(),
+                name: name.clone(),
+                digest: digest.clone(),
+                content: String::new(),
+                always_asked: false,
+            }),
+            _ => Cow::Borrowed(self),
+        }
+    }
+
+    /// Whether a person is asked though it is trusted.
+    pub(super) fn is_always_asked(&self) -> bool {
+        matches!(self, Self::Change { always_asked: true, .. })
+    }
+
+    /// Characters of the details that a person is shown.
+    fn detail_chars(&self) -> usize {
+        match self {
+            Self::Change { .. } => limits::CHANGE_DETAIL_CHARS,
+            _ => limits::PERMISSION_DETAIL_CHARS,
+        }
+    }
+
     /// Refuses a name that nobody could read.
     pub(super) fn check(&self) -> Result<(), Fault> {
-        let (Self::Tool { origin, name, .. } | Self::Topic { origin, topic: name, .. }) = self;
-        if origin.len().max(name.len()) > limits::QUESTION_LABEL_BYTES {
-            let message =
-                format!("a tool whose name has more than {} bytes cannot be allowed", limits::QUESTION_LABEL_BYTES);
+        let (what, bytes, most) = match self {
+            Self::Tool { origin, name, .. }
+            | Self::Topic { origin, topic: name, .. }
+            | Self::Change { origin, name, .. } => {
+                ("a tool", origin.len().max(name.len()), limits::QUESTION_LABEL_BYTES)
+            }
+            // All of it is shown among the details.
+            Self::Folder { path } => ("a folder", path.as_os_str().len(), limits::PERMISSION_DETAIL_CHARS / 2),
+            Self::Server { url } => ("a server", url.len(), limits::PERMISSION_DETAIL_CHARS / 2),
+        };
+        if bytes > most {
+            let message = format!("{what} whose name has more than {most} bytes cannot be allowed");
             return Err(Fault::TooLarge { message });
         }
         Ok(())
@@ -183,6 +248,9 @@ impl fmt::Display for Subject {
         match self {
             Self::Tool { origin, name, .. } => write!(f, "call the tool `{name}` of `{origin}`"),
             Self::Topic { origin, topic, .. } => write!(f, "do what `{origin}` asks about: `{topic}`"),
+            Self::Folder { path } => write!(f, "read the folder `{}` with all below it", path.display()),
+            Self::Server { url } => write!(f, "send requests to `{url}`"),
+            Self::Change { origin, name, .. } => write!(f, "change files, as `{name}` of `{origin}` proposes"),
         }
     }
 }
@@ -207,8 +275,8 @@ impl QuestionKind {
 }
 
 /// What a person is shown of the details of a permission.
-pub(super) fn shown_detail(detail: &str) -> String {
-    match cut(detail, limits::PERMISSION_DETAIL_CHARS) {
+pub(super) fn shown_detail(subject: &Subject, detail: &str) -> String {
+    match cut(detail, subject.detail_chars()) {
         (whole, 0) => whole,
         (part, beyond) => format!("{part}\n[{beyond} more characters are not shown]"),
     }
@@ -271,9 +339,15 @@ mod tests {
     #[test]
     fn details_are_cut_at_a_character_and_say_so() {
         let most = limits::PERMISSION_DETAIL_CHARS;
-        assert_eq!(shown_detail(&"é".repeat(most)), "é".repeat(most));
-        let cut = format!("{}…\n[7 more characters are not shown]", "é".repeat(most));
-        assert_eq!(shown_detail(&"é".repeat(most + 7)), cut);
+        let [agent, origin, name, digest, content] = [const { String::new() }; 5];
+        let change = Subject::Change { agent, origin, name, digest, content, always_asked: false };
+        let [agent, origin, name, digest] = [const { String::new() }; 4];
+        let tool = Subject::Tool { agent, origin, name, digest };
+        for (subject, most) in [(tool, most), (change, limits::CHANGE_DETAIL_CHARS)] {
+            assert_eq!(shown_detail(&subject, &"é".repeat(most)), "é".repeat(most));
+            let cut = format!("{}…\n[7 more characters are not shown]", "é".repeat(most));
+            assert_eq!(shown_detail(&subject, &"é".repeat(most + 7)), cut);
+        }
         let kind = QuestionKind::Open(OpenQuestion { text: "é".repeat(1_000), ..OpenQuestion::default() });
         assert_eq!(kind.summary().chars().count(), limits::QUESTION_SUMMARY_CHARS + 1);
     }

@@ -60,16 +60,21 @@ impl Trusted {
 
     /// Whether this may be done without asking.
     pub fn contains(&self, subject: &Subject) -> bool {
-        self.subjects.contains(subject)
+        let is_above = |trusted: &Subject| match (trusted, subject) {
+            (Subject::Folder { path: above }, Subject::Folder { path }) => path.starts_with(above),
+            _ => false,
+        };
+        let is_there = || self.subjects.contains(&*subject.as_trusted()) || self.subjects.iter().any(is_above);
+        !subject.is_always_asked() && is_there()
     }
 
     /// Whether there is room for it, or it is there.
     pub(super) fn takes(&self, subject: &Subject) -> bool {
-        self.subjects.len() < limits::TRUSTED_SUBJECTS || self.contains(subject)
+        self.subjects.len() < limits::TRUSTED_SUBJECTS || self.subjects.contains(&*subject.as_trusted())
     }
 
     pub(super) fn insert(&mut self, subject: Subject) {
-        self.subjects.insert(subject);
+        self.subjects.insert(subject.as_trusted().into_owned());
     }
 
     pub(super) fn keeper(&self) -> Option<Arc<dyn KeepTrust>> {

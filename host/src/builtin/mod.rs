@@ -2,8 +2,10 @@
 
 mod ask_user;
 mod asking;
+mod changing;
 mod confirmed;
 
 pub use ask_user::ask_user;
 pub use asking::AskingMiddleware;
+pub use changing::{AsksFor, ChangingTool};
 pub use confirmed::ConfirmedTool;

@@ -12,6 +12,8 @@ use super::{Budget, Grant, Missing};
 pub struct Bound {
     /// What plugins may do; none: what they are granted.
     pub grant: Option<Grant>,
+    /// What a person may open to them beyond that, while they work.
+    pub openable: Grant,
     /// The agents that may be started, by name; none: all.
     pub agents: Option<BTreeSet<String>>,
     /// What one of them may spend.
@@ -28,7 +30,12 @@ impl Bound {
             (Some(one), Some(other)) => Some(one & other),
             (one, other) => one.as_ref().or(other.as_ref()).cloned(),
         };
-        Self { grant, agents, budget: self.budget.meet(&other.budget) }
+        let openable = match (&self.grant, &other.grant) {
+            (Some(_), Some(_)) => self.openable.meet(&other.openable),
+            (Some(_), None) => self.openable.clone(),
+            (None, _) => other.openable.clone(),
+        };
+        Self { grant, openable, agents, budget: self.budget.meet(&other.budget) }
     }
 }
 
@@ -81,6 +88,19 @@ impl Ceiling {
         self.grants().fold(grant.clone(), |left, (_, bound)| left.meet(bound))
     }
 
+    /// What is left of something that a person opens: a bound that nobody has written leaves more of it.
+    pub fn narrow_opened(&self, opened: &Grant) -> Grant {
+        let bounds = self.0.values().filter_map(|bound| Some(bound.grant.as_ref()?.join(&bound.openable)));
+        bounds.fold(opened.clone(), |left, bound| left.meet(&bound))
+    }
+
+    /// The place that does not let a person open this; none if there is no such.
+    pub fn keeps_shut(&self, wanted: &Grant) -> Option<Arc<str>> {
+        let shuts =
+            |bound: &Bound| bound.grant.as_ref().is_some_and(|grant| !grant.join(&bound.openable).covers(wanted));
+        self.0.iter().find(|(_, bound)| shuts(bound)).map(|(place, _)| Arc::clone(place))
+    }
+
     /// What it takes away from a grant: the place that does, and the line there that would give it.
     pub fn withheld(&self, grant: &Grant) -> Vec<(Arc<str>, Missing)> {
         let of_place = |(place, bound): (&Arc<str>, &Grant)| {
@@ -127,11 +147,8 @@ mod tests {
     fn bounds() -> impl Strategy<Value = Bound> {
         let names = prop::collection::btree_set(prop_oneof![Just("x".to_owned()), Just("y".to_owned())], 0..2);
         let tokens = prop::option::of(1_u64..5).prop_map(|tokens| Budget { tokens, ..Budget::default() });
-        (prop::option::of(grants()), prop::option::of(names), tokens).prop_map(|(grant, agents, budget)| Bound {
-            grant,
-            agents,
-            budget,
-        })
+        (prop::option::of(grants()), grants(), prop::option::of(names), tokens)
+            .prop_map(|(grant, openable, agents, budget)| Bound { grant, agents, budget, openable })
     }
 
     /// Ceilings that share places, which may say different things there.
@@ -158,6 +175,11 @@ mod tests {
                 prop_assert_eq!(both.admits(name), a.admits(name) && b.admits(name));
             }
             prop_assert_eq!(both.budget(), a.budget().meet(&b.budget()));
+            // What a person opens stays below every bound, and is no less than what was given anyway.
+            let opened = a.narrow_opened(&grant);
+            prop_assert!(grant.covers(&opened) && opened.covers(&a.narrow(&grant)));
+            prop_assert!(opened.covers(&both.narrow_opened(&grant)));
+            prop_assert_eq!(a.keeps_shut(&grant).is_none(), opened == grant);
             // What is taken away is told, and nothing else.
             prop_assert_eq!(a.withheld(&grant).is_empty(), a.narrow(&grant) == grant);
         }

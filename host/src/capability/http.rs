@@ -112,6 +112,21 @@ impl Http {
         Ok([HttpRule { host, is_encrypted, port, path, method: None, reach: Reach::Any }].into_iter().collect())
     }
 
+    /// All requests to one server of the public Internet, as far as its name leads there; and the server's own URL. It is
+    /// named by any URL on it. None for what is no such server: by way of a name nothing private is reached, and a private
+    /// address is no public server.
+    pub fn public_server(url: &str) -> Option<(Self, String)> {
+        let url = Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
+        let is_public = match url.host()? {
+            Host::Domain(name) => !is_localhost(name) && !name.contains('*'),
+            Host::Ipv4(address) => is_public(address.into()),
+            Host::Ipv6(address) => is_public(address.into()),
+        };
+        let has_login = !url.username().is_empty() || url.password().is_some();
+        let origin = Some(url.origin().ascii_serialization()).filter(|_| is_public && !has_login)?;
+        Some((Self::entry(&origin, &[], &[]).ok()?, origin))
+    }
+
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.0.as_ref().is_some_and(BTreeSet::is_empty)

@@ -16,6 +16,7 @@ mod http;
 mod kv;
 mod money;
 mod names;
+mod opening;
 mod power;
 mod purse;
 
@@ -29,5 +30,6 @@ pub use http::{Http, HttpRule, Reaches, is_localhost, is_method, loopback};
 pub use kv::{KvScope, KvScopes};
 pub use money::{NotUsd, Price, Usd};
 pub use names::Names;
+pub use opening::Askable;
 pub use power::{Power, Powers};
 pub use purse::{Account, Carved, Overshoot, Purse, Share, Spent};

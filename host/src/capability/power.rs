@@ -31,6 +31,8 @@ pub enum Power {
     Stop,
     /// Around a request to a model: answer in its place.
     Answer,
+    /// As a tool: propose changes of files in its folders, which the host makes if whoever may say yes does.
+    ProposeFiles,
 }
 
 impl Power {
@@ -41,7 +43,12 @@ impl Power {
 
     /// Whether an effect can use it.
     pub fn is_for_effects(self) -> bool {
-        self != Self::Answer
+        !matches!(self, Self::Answer | Self::ProposeFiles)
+    }
+
+    /// Whether a tool can use it.
+    pub fn is_for_tools(self) -> bool {
+        self.is_look() || self == Self::ProposeFiles
     }
 
     /// Whether what stands around requests to a model can use it.
@@ -65,6 +72,7 @@ impl fmt::Display for Power {
             Self::AskModel => "ask-model",
             Self::Stop => "stop",
             Self::Answer => "answer",
+            Self::ProposeFiles => "propose-files",
         })
     }
 }
@@ -78,7 +86,7 @@ mod tests {
 
     #[test]
     fn names_of_powers_are_those_of_the_config() {
-        for power in [Power::SeeMessages, Power::EditResults, Power::AskModel, Power::Stop] {
+        for power in [Power::SeeMessages, Power::EditResults, Power::AskModel, Power::Stop, Power::ProposeFiles] {
             assert_eq!(serde_json::to_value(power).unwrap(), power.to_string());
         }
     }

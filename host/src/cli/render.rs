@@ -273,6 +273,13 @@ impl Progress {
                 let how = if *is_error { format!("{RED}failed{PLAIN}") } else { format!("{GREEN}done{PLAIN}") };
                 format!("{DIM}{}{PLAIN}   {} {how} ({}, {bytes} bytes)", name(agent), name(tool), time(*duration))
             }
+            Event::FileChange { agent, act, path, to, added, removed, .. } => {
+                let to = to.as_deref().map_or(String::new(), |to| format!(" to {}", one_line(to, 200)));
+                let lines = added
+                    .zip(*removed)
+                    .map_or(String::new(), |(more, less)| format!(" {GREEN}+{more}{PLAIN} {RED}-{less}{PLAIN}"));
+                format!("{DIM}{}{PLAIN}   {act} {}{to}{lines}", name(agent), one_line(path, 200))
+            }
             Event::EffectEdited { agent, effect, edit } => {
                 format!("{DIM}{}{PLAIN}   {} edits the chat: {edit}", name(agent), name(effect))
             }
@@ -375,8 +382,8 @@ impl Progress {
 
 pub const BOLD: &str = "\x1b[1m";
 pub const DIM: &str = "\x1b[2m";
-const RED: &str = "\x1b[1;31m";
-const GREEN: &str = "\x1b[32m";
+pub const RED: &str = "\x1b[1;31m";
+pub const GREEN: &str = "\x1b[32m";
 pub const YELLOW: &str = "\x1b[33m";
 pub const PLAIN: &str = "\x1b[0m";
 /// All of them.

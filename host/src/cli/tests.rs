@@ -11,7 +11,7 @@ use clap::CommandFactory;
 use super::Cli;
 
 /// A flag of a command, and the test in `tests/all` that shows what it does.
-const SHOWN: [(&str, &str, &str); 115] = [
+const SHOWN: [(&str, &str, &str); 119] = [
     ("run --config", "bad_input.rs", "a_config_that_cannot_be_read"),
     ("run --plugins", "bad_input.rs", "a_plugin_directory_that_is_none"),
     ("run --agent", "bad_input.rs", "a_name_that_is_not_there"),
@@ -117,6 +117,10 @@ const SHOWN: [(&str, &str, &str); 115] = [
     ("session export --format", "sessions/shown.rs", "a_session_is_exported_to_be_read"),
     ("session export --out", "sessions/shown.rs", "a_session_is_exported_to_be_read"),
     ("session export ID", "sessions/shown.rs", "a_session_is_exported_to_be_read"),
+    ("session undo --config", "sessions/shown.rs", "the_config_says_whose_sessions_are_meant"),
+    ("session undo --all", "changes/mod.rs", "what_a_session_changed_is_undone"),
+    ("session undo --yes", "changes/mod.rs", "what_a_session_changed_is_undone"),
+    ("session undo ID", "changes/mod.rs", "what_a_session_changed_is_undone"),
     ("session fork --config", "sessions/shown.rs", "the_config_says_whose_sessions_are_meant"),
     ("session fork --at", "sessions/shown.rs", "a_session_is_copied_up_to_a_step"),
     ("session fork --output", "sessions/shown.rs", "a_session_is_copied_up_to_a_step"),

@@ -1,6 +1,6 @@
 //! What serde cannot see: names that must be unique, references that must lead somewhere, bounds.
 
-use super::{AgentConfig, Config, Toolbox, ToolboxUse, egress::check_way_out, unknown};
+use super::{AgentConfig, Config, Shipped, Toolbox, ToolboxUse, egress::check_way_out, unknown};
 use crate::{
     error::{ErrorKind, Report},
     limits,
@@ -38,7 +38,7 @@ impl Config {
             for name in agent.toolboxes.iter().filter_map(ToolboxUse::server).map(|uses| uses.name.as_str()) {
                 let place = format!("agents.{}.toolboxes", agent.name);
                 if !servers().any(|known| known == name) {
-                    let known = Toolbox::NAMES.into_iter().chain(servers());
+                    let known = Toolbox::NAMES.into_iter().chain(Shipped::NAMES).chain(servers());
                     return Err(unknown("toolbox or MCP server", name, known).cause(format!("{place} names it")));
                 }
                 if had.contains(&name) {
@@ -47,6 +47,7 @@ impl Config {
                 }
                 had.push(name);
             }
+            check_shipped(agent)?;
             for (listed, id, uses) in agent.all_plugins() {
                 if let Some(name) = uses.models.iter().find(|name| !names().any(|known| known == name.as_str())) {
                     let place = format!("agents.{}.{listed}.{id}.models names it", agent.name);
@@ -81,6 +82,27 @@ impl Config {
         }
         Ok(())
     }
+}
+
+/// A plugin is there once: as a toolbox or as a plugin, and under one toolbox.
+fn check_shipped(agent: &AgentConfig) -> Result<(), Report> {
+    let mut had: Vec<&str> = Vec::new();
+    for uses in agent.toolboxes.iter().filter_map(ToolboxUse::shipped) {
+        for id in uses.plugins.keys() {
+            let (name, toolbox) = (&agent.name, uses.name);
+            let twice = |place: String| Err(Report::new(ErrorKind::Usage, place).hint("join them into one"));
+            if had.contains(&id.as_str()) {
+                return twice(format!("agents.{name}.toolboxes: `{toolbox}` is there twice"));
+            }
+            if agent.plugins.contains_key(id) {
+                return twice(format!(
+                    "agents.{name}: the plugin `{id}` is there twice, as the toolbox `{toolbox}` too"
+                ));
+            }
+            had.push(id);
+        }
+    }
+    Ok(())
 }
 
 fn check_agent(agent: &AgentConfig) -> Result<(), Report> {

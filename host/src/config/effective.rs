@@ -8,8 +8,7 @@ use serde_json::Value;
 
 use super::{
     AgentConfig, AgentOptions, AuthConfig, CONTEXT_THRESHOLD, Config, CredentialConfig, DelegableConfig, FileUse,
-    FolderUse, GrantConfig, HttpUse, Listed, OwnMiddleware, OwnToolbox, PluginUse, ProviderConfig, ServerUse, StepUse,
-    Toolbox, ToolboxUse,
+    FolderUse, GrantConfig, HttpUse, Listed, OwnMiddleware, PluginUse, ProviderConfig, StepUse,
     mask::{MASK, masked, masked_params, masked_url},
     setting::{Holds, Setting, is, list, map, or, positive, set, shown, word},
 };
@@ -88,6 +87,8 @@ impl Effective {
             sessions,
             limits: bounds,
             root,
+            // What was approved is no part of it.
+            approved: _,
             file: _,
         } = config;
         let first = agents.first().map(|agent| agent.name.as_str());
@@ -326,7 +327,7 @@ fn agent_setting(agent: &AgentConfig, config: &Config, known: &KnownAgent) -> Se
         instructions,
         provider,
         prefix,
-        toolboxes,
+        toolboxes: _,
         skills: _,
         skills_tags,
         estimated_cost,
@@ -377,7 +378,7 @@ fn agent_setting(agent: &AgentConfig, config: &Config, known: &KnownAgent) -> Se
         ("instructions", set(instructions)),
         ("provider", provider),
         ("prefix", or(prefix.as_deref().filter(|prefix| !prefix.is_empty()), DEFAULT_PREFIX, "default")),
-        ("toolboxes", list(toolboxes.iter().zip(&known.toolboxes).map(|(uses, tools)| toolbox(uses, tools)))),
+        ("toolboxes", toolboxes::settings(agent, known, config)),
         ("skills", is(&known.skills)),
         ("skills_tags", is(skills_tags)),
         ("estimated_cost", is(estimated_cost).noted_if(estimated_cost.is_none(), "not told")),
@@ -393,26 +394,6 @@ fn agent_setting(agent: &AgentConfig, config: &Config, known: &KnownAgent) -> Se
         ("delegates_to", is(&others.map(|other| &other.name).collect::<Vec<_>>())),
         ("hand_overs", or(hand_overs, limits::HAND_OVERS, "of a task that it delegates")),
     ])
-}
-
-fn toolbox(uses: &ToolboxUse, tools: &[String]) -> Setting {
-    match uses {
-        ToolboxUse::Own(OwnToolbox { name, tools: _, ns }) => {
-            let mut keys = vec![("name", is(name))];
-            if *name == Toolbox::State {
-                keys.push(("ns", or(ns.as_deref(), super::DEFAULT_NAMESPACE, "default")));
-            }
-            keys.push(("tools", is(&tools)));
-            map(keys)
-        }
-        ToolboxUse::Server(ServerUse { name, tools, confirm, sampling, elicitation }) => map([
-            ("name", is(name)),
-            ("tools", is(tools).noted_if(tools.is_none(), "all that are approved")),
-            ("confirm", set(confirm)),
-            ("sampling", set(sampling)),
-            ("elicitation", set(elicitation)),
-        ]),
-    }
 }
 
 fn budget_setting(budget: &Budget) -> Setting {
@@ -520,7 +501,9 @@ fn plugin_keys(uses: &PluginUse, known: &KnownPlugin, config: &Config) -> Vec<(&
         http,
         credentials,
         powers,
+        ask,
         confirm,
+        changes,
         params,
         on_failure,
         limits: bounds,
@@ -540,7 +523,9 @@ fn plugin_keys(uses: &PluginUse, known: &KnownPlugin, config: &Config) -> Vec<(&
         ("http", list(http.iter().map(http_setting))),
         ("credentials", is(credentials)),
         ("powers", is(powers)),
+        ("ask", is(ask)),
         ("confirm", set(confirm)),
+        ("changes", set(changes)),
         ("params", is(&masked_params(params))),
         ("limits", bounds.setting_over(&config.limits)),
     ];
@@ -591,3 +576,4 @@ fn house() -> Setting {
 mod servers;
 #[cfg(test)]
 mod tests;
+mod toolboxes;

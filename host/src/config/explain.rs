@@ -6,10 +6,10 @@ use crate::{
 };
 
 /// Keys of the predecessor's config whose features come later: told apart from mistakes.
-const NOT_YET: [&str; 4] = ["filesystem", "git", "process", "teams"];
+const NOT_YET: [&str; 3] = ["git", "process", "teams"];
 
 /// Values that come later: kinds of providers, and toolboxes.
-pub(super) const NOT_YET_VALUES: [&str; 5] = ["filesystem", "exec", "search", "git", "http"];
+pub(super) const NOT_YET_VALUES: [&str; 2] = ["exec", "git"];
 
 /// A mistake in the file as its reader sees it. Nothing of the file is quoted but names of keys and variants: the line
 /// may hold a credential.
@@ -25,6 +25,11 @@ pub(super) fn explain(error: &serde_saphyr::Error, text: &str) -> Report {
         Error::SerdeUnknownField { field, .. } if NOT_YET.contains(&field.as_str()) => {
             usage(format!("the key `{field}` is not supported yet")).hint("remove it, or use a newer shelly-host")
         }
+        // The predecessor's, for where permissions are kept: what a project names could be anybody's file.
+        Error::SerdeUnknownField { field, .. } if field == "filesystem" => usage("there is no key `filesystem`".into()).hint(
+            "remove it: what you allow is kept in .shelly/local/permissions.json, whose folder `shelly-host init` makes; the \
+             tools are given by `toolboxes: [filesystem]` of an agent",
+        ),
         // The predecessor's, for a server of tools that was the host's own.
         Error::SerdeUnknownField { field, .. } if field == "net" => usage("there is no key `net`".into()).hint(
             "the key is `http`, of each plugin that may send requests: `plugins: {fetch: {http: [https://api.example.com]}}`",

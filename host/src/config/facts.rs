@@ -7,8 +7,8 @@ use sha2::{Digest, Sha256};
 use url::Url;
 
 use super::{
-    AgentConfig, Config, CredentialConfig, FileUse, Listed, LoginGrant, McpServerConfig, OAuthConfig, PluginUse,
-    ProviderConfig, ServerUse, ToolboxUse,
+    AgentConfig, ChangesUse, Config, CredentialConfig, FileUse, Listed, LoginGrant, McpServerConfig, OAuthConfig,
+    PluginUse, ProviderConfig, ServerUse, ToolboxUse,
     egress::requests,
     mask::{MASK, masked_params, masked_url},
 };
@@ -39,6 +39,8 @@ impl Config {
             sessions: _,
             // How much calls of plugins may take, below the ceilings of the house.
             limits: _,
+            // Told with the permissions, where it stands.
+            approved: _,
             root,
             file: _,
         } = self;
@@ -160,8 +162,8 @@ fn agent_facts(agent: &AgentConfig, root: &Path, facts: &mut Facts) {
     let ceiling = ceiling.as_ref().map(|ceiling| ceiling.grant(|path| files::resolved(&root.join(path))));
     for toolbox in toolboxes {
         match toolbox {
-            // They reach nothing but the project's notes, other agents and the person.
-            ToolboxUse::Own(_) => {}
+            // They reach nothing but the project's notes, other agents and the person. Plugins are told below.
+            ToolboxUse::Own(_) | ToolboxUse::Shipped(_) => {}
             ToolboxUse::Server(uses) => server_use_facts(name, uses, facts),
         }
     }
@@ -175,11 +177,11 @@ fn agent_facts(agent: &AgentConfig, root: &Path, facts: &mut Facts) {
         let what = match listed {
             Listed::Effects => "effect",
             Listed::Middleware => "middleware",
-            Listed::Plugins => "plugin",
+            Listed::Plugins | Listed::Toolboxes => "plugin",
         };
         let who = format!("the agent {}: the {what} {}", quoted(name), quoted(id));
         plugin_facts(&who, uses, ceiling.as_ref(), root, facts);
-        if listed != Listed::Plugins {
+        if matches!(listed, Listed::Effects | Listed::Middleware) {
             step_facts(&who, uses, facts);
         }
     }
@@ -229,7 +231,10 @@ fn plugin_facts(who: &str, uses: &PluginUse, ceiling: Option<&Grant>, root: &Pat
         http: _,
         credentials: _,
         powers: _,
+        // Each time somebody is asked then, and told what for.
+        ask: _,
         confirm,
+        changes,
         // Data for it; of a step they are told by themselves.
         params: _,
         // Whether a run ends with it: the same.
@@ -240,6 +245,9 @@ fn plugin_facts(who: &str, uses: &PluginUse, ceiling: Option<&Grant>, root: &Pat
         true => format!("{who} is used"),
         false => format!("{who} is used, and you are not asked before each call"),
     });
+    if *changes == ChangesUse::Apply {
+        facts.add(format!("{who} has the changes of files that it proposes made without asking you"));
+    }
     let narrowed = |grant: Grant| ceiling.map_or_else(|| grant.clone(), |ceiling| ceiling.meet(&grant));
     for FileUse { path, name: _, mode } in files {
         // A link in the project may lead anywhere.

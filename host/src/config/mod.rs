@@ -38,13 +38,14 @@ pub(crate) use facts::variables;
 pub use mcp::{LoginGrant, McpServerConfig, OAuthConfig, Protocol, check_url};
 pub use provider::{AuthConfig, ProviderConfig, ProviderKind};
 pub use schema::{
-    AgentConfig, AgentOptions, ContextConfig, DelegableConfig, FileUse, FolderUse, GrantConfig, PluginUse,
+    AgentConfig, AgentOptions, ChangesUse, ContextConfig, DelegableConfig, FileUse, FolderUse, GrantConfig, PluginUse,
     SessionsConfig, params,
 };
 pub use steps::{CONTEXT_THRESHOLD, Listed, OWN_MIDDLEWARE, OwnMiddleware, StepUse, Unsaid, default_effects};
-pub use toolbox::{OwnToolbox, ServerUse, Toolbox, ToolboxUse};
+pub use toolbox::{OwnToolbox, ServerUse, Shipped, ShippedUse, Toolbox, ToolboxUse};
 
 use crate::{
+    capability::Http,
     error::{ErrorKind, Report, why_unreadable},
     limits,
 };
@@ -85,12 +86,24 @@ pub struct Config {
     /// What plugins may take.
     #[serde(default)]
     pub limits: LimitsConfig,
+    /// What the person has approved for this project, for plugins that may ask for such. No file of a config says it.
+    #[serde(skip)]
+    pub approved: Approved,
     /// The folder that relative paths are below.
     #[serde(skip)]
     pub root: PathBuf,
     /// The file that it was read from, as it was named; none: it was not read from one.
     #[serde(skip)]
     pub file: Option<PathBuf>,
+}
+
+/// What a person has approved for a project, for good.
+#[derive(Debug, Clone, Default)]
+pub struct Approved {
+    /// Folders, absolute.
+    pub folders: Vec<PathBuf>,
+    /// Servers of the public Internet.
+    pub servers: Http,
 }
 
 impl Config {
@@ -160,6 +173,11 @@ impl Config {
             serde_saphyr::from_str_with_options(text, options).map_err(|error| explain(&error, text))?
         };
         config.root = root;
+        for toolbox in config.agents.iter_mut().flat_map(|agent| &mut agent.toolboxes) {
+            if let ToolboxUse::Shipped(uses) = toolbox {
+                uses.settle_paths(&config.root);
+            }
+        }
         config.check()?;
         Ok(config)
     }

@@ -8,7 +8,7 @@ use std::{
 
 use indexmap::IndexMap;
 use serde::{
-    Deserialize, Deserializer,
+    Deserialize, Deserializer, Serialize,
     de::{self, IntoDeserializer},
 };
 use serde_json::value::RawValue;
@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 use super::{HttpUse, LimitsConfig, StepUse, ToolboxUse, egress::requests};
 use crate::{
     agent::{Cost, Interaction, OnFailure},
-    capability::{Access, Budget, Grant, KvScope, KvScopes, Names, Powers},
+    capability::{Access, Askable, Budget, Grant, KvScope, KvScopes, Names, Powers},
     limits,
 };
 
@@ -269,9 +269,15 @@ pub struct PluginUse {
     /// What it may see of the conversation, and what its effect may do to it.
     #[serde(default)]
     pub powers: Powers,
+    /// What a person is asked for, in the middle of a run, where a tool of it lacks some.
+    #[serde(default)]
+    pub ask: Vec<Askable>,
     /// Whether a person is asked before each call of its tools.
     #[serde(default)]
     pub confirm: bool,
+    /// What becomes of changes of files that its tools propose.
+    #[serde(default)]
+    pub changes: ChangesUse,
     /// Its own settings.
     #[serde(default)]
     pub params: IndexMap<String, serde_json::Value>,
@@ -280,6 +286,17 @@ pub struct PluginUse {
     /// What its calls may take, over what holds for all plugins.
     #[serde(default)]
     pub limits: LimitsConfig,
+}
+
+/// What becomes of changes of files that tools propose.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ChangesUse {
+    /// A person is asked, with the difference shown.
+    #[default]
+    Ask,
+    /// Those that can be undone are made at once, but for files that programs go by; the others are asked about.
+    Apply,
 }
 
 /// A folder for a plugin.

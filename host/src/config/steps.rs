@@ -9,7 +9,9 @@ use serde::{
 };
 use serde_json::{Value, json};
 
-use super::{AgentConfig, Config, FileUse, HttpUse, LimitsConfig, PluginUse, schema::set_duration};
+use super::{
+    AgentConfig, ChangesUse, Config, FileUse, HttpUse, LimitsConfig, PluginUse, ToolboxUse, schema::set_duration,
+};
 use crate::{
     agent::OnFailure,
     capability::{Budget, KvScope, Powers, Wants},
@@ -82,6 +84,8 @@ impl<'de> Deserialize<'de> for StepUse {
             powers: Option<Powers>,
             #[serde(default)]
             confirm: bool,
+            #[serde(default)]
+            changes: ChangesUse,
             on_failure: Option<OnFailure>,
             #[serde(default)]
             limits: LimitsConfig,
@@ -114,7 +118,10 @@ impl<'de> Deserialize<'de> for StepUse {
                     http: full.http,
                     credentials: full.credentials,
                     powers: full.powers.unwrap_or_default(),
+                    // Their tools belong to what watches: what that may see is not widened.
+                    ask: Vec::new(),
                     confirm: full.confirm,
+                    changes: full.changes,
                     params: full.params,
                     on_failure: full.on_failure,
                     limits: full.limits,
@@ -176,7 +183,9 @@ impl StepUse {
                 http,
                 credentials,
                 powers,
+                ask,
                 confirm,
+                changes,
                 params: _,
                 on_failure,
                 limits,
@@ -186,8 +195,10 @@ impl StepUse {
                 && models.is_empty()
                 && http.is_empty()
                 && credentials.is_empty()
+                && ask.is_empty()
                 && powers.is_empty()
                 && *limits == LimitsConfig::default()
+                && *changes == ChangesUse::default()
                 && switches == [false; 6]
         };
         Some(own.and_then(|own| match is_plain {
@@ -264,6 +275,8 @@ pub enum Listed {
     Middleware,
     /// `plugins`: the plugin is all that it is.
     Plugins,
+    /// `toolboxes`: the same, of a plugin that comes with the host.
+    Toolboxes,
 }
 
 impl fmt::Display for Listed {
@@ -272,6 +285,7 @@ impl fmt::Display for Listed {
             Self::Effects => "effects",
             Self::Middleware => "middleware",
             Self::Plugins => "plugins",
+            Self::Toolboxes => "toolboxes",
         })
     }
 }
@@ -285,14 +299,16 @@ impl AgentConfig {
         self.budget.usd.map(|_| "budget.usd").or_else(by_step)
     }
 
-    /// Its plugins in order: its effects, its middleware, and the others.
+    /// Its plugins in order: its effects, its middleware, those that it names as such, and those of toolboxes.
     pub fn all_plugins(&self) -> impl Iterator<Item = (Listed, &str, &PluginUse)> {
         let effects = self.effects.iter().flatten().map(|step| (Listed::Effects, step));
         let middleware =
             self.middleware.iter().filter(|step| step.own().is_none()).map(|step| (Listed::Middleware, step));
         let steps = effects.chain(middleware).map(|(listed, step)| (listed, step.kind.as_str(), &step.uses));
         let others = self.plugins.iter();
-        steps.chain(others.map(|(id, uses)| (Listed::Plugins, id.as_str(), uses.as_ref().unwrap_or(&NO_USE))))
+        let others = others.map(|(id, uses)| (Listed::Plugins, id.as_str(), uses.as_ref().unwrap_or(&NO_USE)));
+        let shipped = self.toolboxes.iter().filter_map(ToolboxUse::shipped).flat_map(|toolbox| &toolbox.plugins);
+        steps.chain(others).chain(shipped.map(|(id, uses)| (Listed::Toolboxes, id.as_str(), uses)))
     }
 }
 

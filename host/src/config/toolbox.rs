@@ -1,7 +1,12 @@
-//! Tools that an agent has beside its plugins: those of the host, and those of MCP servers.
+//! Tools that an agent has by the name of a box: those of the host, those of plugins that come with it, and those of MCP
+//! servers.
 
-use std::fmt;
+use std::{
+    fmt,
+    path::{Component, Path, PathBuf},
+};
 
+use indexmap::IndexMap;
 use serde::{
     Deserialize, Deserializer, Serialize,
     de::{
@@ -10,13 +15,16 @@ use serde::{
     },
 };
 
-use super::explain::NOT_YET_VALUES;
+use super::{ChangesUse, FileUse, FolderUse, HttpUse, PluginUse, explain::NOT_YET_VALUES};
+use crate::capability::{Access, Askable, Power};
 
 /// Tools that an agent has: a name, or a mapping with more.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum ToolboxUse {
     /// Tools of the host.
     Own(OwnToolbox),
+    /// Tools of plugins that come with the host.
+    Shipped(ShippedUse),
     /// Tools of an MCP server.
     Server(ServerUse),
 }
@@ -30,6 +38,17 @@ pub struct OwnToolbox {
     pub tools: Option<Vec<String>>,
     /// `state`: which blackboard; it stands before the names of its tools. None: `shared`.
     pub ns: Option<String>,
+}
+
+/// Plugins that come with the host, and what each may do for an agent: the same as under `plugins`, said shortly.
+#[derive(Debug, Clone)]
+pub struct ShippedUse {
+    /// Which.
+    pub name: Shipped,
+    /// Only these of their tools; none: all.
+    pub tools: Option<Vec<String>>,
+    /// The plugins by id, in order.
+    pub plugins: IndexMap<String, PluginUse>,
 }
 
 /// Tools of an MCP server that an agent has, and what the server may do for it.
@@ -62,9 +81,9 @@ pub enum Toolbox {
 }
 
 impl Toolbox {
-    /// Their names, and those that are kept for later ones: no MCP server has one of these.
+    /// Their names, those of plugins, and those that are kept for later ones: no MCP server has one of these.
     pub fn is_reserved(name: &str) -> bool {
-        Self::of(name).is_ok() || NOT_YET_VALUES.contains(&name)
+        Self::of(name).is_ok() || Shipped::of(name).is_ok() || NOT_YET_VALUES.contains(&name)
     }
 
     /// The names of all of them.
@@ -75,50 +94,192 @@ impl Toolbox {
     }
 }
 
+/// The toolboxes that are plugins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Shipped {
+    /// Reading files, and proposing changes to them.
+    Filesystem,
+    /// Looking for files, and in them.
+    Search,
+    /// Requests to servers.
+    Http,
+    /// What needs no more than what it is handed: JSON, tables, dates, sums, encodings, documents, differences.
+    Everyday,
+}
+
+impl Shipped {
+    /// The names of all of them.
+    pub const NAMES: [&str; 4] = ["filesystem", "search", "http", "everyday"];
+
+    /// The ids of its plugins.
+    pub fn plugins(self) -> &'static [&'static str] {
+        match self {
+            Self::Filesystem => &["filesystem"],
+            Self::Search => &["search"],
+            Self::Http => &["fetch"],
+            Self::Everyday => &["json-query", "tables", "date-time", "calculator", "encode", "convert", "compare"],
+        }
+    }
+
+    /// The keys that one of them can have beside its name.
+    fn keys(self) -> &'static [&'static str] {
+        match self {
+            Self::Filesystem => &["tools", "files", "ask", "confirm", "changes"],
+            Self::Search => &["tools", "files", "ask", "confirm"],
+            Self::Http => &["tools", "http", "ask", "confirm"],
+            Self::Everyday => &["tools", "confirm"],
+        }
+    }
+
+    fn of(name: &str) -> Result<Self, value::Error> {
+        Self::deserialize(name.into_deserializer())
+    }
+}
+
+impl fmt::Display for Shipped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
+}
+
+impl ShippedUse {
+    /// What an agent gives the plugins where its config says no more: the project's folder to read, and a person is asked for
+    /// what turns out to be lacking.
+    fn of(name: Shipped, full: Full) -> Self {
+        let Full { name: _, tools, files, http, ask, confirm, changes, .. } = full;
+        let (by_default, folders) = match name {
+            Shipped::Filesystem | Shipped::Search => {
+                let project = || vec![FolderUse { path: ".".into(), mode: Access::Read }];
+                (Some(Askable::Files), files.unwrap_or_else(project))
+            }
+            Shipped::Http => (Some(Askable::Http), Vec::new()),
+            Shipped::Everyday => (None, Vec::new()),
+        };
+        let files = folders.into_iter().map(|FolderUse { path, mode }| FileUse { path, name: None, mode });
+        let uses = PluginUse {
+            files: files.collect(),
+            http: http.unwrap_or_default(),
+            ask: ask.unwrap_or_else(|| by_default.into_iter().collect()),
+            powers: (name == Shipped::Filesystem).then_some(Power::ProposeFiles).into_iter().collect(),
+            confirm: confirm.unwrap_or_default(),
+            changes: changes.unwrap_or_default(),
+            ..PluginUse::default()
+        };
+        // What time it is takes a clock.
+        let of = |id: &&str| ((*id).to_owned(), PluginUse { clock: *id == "date-time", ..uses.clone() });
+        Self { name, tools, plugins: name.plugins().iter().map(of).collect() }
+    }
+
+    /// Has plugins that read files see each folder under its absolute path, and know the project's: paths that are not
+    /// absolute are below it.
+    pub(super) fn settle_paths(&mut self, root: &Path) {
+        if !matches!(self.name, Shipped::Filesystem | Shipped::Search) {
+            return;
+        }
+        let absolute = |path: &Path| plain(&root.join(path)).to_string_lossy().into_owned();
+        for uses in self.plugins.values_mut() {
+            for file in &mut uses.files {
+                file.name = Some(absolute(&file.path));
+            }
+            uses.params.insert("root".into(), absolute(Path::new("")).into());
+        }
+    }
+}
+
+/// A path without `.` and `..`, whatever lies there.
+fn plain(path: &Path) -> PathBuf {
+    path.components().fold(PathBuf::new(), |mut plain, part| {
+        match part {
+            Component::ParentDir => drop(plain.pop()),
+            Component::CurDir => {}
+            part => plain.push(part),
+        }
+        plain
+    })
+}
+
 impl ToolboxUse {
+    /// The plugins that these are, if they are.
+    pub fn shipped(&self) -> Option<&ShippedUse> {
+        match self {
+            Self::Shipped(uses) => Some(uses),
+            Self::Own(_) | Self::Server(_) => None,
+        }
+    }
+
     /// What an agent has of a server, if these are a server's.
     pub fn server(&self) -> Option<&ServerUse> {
         match self {
-            Self::Own(_) => None,
+            Self::Own(_) | Self::Shipped(_) => None,
             Self::Server(uses) => Some(uses),
         }
     }
 }
 
-/// A mapping, whichever of the two it is.
-#[derive(Deserialize)]
+/// A mapping, whichever of them it is.
+#[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Full {
     name: String,
     tools: Option<Vec<String>>,
     ns: Option<String>,
+    files: Option<Vec<FolderUse>>,
+    http: Option<Vec<HttpUse>>,
+    ask: Option<Vec<Askable>>,
     confirm: Option<bool>,
+    changes: Option<ChangesUse>,
     sampling: Option<bool>,
     elicitation: Option<bool>,
 }
 
 impl Full {
     fn of<E: de::Error>(self) -> Result<ToolboxUse, E> {
-        let Self { name, tools, ns, confirm, sampling, elicitation } = self;
-        let for_servers = [("confirm", confirm), ("sampling", sampling), ("elicitation", elicitation)];
-        match Toolbox::of(&name) {
-            Ok(own) => match for_servers.iter().find(|(_, given)| given.is_some()) {
-                None if ns.is_some() && own != Toolbox::State => {
-                    Err(E::custom("`ns` is for the toolbox `state`; remove it"))
-                }
-                None => Ok(ToolboxUse::Own(OwnToolbox { name: own, tools, ns })),
-                Some((key, _)) => Err(E::custom(format!("`{key}` is for MCP servers; remove it"))),
-            },
+        match (Toolbox::of(&self.name), Shipped::of(&self.name)) {
+            (Ok(own), _) => {
+                self.has_only(if own == Toolbox::State { &["tools", "ns"] } else { &["tools"] })?;
+                Ok(ToolboxUse::Own(OwnToolbox { name: own, tools: self.tools, ns: self.ns }))
+            }
+            (_, Ok(shipped)) => {
+                self.has_only(shipped.keys())?;
+                Ok(ToolboxUse::Shipped(ShippedUse::of(shipped, self)))
+            }
             // Later ones, and nothing that a server is called.
-            Err(_) if NOT_YET_VALUES.contains(&name.as_str()) => Err(E::unknown_variant(&name, &Toolbox::NAMES)),
-            Err(_) if ns.is_some() => Err(E::custom("`ns` is for the toolbox `state`; remove it")),
-            Err(_) => Ok(ToolboxUse::Server(ServerUse {
-                name,
-                tools,
-                confirm: confirm.unwrap_or_default(),
-                sampling: sampling.unwrap_or_default(),
-                elicitation: elicitation.unwrap_or_default(),
-            })),
+            _ if NOT_YET_VALUES.contains(&self.name.as_str()) => Err(E::unknown_variant(&self.name, &Toolbox::NAMES)),
+            _ => {
+                self.has_only(&["tools", "confirm", "sampling", "elicitation"])?;
+                Ok(ToolboxUse::Server(ServerUse {
+                    name: self.name,
+                    tools: self.tools,
+                    confirm: self.confirm.unwrap_or_default(),
+                    sampling: self.sampling.unwrap_or_default(),
+                    elicitation: self.elicitation.unwrap_or_default(),
+                }))
+            }
+        }
+    }
+
+    /// Refuses a key that such a toolbox has no use for.
+    fn has_only<E: de::Error>(&self, keys: &[&str]) -> Result<(), E> {
+        let Self { name, tools, ns, files, http, ask, confirm, changes, sampling, elicitation } = self;
+        let given = [
+            ("tools", tools.is_some()),
+            ("ns", ns.is_some()),
+            ("files", files.is_some()),
+            ("http", http.is_some()),
+            ("ask", ask.is_some()),
+            ("confirm", confirm.is_some()),
+            ("changes", changes.is_some()),
+            ("sampling", sampling.is_some()),
+            ("elicitation", elicitation.is_some()),
+        ];
+        match given.iter().find(|(key, is_given)| *is_given && !keys.contains(key)) {
+            None => Ok(()),
+            Some((key, _)) => {
+                let keys = keys.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ");
+                let name = name.escape_debug();
+                Err(E::custom(format!("`{key}` is not for `{name}`; remove it: beside its name it has {keys}")))
+            }
         }
     }
 }
@@ -132,8 +293,7 @@ impl<'de> Deserialize<'de> for ToolboxUse {
                 f.write_str("the name of a toolbox or of an MCP server, or a mapping with `name`")
             }
             fn visit_str<E: de::Error>(self, name: &str) -> Result<ToolboxUse, E> {
-                let name = name.to_owned();
-                Full { name, tools: None, ns: None, confirm: None, sampling: None, elicitation: None }.of()
+                Full { name: name.to_owned(), ..Full::default() }.of()
             }
             fn visit_map<M: de::MapAccess<'de>>(self, map: M) -> Result<ToolboxUse, M::Error> {
                 Full::deserialize(MapAccessDeserializer::new(map))?.of()

@@ -85,12 +85,13 @@ impl Certificate {
 
     fn of(package: &PluginPackage, settings: &Settings, error: Option<&PluginError>) -> Self {
         let manifest = &package.manifest;
-        let grant = settings.granted(manifest);
+        let (grant, linked) = (settings.granted(manifest), settings.linked(manifest));
         let import = |name: &String| {
             let need = imports::need_of_import(name);
             let state = match need {
                 Some(need) if need.is_given_by(&grant, manifest) => ImportState::Satisfied,
-                Some(need) if need.is_linked_with(&grant, manifest) => ImportState::Powerless,
+                // Until a person opens something to it, or for good.
+                Some(need) if need.is_linked_with(&linked, manifest) => ImportState::Powerless,
                 _ => ImportState::Refused,
             };
             let need = need.filter(|need| !need.comes_with_kind(&grant, manifest));

@@ -2,13 +2,16 @@
 
 use std::{
     io,
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
 };
 
 use wasmtime_wasi::{FsPerms, WasiCtx, filesystem::WasiFilesystemCtx};
 
 use super::{catalog::PluginPackage, error::PluginError, imports::Opening, loader::Settings};
-use crate::capability::Access;
+use crate::{
+    capability::{Access, Grant},
+    change::{ChangeError, Place},
+};
 
 /// What a plugin sees a folder as.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,6 +60,34 @@ pub(super) fn open(package: &PluginPackage, settings: &Settings) -> Result<Folde
         }
     }
     Ok(Folders { context: wasi.build().filesystem().clone(), opening: Opening::default() })
+}
+
+/// Where a path is that a plugin names in a proposal: below the widest of its folders in which it lies. Reading there is
+/// enough to propose.
+pub(super) fn place(settings: &Settings, granted: &Grant, path: &str) -> Result<Place, ChangeError> {
+    let outside = || ChangeError::Outside { shown: path.chars().take(200).flat_map(char::escape_debug).collect() };
+    let real = place_in(&settings.mounts, path).ok_or_else(outside)?;
+    let folder = granted.files.iter().map(|(folder, _)| folder).filter(|folder| real.starts_with(folder));
+    let folder = folder.min_by_key(|folder| folder.as_os_str().len()).ok_or_else(outside)?;
+    let below = real.strip_prefix(folder).map_err(|_| outside())?;
+    Place::new(folder, below, path)
+}
+
+/// What a path of a plugin stands for: that in the folder with the longest name that it begins with.
+fn place_in(mounts: &[Mount], path: &str) -> Option<PathBuf> {
+    // `..` leads nowhere: it would have to be resolved with the links before it.
+    let plain = |path: &str| -> Option<PathBuf> {
+        let parts = Path::new(path).components().filter(|part| *part != Component::CurDir);
+        parts.map(|part| (part != Component::ParentDir).then(|| part.as_os_str())).collect()
+    };
+    let path = plain(path)?;
+    let below = mounts.iter().filter_map(|mount| {
+        let name = plain(&mount.name)?;
+        let below = path.strip_prefix(&name).ok()?;
+        // A name that is empty begins what is relative alone.
+        (below.is_relative()).then(|| (name.as_os_str().len(), mount.path.join(below)))
+    });
+    below.max_by_key(|(length, _)| *length).map(|(_, path)| path)
 }
 
 /// What a plugin sees a part of a folder as.

@@ -1,7 +1,7 @@
 //! A plugin bound to one agent: compared with the grant, linked to what was granted, tried once.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
 };
 
@@ -25,8 +25,10 @@ use super::{
 };
 use crate::{
     agent::OnFailure,
-    capability::{Ceiling, Decision, Grant, Missing, Power},
+    capability::{Askable, Ceiling, Decision, Grant, Missing, Power},
+    change::Place,
     chat::ToolSpec,
+    error::Fault,
     event::{Event, EventSink, EventStream, RunCx},
     kv::Stores,
     limits,
@@ -44,6 +46,10 @@ pub struct Settings {
     pub grant: Grant,
     /// The folders of the grant, and what the plugin sees each as.
     pub mounts: Vec<Mount>,
+    /// What a person may open to it while it works. Until then it reaches nothing of that.
+    pub ask: BTreeSet<Askable>,
+    /// What a person has opened to it beyond the grant. Its folders are among the mounts.
+    pub opened: Grant,
     /// What bounds the agent: its own `use`, and whatever it was started under.
     pub ceiling: Ceiling,
     /// The plugin's own settings, a JSON object.
@@ -68,6 +74,8 @@ impl Settings {
             place,
             grant,
             mounts,
+            ask: BTreeSet::new(),
+            opened: Grant::default(),
             ceiling: Ceiling::default(),
             params,
             limits: Limits::default(),
@@ -79,7 +87,14 @@ impl Settings {
 
     /// What a plugin has got: what it wants, is given, and its agent may have.
     pub fn granted(&self, manifest: &Manifest) -> Grant {
-        self.ceiling.narrow(&self.offered(manifest))
+        let opened = self.ceiling.narrow_opened(&self.opened.meet(&manifest.wants.grant()));
+        self.ceiling.narrow(&self.offered(manifest)).join(&opened)
+    }
+
+    /// What it is linked to: what it has got, and what reaches nothing until a person opens some of it.
+    pub(super) fn linked(&self, manifest: &Manifest) -> Grant {
+        let openable = Askable::most(&self.ask).meet(&manifest.wants.grant());
+        self.granted(manifest).join(&self.ceiling.narrow_opened(&openable))
     }
 
     /// What it wants and is given.
@@ -111,8 +126,10 @@ impl Settings {
         let (id, place) = (&manifest.id, &self.place);
         let missing = self.grant.missing(&manifest.wants).into_iter();
         let optional = [("models", manifest.models_are_optional), ("credentials", manifest.credentials_are_optional)];
+        // A person is asked for these when they are needed.
+        let asked = |missing: &Missing| self.ask.iter().any(|one| one.capability() == missing.capability);
         let is_optional = |missing: &Missing| {
-            manifest.wants_are_optional || optional.contains(&(missing.capability.as_str(), true))
+            manifest.wants_are_optional || optional.contains(&(missing.capability.as_str(), true)) || asked(missing)
         };
         let missing = missing.filter(|missing| !is_optional(missing));
         let lacking = missing.map(|Missing { capability, line }| {
@@ -255,10 +272,10 @@ impl Plugin {
         component: &Arc<Component>,
     ) -> Result<Self, PluginError> {
         let not_runnable = |error| not_runnable(package, &error);
-        let grant = settings.granted(&package.manifest);
+        let (grant, linked) = (settings.granted(&package.manifest), settings.linked(&package.manifest));
         let limits = settings.limits.within_ceilings();
         let mut linker = Linker::new(engine.engine());
-        imports::link(&mut linker, &grant, &package.manifest.kinds, package.manifest.wasi).map_err(not_runnable)?;
+        imports::link(&mut linker, &linked, &package.manifest.kinds, package.manifest.wasi).map_err(not_runnable)?;
         let pre = linker.instantiate_pre(component).map_err(not_runnable)?;
         Ok(Self {
             id: package.manifest.id.as_str().into(),
@@ -274,7 +291,7 @@ impl Plugin {
             places: PluginEngine::places_of(component),
             files: folders::open(package, &settings)?,
             kv: KvBinding::of(&grant, &settings, &package.manifest.id).map(Arc::new),
-            egress: egress(&grant, &settings, &limits),
+            egress: (!linked.http.is_empty()).then(|| egress(&grant, &settings, &limits)),
             settings,
             grant,
             specs: [].into(),
@@ -290,7 +307,8 @@ impl Plugin {
     /// gone.
     pub fn under(self: &Arc<Self>, ceiling: &Ceiling) -> Result<Arc<Self>, PluginError> {
         let settings = Settings { ceiling: self.settings.ceiling.meet(ceiling), ..Settings::clone(&self.settings) };
-        if settings.granted(&self.package.manifest) == self.grant {
+        // One to which something may be opened must know under which ceiling.
+        if settings.ask.is_empty() && settings.granted(&self.package.manifest) == self.grant {
             return Ok(Arc::clone(self));
         }
         check_grant(&self.package, &settings)?;
@@ -300,11 +318,42 @@ impl Plugin {
         Ok(Arc::new(Self { specs: Arc::clone(&self.specs), share: Arc::clone(&self.share), ..narrowed }))
     }
 
+    /// The same plugin with what a person has opened to it while it works: it reaches more, through the same interfaces. What
+    /// of it the agent may not have, or the plugin does not ask for, stays shut.
+    ///
+    /// # Errors
+    ///
+    /// [`PluginError::NoFolder`] if a folder has gone.
+    pub fn with_opened(self: &Arc<Self>, opened: &Grant, mounts: &[Mount]) -> Result<Arc<Self>, PluginError> {
+        let mut settings = Settings::clone(&self.settings);
+        settings.opened = settings.opened.join(opened);
+        settings.mounts.extend(mounts.iter().cloned());
+        let mut wider = Self::bind(&self.engine, &self.package, Arc::new(settings), &self.component)?;
+        wider.files.opening = self.files.opening.clone();
+        // What it sends is counted together with what it has sent.
+        wider.egress = self.egress.as_ref().map(|egress| egress.for_requests(wider.grant.http.clone()));
+        Ok(Arc::new(Self { specs: Arc::clone(&self.specs), share: Arc::clone(&self.share), ..wider }))
+    }
+
     /// Who sends the requests of one of its calls; nobody if it may send none.
     pub(super) fn asker(&self, cx: &RunCx) -> Option<Asker> {
         let (cx, plugin) = (cx.clone(), Arc::clone(&self.id));
         let egress = self.egress.clone()?;
         Some(Asker { egress, cx, plugin, idle: None, nobody_listens: Arc::default() })
+    }
+
+    /// Where a path is that it names in a proposal, if it may propose anything.
+    pub(super) fn place(&self, path: &str) -> Result<Place, Fault> {
+        if !self.grant.powers.contains(&Power::ProposeFiles) {
+            let place = &self.settings.place;
+            let message = format!(
+                "the plugin `{}` proposed to change a file and may not: the person can grant `powers: [propose-files]` under \
+                 {place}",
+                self.id
+            );
+            return Err(Fault::Denied { message });
+        }
+        Ok(folders::place(&self.settings, &self.grant, path)?)
     }
 
     /// Which places the calls of its tools take: who sends requests waits for servers.
@@ -407,8 +456,8 @@ async fn last_logged(mut stream: EventStream) -> Vec<String> {
     last.into()
 }
 
-/// The way out of a plugin that may send requests.
-fn egress(granted: &Grant, settings: &Settings, limits: &Limits) -> Option<Egress> {
+/// The way out of a plugin: to what it has got, which may be nothing yet.
+fn egress(granted: &Grant, settings: &Settings, limits: &Limits) -> Egress {
     let is_granted = |credential: &&Arc<Credential>| granted.credentials.contains(credential.name());
     let credentials = || settings.credentials.iter().filter(is_granted).cloned().collect();
     let limits = EgressLimits {
@@ -417,7 +466,7 @@ fn egress(granted: &Grant, settings: &Settings, limits: &Limits) -> Option<Egres
         request_bytes: limits.http_request_bytes,
         response_bytes: limits.http_response_bytes,
     };
-    (!granted.http.is_empty()).then(|| Egress::new(granted.http.clone(), credentials(), limits))
+    Egress::new(granted.http.clone(), credentials(), limits)
 }
 
 /// Where the functions are that are tools.
@@ -438,9 +487,9 @@ pub(super) fn no_function(path: &functions::Path) -> wasmtime::Error {
 /// Everything that the component imports was granted: told here, because the engine's own message misleads.
 fn check_grant(package: &PluginPackage, settings: &Settings) -> Result<(), PluginError> {
     let manifest = &package.manifest;
-    let granted = settings.granted(manifest);
+    let linked = settings.linked(manifest);
     for import in &package.anatomy.imports {
-        let Some(need) = imports::need_of_import(import).filter(|need| !need.is_linked_with(&granted, manifest)) else {
+        let Some(need) = imports::need_of_import(import).filter(|need| !need.is_linked_with(&linked, manifest)) else {
             continue;
         };
         let mut refused = settings.refused(manifest).into_iter();

@@ -382,13 +382,17 @@ fn check_chat(wants: &FileWants, kinds: &[Kind]) -> Result<(), String> {
         return Err("powers: only a plugin of kind `effect`, `model-middleware` or `tool` has powers".into());
     }
     let has_use = |power: &Power| {
-        power.is_look() || is_effect && power.is_for_effects() || is_around_requests && power.is_for_requests()
+        power.is_look()
+            || is_effect && power.is_for_effects()
+            || is_around_requests && power.is_for_requests()
+            || kinds.contains(&Kind::Tool) && power.is_for_tools()
     };
     if let Some(change) = wants.powers.iter().find(|power| !has_use(power)) {
         let who = match (change.is_for_effects(), change.is_for_requests()) {
             (true, true) => "effects and model middlewares",
             (true, false) => "effects",
-            (false, _) => "model middlewares",
+            (false, true) => "model middlewares",
+            (false, false) => "tools",
         };
         return Err(format!(
             "powers: `{change}` is for {who}; every plugin with powers can have see-messages, see-arguments and see-results"
@@ -397,7 +401,10 @@ fn check_chat(wants: &FileWants, kinds: &[Kind]) -> Result<(), String> {
     if wants.models.wanted().0 && !is_effect && !is_around_requests {
         return Err("models: only a plugin of kind `effect` or `model-middleware` sends requests to models".into());
     }
-    if !wants.powers.is_empty() && !is_effect && !is_around_requests && !wants.chat {
+    if wants.powers.contains(&Power::ProposeFiles) && wants.files.is_none() {
+        return Err("powers: with `propose-files` it proposes changes in folders: ask for `files` too".into());
+    }
+    if wants.powers.iter().any(|power| power.is_look()) && !is_effect && !is_around_requests && !wants.chat {
         return Err("powers: they say what a tool sees of the chat: ask for `chat = true` too".into());
     }
     if offers_tools_as_effect(kinds) && !wants.powers.contains(&Power::ProvideTools) {
@@ -578,6 +585,11 @@ mod tests {
             (with("on_failure = \"skip\""), "on_failure: only the failure of an effect or middleware"),
             (with("wants = { chat = true, powers = [\"see-results\", \"stop\"] }"), "powers: `stop` is for effects"),
             (with("wants = { powers = [\"see-results\"] }"), "ask for `chat = true` too"),
+            (with("wants = { powers = [\"propose-files\"] }"), "ask for `files` too"),
+            (
+                kinds(r#"["model-middleware"]"#, "wants = { powers = [\"propose-files\"] }"),
+                "powers: `propose-files` is for tools",
+            ),
             ("id = \"a\"\nkinds = [\"tool\"]".into(), "missing field `component`"),
             ("id = ".into(), "line 1"),
         ] {

@@ -178,7 +178,8 @@ impl Layout {
             let entries = fs::read_dir(folder).into_iter().flatten().flatten();
             entries.map(|entry| entry.file_name()).any(|name| !own.iter().any(|own| name == *own))
         };
-        others(&self.dir(), &["local"]) || others(&self.local(), &["sessions", "kv", "permissions.json", ".gitignore"])
+        others(&self.dir(), &["local"])
+            || others(&self.local(), &["sessions", "kv", "changes", "permissions.json", ".gitignore"])
     }
 
     fn check_root(&self) -> Result<(), ProjectError> {

@@ -37,20 +37,33 @@ impl CurrentCall {
 
 /// Told right before a call does what cannot be done twice; by default nobody is.
 #[derive(Clone, Default)]
-pub struct Begin(Option<Arc<Told>>);
+pub struct Begin {
+    told: Option<Arc<Told>>,
+    is_again: bool,
+}
 
 type Told = dyn Fn() -> BoxFuture<'static, Result<(), Fault>> + Send + Sync;
 
 impl Begin {
     /// The call waits for the future that this makes. If that fails, the call is not made, and its result is the fault.
     pub fn new(told: impl Fn() -> BoxFuture<'static, Result<(), Fault>> + Send + Sync + 'static) -> Self {
-        Self(Some(Arc::new(told)))
+        Self { told: Some(Arc::new(told)), is_again: false }
+    }
+
+    /// The same of a call that was under way when the host was interrupted, and is made again.
+    pub fn again(self, is_again: bool) -> Self {
+        Self { is_again, ..self }
+    }
+
+    /// Whether the call may have been made, wholly or in part, before the host was interrupted.
+    pub fn is_again(&self) -> bool {
+        self.is_again
     }
 }
 
 impl fmt::Debug for Begin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "Begin(told)" } else { "Begin(untold)" })
+        f.write_str(if self.told.is_some() { "Begin(told)" } else { "Begin(untold)" })
     }
 }
 
@@ -63,9 +76,22 @@ impl ToolCx {
     ///
     /// A [`Fault`]: the tool must not be called.
     pub async fn begin(&self, tool: &dyn Tool) -> Result<(), Fault> {
-        match &self.begin.0 {
-            Some(told) if !tool.is_repeatable() && !tool.begins_itself() => told().await,
-            _ => Ok(()),
+        match !tool.is_repeatable() && !tool.begins_itself() {
+            true => self.begin_now().await,
+            false => Ok(()),
+        }
+    }
+
+    /// Tells that the call begins, whatever is said of its tool: of one that is repeatable only because it knows what it has
+    /// done.
+    ///
+    /// # Errors
+    ///
+    /// As [`ToolCx::begin`].
+    pub async fn begin_now(&self) -> Result<(), Fault> {
+        match &self.begin.told {
+            Some(told) => told().await,
+            None => Ok(()),
         }
     }
 }

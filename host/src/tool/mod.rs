@@ -5,6 +5,7 @@ mod described;
 mod function;
 mod lookalike;
 mod middleware;
+mod need;
 mod output;
 mod toolbox;
 
@@ -18,7 +19,8 @@ pub use described::described;
 pub use function::{FnTool, function, spec};
 pub use lookalike::looks_like;
 pub use middleware::{CallDecision, CallVerdict, Target, ToolMiddleware};
-pub use output::{Completed, CompletionStatus, Control, HandOver, ToolOutput};
+pub use need::Need;
+pub use output::{Completed, CompletionStatus, Control, HandOver, Proposed, ToolOutput};
 pub use toolbox::{Dispatched, ToolBox, ToolClash};
 pub(crate) use toolbox::{READ_RESULT, kept};
 

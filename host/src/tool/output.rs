@@ -1,6 +1,7 @@
 use serde::{Deserialize, Serialize};
 
-use crate::{chat::Content, error::Fault};
+use super::Need;
+use crate::{change::FileChange, chat::Content, error::Fault};
 
 /// What a tool answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,6 +12,20 @@ pub enum ToolOutput {
     Failed(Vec<Content>),
     /// For the model, and for the loop that called: what happens to the run.
     Control(Vec<Content>, Control),
+    /// For the host, which may give it that and make the call again. Where nobody does the model reads what is lacking.
+    Needs(Need),
+    /// For the host, which makes these changes if whoever may say yes does: see
+    /// [`ChangingTool`](crate::builtin::ChangingTool). Where nobody makes them the model reads that.
+    Propose(Vec<Proposed>),
+}
+
+/// A piece of a result that proposes changes of files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Proposed {
+    /// For the model, once the changes are made.
+    Content(Content),
+    /// A change. What became of it stands in its place in the result.
+    Change(FileChange),
 }
 
 impl ToolOutput {
@@ -28,13 +43,26 @@ impl ToolOutput {
 impl ToolOutput {
     /// Characters of what the model reads, media left out.
     pub fn chars(&self) -> usize {
-        let (Self::Reply(content) | Self::Failed(content) | Self::Control(content, _)) = self;
+        let content: Box<dyn Iterator<Item = &Content>> = match self {
+            Self::Reply(content) | Self::Failed(content) | Self::Control(content, _) => Box::new(content.iter()),
+            Self::Needs(_) => Box::new([].iter()),
+            Self::Propose(pieces) => Box::new(pieces.iter().filter_map(Proposed::content)),
+        };
         let chars = |content: &Content| match content {
             Content::Text(text) | Content::Json(text) => text.chars().count(),
             Content::Media(_) => 0,
             Content::Other(opaque) => opaque.json.chars().count(),
         };
-        content.iter().map(chars).sum()
+        content.map(chars).sum()
+    }
+}
+
+impl Proposed {
+    fn content(&self) -> Option<&Content> {
+        match self {
+            Self::Content(content) => Some(content),
+            Self::Change(_) => None,
+        }
     }
 }
 

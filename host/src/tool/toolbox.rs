@@ -377,12 +377,22 @@ async fn run_contained(tool: &Arc<dyn Tool>, cx: &ToolCx, call: &ToolCall) -> Re
     }
 }
 
+/// What a model reads where a tool proposes changes and nothing around it makes them.
+const NO_CHANGES: &str =
+    "The tool proposed changes of files, and there is nothing here that makes them: none was made.";
+
 /// The result as it can be kept: bounded, and a failure told as one.
 fn whole(call: &ToolCall, outcome: Result<ToolOutput, Fault>) -> (ToolResult, Option<Control>) {
     let (content, is_error, control) = match outcome {
         Ok(ToolOutput::Reply(content)) => (content, false, None),
         Ok(ToolOutput::Failed(content)) => (content, true, None),
         Ok(ToolOutput::Control(content, control)) => (content, false, Some(control)),
+        Ok(ToolOutput::Needs(need)) => {
+            let text =
+                format!("it lacks {need}, and nobody can be asked for it here: go on without it, or say what you lack");
+            (vec![Content::Text(text)], true, None)
+        }
+        Ok(ToolOutput::Propose(_)) => (vec![Content::Text(NO_CHANGES.into())], true, None),
         Err(fault) => (vec![Content::Text(fault.to_string())], true, None),
     };
     (kept(call, content, is_error), control)

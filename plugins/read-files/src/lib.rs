@@ -9,7 +9,6 @@ use shelly_plugin::{
 };
 
 mod lines;
-mod near;
 
 use lines::Collector;
 
@@ -53,7 +52,7 @@ impl Tool for ReadFile {
     fn call(args: ReadFileArgs, _call: &Call) -> Result<Reply, Error> {
         let whole = args.first_line.is_none() && args.last_line.is_none();
         let text = if whole { read_whole(&args.path) } else { read_lines(&args) };
-        Ok(text.map_err(|error| with_near_names(error, &args.path))?.into())
+        Ok(text.map_err(|error| fs::with_near_names(error, &args.path))?.into())
     }
 }
 
@@ -99,7 +98,7 @@ impl Tool for ListFiles {
 
     fn call(args: ListFilesArgs, _call: &Call) -> Result<Reply, Error> {
         let path = args.path.as_deref().unwrap_or(".");
-        let (entries, more) = fs::read_dir(path, MAX_NAMES).map_err(|error| with_near_names(error, path))?;
+        let (entries, more) = fs::read_dir(path, MAX_NAMES).map_err(|error| fs::with_near_names(error, path))?;
         Ok(list(path, &entries, more, |name| size_of(path, name)).into())
     }
 }
@@ -121,8 +120,9 @@ fn list(path: &str, entries: &[Entry], more: bool, size_of: impl Fn(&str) -> Opt
             (Kind::Folder, _) => format!("{}/\n", entry.name),
             (Kind::File, Some(size)) => format!("{} ({size} bytes)\n", entry.name),
             (Kind::File, None) => format!("{}\n", entry.name),
-            (Kind::Other, Some(size)) => format!("{} (link, {size} bytes)\n", entry.name),
-            (Kind::Other, None) => format!("{} (link or device)\n", entry.name),
+            (Kind::Link, Some(size)) => format!("{} (link, {size} bytes)\n", entry.name),
+            (Kind::Link, None) => format!("{} (link)\n", entry.name),
+            (Kind::Other, _) => format!("{} (device)\n", entry.name),
         })
         .collect();
     let left = entries.len() - shown.len();
@@ -132,24 +132,6 @@ fn list(path: &str, entries: &[Entry], more: bool, size_of: impl Fn(&str) -> Opt
         text += &format!("and {left} further names\n");
     }
     text
-}
-
-/// Adds to "does not exist" which names in that folder look alike.
-fn with_near_names(error: Error, path: &str) -> Error {
-    let Error::NotFound(cause) = error else { return error };
-    let (folder, name) = path.trim_end_matches('/').rsplit_once('/').unwrap_or((".", path));
-    let Ok((entries, _)) = fs::read_dir(folder, MAX_NAMES) else {
-        return Error::NotFound(cause);
-    };
-    let near = near::names(name, entries.iter().map(|entry| entry.name.as_str()));
-    if near.is_empty() {
-        return Error::NotFound(format!("{cause}; list the folder `{folder}` to see what does"));
-    }
-    let near: Vec<String> = near
-        .iter()
-        .map(|name| if folder == "." { format!("`{name}`") } else { format!("`{folder}/{name}`") })
-        .collect();
-    Error::NotFound(format!("{cause}; there is {}", near.join(", ")))
 }
 
 #[cfg(test)]
@@ -162,10 +144,11 @@ mod tests {
 
     #[test]
     fn a_listing_tells_files_from_folders() {
-        let entries = [entry("a.txt", Kind::File), entry("src", Kind::Folder), entry("x", Kind::Other)];
+        let entries =
+            [entry("a.txt", Kind::File), entry("src", Kind::Folder), entry("x", Kind::Link), entry("y", Kind::Other)];
         assert_eq!(
             list(".", &entries, false, |name| (name == "a.txt").then_some(7)),
-            "a.txt (7 bytes)\nsrc/\nx (link or device)\n"
+            "a.txt (7 bytes)\nsrc/\nx (link)\ny (device)\n"
         );
         assert_eq!(list("src", &[], false, |_| None), "`src` is empty");
     }

@@ -1,15 +1,21 @@
 //! Files, in the folders that the host granted.
 //!
 //! Paths are relative, with `/` between names. A folder that was granted under the name `.` holds all of them;
-//! otherwise a path begins with a folder's name. The host refuses whatever leads out of a granted folder, be it by
-//! `..` or by a link.
+//! otherwise a path begins with a folder's name, which may be its absolute path. The host refuses whatever leads out of a
+//! granted folder, be it by `..` or by a link.
 
 use wasip2::filesystem::{
     preopens,
     types::{Descriptor, DescriptorFlags, DescriptorStat, DescriptorType, ErrorCode, OpenFlags, PathFlags},
 };
 
-use crate::types::Error;
+use crate::{near, types::Error};
+
+/// Characters of a wrong path that an error repeats.
+const SHOWN: usize = 200;
+
+/// Names that are looked through for one like another.
+const LOOKED_THROUGH: usize = 10_000;
 
 /// What something is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,17 +24,21 @@ pub enum Kind {
     File,
     /// A folder.
     Folder,
-    /// A link, a pipe, a device.
+    /// A symbolic link, where it is not followed.
+    Link,
+    /// A pipe, a device.
     Other,
 }
 
-/// What is known of a file or folder without reading it. Links are followed.
+/// What is known of a file or folder without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Metadata {
     /// What it is.
     pub kind: Kind,
     /// Bytes; of a file.
     pub size: u64,
+    /// When its content was last changed, in whole seconds since 1970-01-01T00:00Z, if that is known.
+    pub modified: Option<u64>,
 }
 
 /// One name in a folder.
@@ -36,8 +46,70 @@ pub struct Metadata {
 pub struct Entry {
     /// The name, without a path.
     pub name: String,
-    /// What it is. A link is not followed: `Other`.
+    /// What it is. A link is not followed.
     pub kind: Kind,
+}
+
+/// An open folder, for going through many of them: what lies in it is reached without looking for the way again. Links in
+/// it are not followed.
+#[derive(Debug)]
+pub struct Folder {
+    descriptor: Descriptor,
+    path: String,
+}
+
+impl Folder {
+    /// Opens a folder.
+    pub fn open(path: &str) -> Result<Folder, Error> {
+        let descriptor = open(path, OpenFlags::DIRECTORY, DescriptorFlags::READ)?;
+        Ok(Folder { descriptor, path: path.to_owned() })
+    }
+
+    /// At most `max` of the names in it, sorted, and whether there are more. Of a larger folder these are some names, not
+    /// the first ones.
+    pub fn entries(&self, max: usize) -> Result<(Vec<Entry>, bool), Error> {
+        let (mut entries, mut more) = (Vec::new(), false);
+        let stream = self.descriptor.read_directory().map_err(|code| explain(code, &self.path))?;
+        while let Some(entry) = stream.read_directory_entry().map_err(|code| explain(code, &self.path))? {
+            if entries.len() == max {
+                more = true;
+                break;
+            }
+            entries.push(Entry { name: entry.name, kind: kind_of(entry.type_) });
+        }
+        entries.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok((entries, more))
+    }
+
+    /// What is known of what has this name in it.
+    pub fn metadata(&self, name: &str) -> Result<Metadata, Error> {
+        let stat = self.descriptor.stat_at(PathFlags::empty(), name);
+        Ok(metadata_of(&stat.map_err(|code| explain(code, &self.path_of(name)))?))
+    }
+
+    /// Opens a folder in it.
+    pub fn folder(&self, name: &str) -> Result<Folder, Error> {
+        let (descriptor, path) = self.open_in(name, OpenFlags::DIRECTORY)?;
+        Ok(Folder { descriptor, path })
+    }
+
+    /// Opens a file in it: what [`entries`](Self::entries) told to be one.
+    pub fn file(&self, name: &str) -> Result<File, Error> {
+        let (descriptor, path) = self.open_in(name, OpenFlags::empty())?;
+        Ok(File { descriptor, path })
+    }
+
+    fn open_in(&self, name: &str, flags: OpenFlags) -> Result<(Descriptor, String), Error> {
+        let path = self.path_of(name);
+        match self.descriptor.open_at(PathFlags::empty(), name, flags, DescriptorFlags::READ) {
+            Ok(descriptor) => Ok((descriptor, path)),
+            Err(code) => Err(explain(code, &path)),
+        }
+    }
+
+    fn path_of(&self, name: &str) -> String {
+        format!("{}/{name}", self.path.trim_end_matches('/'))
+    }
 }
 
 /// An open file.
@@ -62,7 +134,8 @@ impl File {
         Ok(metadata_of(&stat))
     }
 
-    /// At most `max` bytes from `offset`. Empty only at the end of the file, or if `max` is 0.
+    /// At most `max` bytes from `offset`, of which the host gives 64 KiB at once. Empty only at the end of the file, or if
+    /// `max` is 0.
     pub fn read_at(&self, offset: u64, max: u64) -> Result<Vec<u8>, Error> {
         let (bytes, _end) = self.descriptor.read(max, offset).map_err(|code| explain(code, &self.path))?;
         Ok(bytes)
@@ -82,7 +155,7 @@ pub fn read(path: &str, max: u64) -> Result<Vec<u8>, Error> {
     if size > max {
         return Err(too_large(size));
     }
-    let mut bytes = Vec::new();
+    let mut bytes = Vec::with_capacity(size as usize + 1);
     // One byte more than allowed shows that the file has grown since.
     while bytes.len() as u64 <= max {
         let chunk = file.read_at(bytes.len() as u64, max + 1 - bytes.len() as u64)?;
@@ -105,35 +178,115 @@ pub fn read_to_string(path: &str, max: u64) -> Result<String, Error> {
 /// At most `max` of the names in a folder, sorted, and whether there are more. Of a larger folder these are some
 /// names, not the first ones.
 pub fn read_dir(path: &str, max: usize) -> Result<(Vec<Entry>, bool), Error> {
-    let mut entries = Vec::new();
-    let mut more = false;
-    if is_above_all_folders(path) {
-        let names = folders();
-        more = names.len() > max;
-        entries.extend(names.into_iter().take(max).map(|name| Entry { name, kind: Kind::Folder }));
-    } else {
-        let folder = open(path, OpenFlags::DIRECTORY, DescriptorFlags::READ)?;
-        let stream = folder.read_directory().map_err(|code| explain(code, path))?;
-        while let Some(entry) = stream.read_directory_entry().map_err(|code| explain(code, path))? {
-            if entries.len() == max {
-                more = true;
-                break;
-            }
-            entries.push(Entry { name: entry.name, kind: kind_of(entry.type_) });
-        }
+    if !is_above_all_folders(path) {
+        return Folder::open(path)?.entries(max);
     }
-    entries.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok((entries, more))
+    let mut names = folders();
+    names.sort();
+    let more = names.len() > max;
+    Ok((names.into_iter().take(max).map(|name| Entry { name, kind: Kind::Folder }).collect(), more))
 }
 
-/// What is known of a file or folder.
+/// What is known of a file or folder. Links are followed.
 pub fn metadata(path: &str) -> Result<Metadata, Error> {
+    stat(path, PathFlags::SYMLINK_FOLLOW)
+}
+
+/// What is known of a file, a folder or a link. A link at the end of the path is not followed.
+pub fn link_metadata(path: &str) -> Result<Metadata, Error> {
+    stat(path, PathFlags::empty())
+}
+
+/// Where a link leads, as it stands in it.
+pub fn read_link(path: &str) -> Result<String, Error> {
+    let (folder, inner) = locate(path)?;
+    folder.readlink_at(&inner).map_err(|code| explain(code, path))
+}
+
+fn stat(path: &str, flags: PathFlags) -> Result<Metadata, Error> {
     if is_above_all_folders(path) {
-        return Ok(Metadata { kind: Kind::Folder, size: 0 });
+        return Ok(Metadata { kind: Kind::Folder, size: 0, modified: None });
     }
     let (folder, inner) = locate(path)?;
-    let stat = folder.stat_at(PathFlags::SYMLINK_FOLLOW, &inner).map_err(|code| explain(code, path))?;
+    let stat = folder.stat_at(flags, &inner).map_err(|code| explain(code, path))?;
     Ok(metadata_of(&stat))
+}
+
+/// The path that a tool was given, for the functions here: without names that say nothing, and below `root` (the absolute
+/// path of a folder that was granted under it) if it is relative and there is one. `..` takes away the name before it.
+///
+/// ```
+/// use shelly_plugin::fs;
+///
+/// assert_eq!(fs::path_below(Some("/home/ann"), "docs/./../a.txt").unwrap(), "/home/ann/a.txt");
+/// assert_eq!(fs::path_below(Some("/home/ann"), "/etc/hosts").unwrap(), "/etc/hosts");
+/// assert_eq!(fs::path_below(None, "./docs//a.txt").unwrap(), "docs/a.txt");
+/// ```
+pub fn path_below(root: Option<&str>, path: &str) -> Result<String, Error> {
+    let invalid = |why: &str| Error::Invalid(format!("`{}` {why}", crate::text::short(path, SHOWN)));
+    if path.is_empty() {
+        return Err(invalid("is no path; for the topmost folder say `.`"));
+    }
+    if path.contains('\0') {
+        return Err(invalid("has a zero byte in it, which no path has"));
+    }
+    if path == "~" || path.starts_with("~/") {
+        return Err(invalid("begins with `~`, which only shells know: write the whole path"));
+    }
+    let absolute = path.starts_with('/') || root.is_some();
+    let mut names = Vec::new();
+    if let Some(root) = root.filter(|_| !path.starts_with('/')) {
+        names.extend(segments(root));
+    }
+    for name in segments(path) {
+        match name {
+            ".." if absolute => drop(names.pop()),
+            ".." if names.last().is_some_and(|last| *last != "..") => drop(names.pop()),
+            name => names.push(name),
+        }
+    }
+    let joined = names.join("/");
+    Ok(match (absolute, joined.is_empty()) {
+        (true, _) => format!("/{joined}"),
+        (false, true) => ".".to_owned(),
+        (false, false) => joined,
+    })
+}
+
+/// Whether an absolute path lies in none of the granted folders, though some were granted under absolute paths: a person
+/// could be asked for it ([`Reply::needs_folder`](crate::Reply::needs_folder)).
+pub fn is_outside(path: &str) -> bool {
+    lies_outside(path, &folders())
+}
+
+fn lies_outside(path: &str, folders: &[String]) -> bool {
+    let (mut absolute, wanted) = (folders.iter().filter(|name| name.starts_with('/')).peekable(), segments(path));
+    path.starts_with('/') && absolute.peek().is_some() && !absolute.any(|name| wanted.starts_with(&segments(name)))
+}
+
+/// Adds to "does not exist" what there is in that folder that has a like name.
+pub fn with_near_names(error: Error, path: &str) -> Error {
+    let Error::NotFound(cause) = error else { return error };
+    let (folder, name) = match path.trim_end_matches('/').rsplit_once('/') {
+        Some(("", name)) => ("/", name),
+        Some(parts) => parts,
+        None => (".", path),
+    };
+    let Ok((entries, _)) = read_dir(folder, LOOKED_THROUGH) else {
+        return Error::NotFound(cause);
+    };
+    let near = near::names(name, entries.iter().map(|entry| entry.name.as_str()));
+    if near.is_empty() {
+        return Error::NotFound(format!("{cause}; list the folder `{folder}` to see what does"));
+    }
+    let near: Vec<String> = near
+        .iter()
+        .map(|name| match folder {
+            "." => format!("`{name}`"),
+            folder => format!("`{}/{name}`", folder.trim_end_matches('/')),
+        })
+        .collect();
+    Error::NotFound(format!("{cause}; there is {}", near.join(", ")))
 }
 
 /// Writes a whole file, made if it does not exist. Needs a folder that was granted for writing.
@@ -165,7 +318,7 @@ fn must_be_file(found: Metadata, path: &str) -> Result<(), Error> {
     match found.kind {
         Kind::File => Ok(()),
         Kind::Folder => Err(Error::Invalid(format!("`{path}` is a folder, not a file"))),
-        Kind::Other => Err(Error::Invalid(format!("`{path}` is neither a file nor a folder"))),
+        Kind::Link | Kind::Other => Err(Error::Invalid(format!("`{path}` is neither a file nor a folder"))),
     }
 }
 
@@ -186,8 +339,9 @@ fn locate(path: &str) -> Result<(Descriptor, String), Error> {
     Ok((granted.swap_remove(index).0, inner))
 }
 
-/// Whether `path` is the place where the named folders are, itself in none.
-fn is_above_all_folders(path: &str) -> bool {
+/// Whether `path` is the place where the folders are that were granted under relative names, itself in none: it can be listed
+/// ([`read_dir`]), not opened.
+pub fn is_above_all_folders(path: &str) -> bool {
     let names = folders();
     !names.is_empty() && segments(path).is_empty() && !path.starts_with('/') && !names.iter().any(|name| is_root(name))
 }
@@ -232,12 +386,14 @@ fn kind_of(kind: DescriptorType) -> Kind {
     match kind {
         DescriptorType::RegularFile => Kind::File,
         DescriptorType::Directory => Kind::Folder,
+        DescriptorType::SymbolicLink => Kind::Link,
         _ => Kind::Other,
     }
 }
 
 fn metadata_of(stat: &DescriptorStat) -> Metadata {
-    Metadata { kind: kind_of(stat.type_), size: stat.size }
+    let modified = stat.data_modification_timestamp.map(|time| time.seconds);
+    Metadata { kind: kind_of(stat.type_), size: stat.size, modified }
 }
 
 fn explain(code: ErrorCode, path: &str) -> Error {
@@ -288,5 +444,46 @@ mod tests {
                 "for {path} in {names:?}"
             );
         }
+    }
+
+    #[test]
+    fn a_tools_path_is_made_plain() {
+        let root = Some("/home/ann");
+        for (root, path, expected) in [
+            (root, "a.txt", "/home/ann/a.txt"),
+            (root, ".", "/home/ann"),
+            (root, "./a//b/", "/home/ann/a/b"),
+            (root, "../bob/x", "/home/bob/x"),
+            (root, "../../../../x", "/x"),
+            (root, "/etc/../tmp/./x", "/tmp/x"),
+            (root, "/", "/"),
+            (Some("/"), "x", "/x"),
+            (None, "a/../b", "b"),
+            (None, "a/..", "."),
+            (None, "../x", "../x"),
+            (None, "../../x", "../../x"),
+            (None, "/a/../../x", "/x"),
+            (None, "Ä/ü ö.txt", "Ä/ü ö.txt"),
+            (None, "a~/x", "a~/x"),
+        ] {
+            assert_eq!(path_below(root, path).as_deref(), Ok(expected), "{path} below {root:?}");
+        }
+        for (path, why) in [("", "topmost"), ("a\0b", "zero byte"), ("~", "only shells"), ("~/x", "only shells")] {
+            assert!(path_below(root, path).unwrap_err().message().contains(why), "{path}");
+        }
+        assert!(path_below(None, &"\0".repeat(9_000)).unwrap_err().message().len() < 400);
+    }
+
+    #[test]
+    fn what_lies_outside_of_absolute_folders_can_be_asked_for() {
+        let folders = ["/home/ann".to_owned(), "docs".to_owned()];
+        for (path, expected) in
+            [("/home/ann", false), ("/home/ann/x", false), ("/home/anna", true), ("/", true), ("x", false)]
+        {
+            assert_eq!(lies_outside(path, &folders), expected, "{path}");
+        }
+        assert!(!lies_outside("/etc", &folders[1..]), "nothing here has an absolute path");
+        assert!(!lies_outside("/etc", &[]));
+        assert!(!lies_outside("/etc", &["/".to_owned()]));
     }
 }

@@ -9,6 +9,7 @@ pub mod effect;
 mod kinds;
 pub mod media;
 pub mod names;
+pub mod near;
 pub mod shorten;
 mod streamed;
 pub mod summary;

@@ -108,9 +108,8 @@ async fn output_is_lines_of_the_log_within_its_bounds() {
     let plugin = powerless().await;
     let print = |text: &str, times| json!({ "text": text, "times": times }).to_string();
     let (lines, _) = logged(&plugin, "print", &print("one\r\n\ntwo \u{1b}[31m\nthree", 1)).await;
-    let expected = [LogLevel::Info, LogLevel::Warn].map(|level| {
-        ["one", "two \u{1b}[31m", "three"].map(|line| (level, line.to_owned()))
-    });
+    let expected = [LogLevel::Info, LogLevel::Warn]
+        .map(|level| ["one", "two \u{1b}[31m", "three"].map(|line| (level, line.to_owned())));
     // What has no end is told when the call has come to its own.
     let mut sorted = lines.clone();
     sorted.sort_by_key(|(level, _)| *level);
@@ -230,9 +229,7 @@ async fn a_component_without_a_manifest_declares_it_by_itself() {
 #[tokio::test]
 async fn a_certificate_says_what_of_it_is_powerless() {
     let mut told = String::new();
-    for (case, grant) in
-        [("nothing", Grant::default()), ("clock", Grant { clock: true, ..Grant::default() })]
-    {
+    for (case, grant) in [("nothing", Grant::default()), ("clock", Grant { clock: true, ..Grant::default() })] {
         let certificate = Certificate::issue(engine(), &package(), &settings(grant)).await;
         assert!(certificate.runs, "{:?}", certificate.error);
         told.push_str(&format!("granted: {case}\n"));

@@ -23,11 +23,12 @@ use super::{
 use crate::script::{Mind, act, run, text, tool};
 
 /// Cases that agents cannot cause by themselves, and a file that tests them.
-const ELSEWHERE: [(&str, &str); 9] = [
+const ELSEWHERE: [(&str, &str); 10] = [
     ("ToolProgress", "tests/all/hostile/call.rs"),
     ("PluginCall", "tests/all/hostile/call.rs"),
     ("PluginRequest", "tests/all/egress/mod.rs"),
     ("CapabilityDecided", "tests/all/ceilings.rs"),
+    ("FileChange", "tests/all/changes/mod.rs"),
     ("PluginLog", "tests/all/hostile/call.rs"),
     ("QuestionAsked", "host/src/approval/tests.rs"),
     ("QuestionAnswered", "host/src/approval/tests.rs"),

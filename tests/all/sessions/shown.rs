@@ -491,6 +491,7 @@ fn the_config_says_whose_sessions_are_meant() {
         &["show", "last"],
         &["search", "words"],
         &["export", "last"],
+        &["undo"],
         &["fork", "20261122-tale"],
         &["prune", "--keep", "9"],
         &["rm", "20261122-tale"],

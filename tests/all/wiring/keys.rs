@@ -502,6 +502,7 @@ pub fn table() -> Vec<(&'static str, Shown)> {
                 calling(agent(", plugins: {count-text: }"), &[COUNT]),
             ),
         ),
+        ("plugin.changes", By("changes/mod.rs", "the_config_or_a_flag_or_nobody_says_yes")),
         (
             "plugin.params",
             Seen(

@@ -1,6 +1,7 @@
 //! MCP servers for agents: which are reached, what of them a person has approved, and what they may ask.
 
 mod asked;
+mod roots;
 mod tools;
 
 use std::{
@@ -14,13 +15,14 @@ use tokio::sync::watch;
 use url::{Position, Url};
 
 use asked::{OfPerson, OfRun};
+pub(super) use roots::Roots;
 pub(super) use tools::{Hired, ServerTools};
 
 use super::{App, Notices, servers::http_client};
 use crate::{
     config::{AgentConfig, LoginGrant, McpServerConfig, OAuthConfig, ServerUse, ToolboxUse, check_url, variables},
     error::{ErrorKind, Report},
-    files, limits,
+    limits,
     mcp::{Asking, Grant, Http, McpClient, OAuth, Pinned, Pins, Program, Root, ServerConfig, Target},
     net::{ClientConfig, Secret, is_readable_on_the_way},
     trust::PinnedServer,
@@ -42,19 +44,23 @@ pub(super) struct Servers(HashMap<(String, MayAsk), Hired>);
 
 /// Servers that are in use, by whomever: who wants one so too has the same.
 #[derive(Default)]
-pub(super) struct Clients(Mutex<HashMap<(String, MayAsk), Weak<McpClient>>>);
+pub(super) struct Clients {
+    connected: Mutex<HashMap<(String, MayAsk), Weak<McpClient>>>,
+    /// The folders that they are told of.
+    pub roots: Arc<Roots>,
+}
 
 impl Clients {
     fn find(&self, key: &(String, MayAsk)) -> Option<Arc<McpClient>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(key)?.upgrade()
+        self.connected.lock().unwrap_or_else(PoisonError::into_inner).get(key)?.upgrade()
     }
 
     fn all(&self) -> Vec<Arc<McpClient>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).values().filter_map(Weak::upgrade).collect()
+        self.connected.lock().unwrap_or_else(PoisonError::into_inner).values().filter_map(Weak::upgrade).collect()
     }
 
     fn keep(&self, key: (String, MayAsk), client: &Arc<McpClient>) {
-        let mut clients = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clients = self.connected.lock().unwrap_or_else(PoisonError::into_inner);
         clients.insert(key, Arc::downgrade(client));
     }
 }
@@ -414,18 +420,7 @@ impl App {
     /// this project.
     fn roots(&self, server: &McpServerConfig) -> watch::Receiver<Arc<[Root]>> {
         let own = server.roots.iter().flatten().map(|root| self.config.root.join(root));
-        let approved = self.project.approved_folders();
-        let mut roots: Vec<Root> = Vec::new();
-        for folder in own.chain(approved) {
-            let folder = files::resolved(&folder);
-            let name = folder.file_name().map(|name| name.to_string_lossy().into_owned());
-            let Ok(uri) = Url::from_directory_path(&folder) else { continue };
-            let root = Root { uri: uri.as_str().trim_end_matches('/').into(), name };
-            if !roots.contains(&root) {
-                roots.push(root);
-            }
-        }
-        watch::Sender::new(roots.into()).subscribe()
+        self.clients.roots.watch(own.collect(), self.project.approved().folders)
     }
 }
 

@@ -192,7 +192,7 @@ impl App {
     async fn toolbox(&self, name: Option<&str>, notices: &mut Notices) -> Result<(Agent, Vec<Skill>), Report> {
         let config = self.agent_config(name, &mut notices.warnings)?;
         let servers = self.reach_servers(&[&config], notices).await;
-        let shared = Shared::new(&self.project, &self.desk).with_servers(servers);
+        let shared = Shared::new(&self.project, &self.desk, self.changes()).with_servers(servers);
         // Nobody asks it anything.
         let none = Arc::new(ScriptedCompleter::new([]));
         let outfit = self.dress(&config, none, &shared, notices).await?;
@@ -202,7 +202,7 @@ impl App {
 
     /// The agents of the config that have a model, as tools.
     async fn agents_as_tools(self: &Arc<Self>, options: &ServeOptions, notices: &mut Notices) -> ToolBox {
-        let shared = Shared::new(&self.project, &self.desk);
+        let shared = Shared::new(&self.project, &self.desk, self.changes());
         let (models, mut tools) = (Models::new(&shared.stores), ToolBox::new());
         let (model, record) = (options.model.as_deref(), options.record && self.config.sessions.record);
         for agent in &self.config.agents {

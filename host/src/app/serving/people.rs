@@ -129,9 +129,18 @@ fn form(from: &str, kind: &QuestionKind) -> Result<Elicitation, Fault> {
             let what = match subject {
                 Subject::Tool { .. } => "with this",
                 Subject::Topic { .. } => "because of this",
+                Subject::Folder { .. } | Subject::Server { .. } => "which a tool lacks",
+                Subject::Change { .. } => "so",
             };
             let message = format!("The agent `{from}` wants to {subject}, {what}:\n\n{detail}");
-            let words = ["Yes, this once", "Yes, from now on", "No"];
+            let (once, trust) = match subject {
+                Subject::Change { .. } => {
+                    ("Yes, this once", "Yes, and all that this tool proposes while the server runs")
+                }
+                Subject::Folder { .. } | Subject::Server { .. } => ("Yes, as long as this runs", "Yes, from now on"),
+                Subject::Tool { .. } | Subject::Topic { .. } => ("Yes, this once", "Yes, from now on"),
+            };
+            let words = [once, trust, "No"];
             (message, json!({"type": "string", "title": "May it?", "enum": [YES, TRUST, NO], "enumNames": words}))
         }
         QuestionKind::Open(open) => {

@@ -13,6 +13,7 @@ use lines::{Line, Lines};
 use wording::{Said, prompt, shown, understood};
 
 pub use trust::{Choice, Consent, trust};
+pub use wording::coloured;
 
 use super::render::{DIM, PLAIN, Progress, YELLOW, name, tell};
 use crate::{

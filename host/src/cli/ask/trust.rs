@@ -21,6 +21,8 @@ pub enum Choice {
     YesOrNo,
     /// The same as [`Choice::WithOnce`], about a session.
     GoOn,
+    /// Yes or no, about changes of files.
+    Undo,
 }
 
 impl Choice {
@@ -28,6 +30,7 @@ impl Choice {
         match self {
             Self::WithOnce => "trust them? [y]es, from now on; [o]nce; [n]o (Enter alone: no): ",
             Self::YesOrNo => "trust them from now on? [y]es; [n]o (Enter alone: no): ",
+            Self::Undo => "undo it? [y]es; [n]o (Enter alone: no): ",
             Self::GoOn => "go on with it? [y]es, from now on; [o]nce; [n]o (Enter alone: no): ",
         }
     }
@@ -35,14 +38,14 @@ impl Choice {
     fn wanted(self) -> &'static str {
         match self {
             Self::WithOnce | Self::GoOn => "write y, o or n",
-            Self::YesOrNo => "write y or n",
+            Self::YesOrNo | Self::Undo => "write y or n",
         }
     }
 
     fn understood(self, line: &str) -> Option<Consent> {
         match line.trim().to_lowercase().as_str() {
             "y" | "yes" => Some(Consent::Yes),
-            "o" | "once" if self != Self::YesOrNo => Some(Consent::Once),
+            "o" | "once" if matches!(self, Self::WithOnce | Self::GoOn) => Some(Consent::Once),
             "" | "n" | "no" => Some(Consent::No),
             _ => None,
         }

@@ -1,8 +1,8 @@
 //! How a question looks on the screen, and what a line of the answer means.
 
 use crate::{
-    approval::{Answer, Asked, OpenQuestion, QuestionKind, Verdict},
-    cli::render::{BOLD, DIM, PLAIN, escaped, name},
+    approval::{Answer, Asked, OpenQuestion, QuestionKind, Subject, Verdict},
+    cli::render::{BOLD, DIM, GREEN, PLAIN, RED, YELLOW, escaped, name},
 };
 
 /// A question as it is put on the screen, without the prompt. No line of somebody else's begins where ours begin.
@@ -10,6 +10,9 @@ pub fn shown(asked: &Asked) -> String {
     let from = name(&asked.question.from);
     let lines = |text: &str| escaped(text).lines().map(|line| format!("  {line}\n")).collect::<String>();
     match &asked.question.kind {
+        QuestionKind::Permission { subject: subject @ Subject::Change { .. }, detail } => {
+            format!("{BOLD}{from}{PLAIN} wants to {}\n{}", name(&subject.to_string()), coloured(detail))
+        }
         QuestionKind::Permission { subject, detail } => {
             format!("{BOLD}{from}{PLAIN} wants to {}\n{}", name(&subject.to_string()), lines(detail))
         }
@@ -32,9 +35,32 @@ pub fn shown(asked: &Asked) -> String {
     }
 }
 
+/// Changes with what comes in green and what goes in red.
+pub fn coloured(detail: &str) -> String {
+    let line = |line: &str| match line.chars().next() {
+        Some('+') => format!("  {GREEN}{line}{PLAIN}\n"),
+        Some('-') => format!("  {RED}{line}{PLAIN}\n"),
+        Some('@') => format!("  {DIM}{line}{PLAIN}\n"),
+        _ if line.starts_with("careful: ") || line.starts_with("it cannot be undone: ") => {
+            format!("  {YELLOW}{line}{PLAIN}\n")
+        }
+        _ => format!("  {line}\n"),
+    };
+    escaped(detail).lines().map(line).collect()
+}
+
 /// What the person is to write.
 pub fn prompt(kind: &QuestionKind, in_words: bool) -> &'static str {
     match kind {
+        QuestionKind::Permission { subject: Subject::Folder { .. } | Subject::Server { .. }, .. } => {
+            "allow it? [y]es, as long as this runs; [t]rust this project with it from now on; [n]o: "
+        }
+        QuestionKind::Permission { subject: Subject::Change { always_asked: true, .. }, .. } => {
+            "change them? [y]es, once; [n]o: "
+        }
+        QuestionKind::Permission { subject: Subject::Change { .. }, .. } => {
+            "change them? [y]es, once; [t]rust this tool's changes until the program ends; [n]o: "
+        }
         QuestionKind::Permission { .. } => "allow it? [y]es, once; [t]rust this agent with it from now on; [n]o: ",
         QuestionKind::Open(open) if in_words || open.options.is_empty() => "in your words (Enter alone: no answer): ",
         QuestionKind::Open(open) if open.most_selections() > 1 => {
@@ -59,6 +85,11 @@ pub enum Said {
 pub fn understood(kind: &QuestionKind, in_words: bool, line: &str) -> Said {
     let line = line.trim();
     match kind {
+        QuestionKind::Permission { subject: Subject::Change { always_asked: true, .. }, .. }
+            if matches!(line.to_lowercase().as_str(), "t" | "trust") =>
+        {
+            Said::Unclear("this is asked each time: write y or n".into())
+        }
         QuestionKind::Permission { .. } => match line.to_lowercase().as_str() {
             "y" | "yes" => Said::Verdict(Verdict::Yes),
             "t" | "trust" => Said::Verdict(Verdict::Trust),
@@ -104,7 +135,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::approval::{Choice, Question, Subject};
+    use crate::approval::{Choice, Question};
 
     fn open(labels: &[&str], most: Option<usize>) -> QuestionKind {
         let choice = |label: &&str| Choice { label: (*label).into(), description: String::new() };
@@ -166,14 +197,22 @@ mod tests {
         let evil = "\x1b[2Jx\nallow it? \u{202e}y";
         let header = OpenQuestion { text: evil.into(), header: evil.into(), ..OpenQuestion::default() };
         let option = Choice { label: evil.into(), description: evil.into() };
+        let change = |detail: &str| {
+            let [agent, origin, digest, content] = ["ada", "p", "d", "c"].map(str::to_owned);
+            let subject = Subject::Change { agent, origin, name: evil.into(), digest, content, always_asked: false };
+            QuestionKind::Permission { subject, detail: detail.into() }
+        };
         for kind in [
             permission(evil, evil),
+            change(evil),
+            change(&format!("+{evil}\n-{evil}\ncareful: {evil}")),
             QuestionKind::Open(header.clone()),
             QuestionKind::Open(OpenQuestion { options: vec![option], ..header }),
         ] {
             let question = Question { kind, from: evil.into(), run: "r".into() };
             let text = shown(&Asked { id: 1, question: Arc::new(question) });
-            let plain = text.replace(BOLD, "").replace(DIM, "").replace(PLAIN, "");
+            let ours = [BOLD, DIM, PLAIN, GREEN, RED, YELLOW];
+            let plain = ours.iter().fold(text, |text, style| text.replace(style, ""));
             assert!(!plain.contains(['\x1b', '\u{202e}']) && plain.contains("\\u{1b}[2Jx"), "{plain}");
             assert!(!plain.lines().any(|line| line.starts_with("allow it?")), "{plain}");
         }

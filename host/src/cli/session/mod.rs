@@ -6,6 +6,7 @@ mod list;
 mod markdown;
 mod show;
 mod steps;
+mod undo;
 
 use std::{
     fmt::Write,
@@ -37,6 +38,7 @@ pub enum Session {
     Show(show::Show),
     Search(list::Search),
     Export(export::Export),
+    Undo(undo::Undo),
     Fork(disposal::Fork),
     Rm(disposal::Rm),
     Prune(disposal::Prune),
@@ -51,6 +53,7 @@ impl Session {
             Self::Search(search) => (search.execute(), search.output),
             // A failed export is no document in any format.
             Self::Export(export) => (export.execute(), Format::Text),
+            Self::Undo(undo) => (undo.execute(), Format::Text),
             Self::Fork(fork) => (fork.execute(), fork.output),
             Self::Rm(rm) => (rm.execute(), rm.output),
             Self::Prune(prune) => (prune.execute(), prune.output),

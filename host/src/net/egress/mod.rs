@@ -129,8 +129,8 @@ struct Inner {
     policy: Policy,
     limits: EgressLimits,
     scrubber: Scrubber,
-    pace: Pace,
-    clients: Clients,
+    pace: Arc<Pace>,
+    clients: Arc<Clients>,
 }
 
 impl fmt::Debug for Egress {
@@ -153,8 +153,16 @@ impl Egress {
             None => Default::default(),
         };
         let limits = limits.below_ceilings();
-        let pace = Pace::new(limits.requests_per_minute, limits.concurrency);
+        let (pace, clients) = (Pace::new(limits.requests_per_minute, limits.concurrency).into(), clients.into());
         Self(Arc::new(Inner { policy: Policy { http, credentials }, limits, scrubber, pace, clients }))
+    }
+
+    /// The same way out for these requests: counted together, with the same credentials.
+    pub fn for_requests(&self, http: Http) -> Self {
+        let Inner { policy, limits, scrubber, pace, clients } = &*self.0;
+        let policy = Policy { http, credentials: policy.credentials.clone() };
+        let (scrubber, pace, clients) = (scrubber.clone(), Arc::clone(pace), Arc::clone(clients));
+        Self(Arc::new(Inner { policy, limits: *limits, scrubber, pace, clients }))
     }
 
     /// The names of the credentials, in order.

@@ -22,11 +22,15 @@ pub struct PluginTool {
 }
 
 impl PluginTool {
+    /// The tool of a plugin that is described so.
+    pub fn new(plugin: &Arc<Plugin>, spec: &Arc<ToolSpec>) -> Self {
+        Self { plugin: Arc::clone(plugin), spec: Arc::clone(spec) }
+    }
+
     /// All tools of a plugin; functions of a component that knows nothing of us are some, too.
     pub fn all(plugin: &Arc<Plugin>) -> impl Iterator<Item = Arc<dyn Tool>> {
-        let tool = |spec: &Arc<ToolSpec>| Self { plugin: Arc::clone(plugin), spec: Arc::clone(spec) };
         let own = plugin.tools().iter().filter(|_| plugin.kinds.tool.is_some());
-        own.map(move |spec| Arc::new(tool(spec)) as Arc<dyn Tool>).chain(PluginFunction::all(plugin))
+        own.map(move |spec| Arc::new(Self::new(plugin, spec)) as Arc<dyn Tool>).chain(PluginFunction::all(plugin))
     }
 }
 
@@ -68,7 +72,10 @@ impl Tool for PluginTool {
             async |store, instance| kind.load(&mut *store, instance)?.call_call(store, &wit).await,
         );
         let content = content.await?;
+        if let Some(need) = convert::need(&content)? {
+            return Ok(ToolOutput::Needs(need));
+        }
         let seen = if self.plugin.grant.chat { Attached::in_chat(&cx.chat) } else { Attached::none() };
-        convert::content(content, &seen).map(ToolOutput::Reply)
+        convert::tool_output(content, &seen, |path| self.plugin.place(path))
     }
 }

@@ -9,6 +9,7 @@ use std::{
 
 use super::{WitError, bounded, sha256, too_large};
 use crate::{
+    change::{Act, FileChange, Place},
     chat::{
         Content, Media, Message, Meta, Opaque, Part, Role, Snapshot, Source, StopReason, Thinking, ToolCall, ToolHints,
         ToolResult, ToolSpec, Usage,
@@ -17,7 +18,7 @@ use crate::{
     limits,
     model::{Completion, CompletionRequest, ToolChoice},
     plugin::bindings::types as wit,
-    tool,
+    tool::{self, Need, Proposed, ToolOutput},
 };
 
 /// A failure that a guest returned.
@@ -170,22 +171,90 @@ fn opaque(opaque: wit::Opaque) -> Opaque {
     Opaque { kind: opaque.kind, json: opaque.json }
 }
 
-/// What a tool said.
+/// What a tool said, where it proposes nothing.
 pub fn content(contents: Vec<wit::Content>, attached: &Attached<'_>) -> Result<Vec<Content>, Fault> {
-    let bytes: usize = contents.iter().map(content_bytes).sum();
-    if bytes > limits::RESULT_BYTES {
-        return Err(too_large("the result", bytes, limits::RESULT_BYTES));
+    within_result(&contents)?;
+    contents.into_iter().map(|content| piece(content, attached)).collect()
+}
+
+/// What a tool said, with what it proposes; `place` finds out where a path of its is.
+pub fn tool_output(
+    contents: Vec<wit::Content>,
+    attached: &Attached<'_>,
+    place: impl Fn(&str) -> Result<Place, Fault>,
+) -> Result<ToolOutput, Fault> {
+    within_result(&contents)?;
+    let proposed = |content| match content {
+        wit::Content::Change(change) => file_change(change, &place).map(Proposed::Change),
+        content => piece(content, attached).map(Proposed::Content),
+    };
+    match contents.iter().any(|content| matches!(content, wit::Content::Change(_))) {
+        false => contents
+            .into_iter()
+            .map(|content| piece(content, attached))
+            .collect::<Result<_, _>>()
+            .map(ToolOutput::Reply),
+        true => contents.into_iter().map(proposed).collect::<Result<_, _>>().map(ToolOutput::Propose),
     }
-    let one = |content| match content {
+}
+
+fn within_result(contents: &[wit::Content]) -> Result<(), Fault> {
+    let bytes: usize = contents.iter().map(content_bytes).sum();
+    match bytes > limits::RESULT_BYTES {
+        true => Err(too_large("the result", bytes, limits::RESULT_BYTES)),
+        false => Ok(()),
+    }
+}
+
+fn piece(content: wit::Content, attached: &Attached<'_>) -> Result<Content, Fault> {
+    match content {
         wit::Content::Text(text) => Ok(Content::Text(text)),
         wit::Content::Json(json) => Ok(Content::Json(json)),
         wit::Content::Media(piece) => media(piece, attached).map(Content::Media),
         wit::Content::Other(piece) => Ok(Content::Other(opaque(piece))),
-        wit::Content::Change(_) => Err(Fault::Other {
-            message: "it proposed a change to a file, which this version of shelly-host does not make yet".into(),
-        }),
+        wit::Content::Change(_) => Err(Fault::invalid("only what a tool answers can propose a change of a file")),
+    }
+}
+
+fn file_change(change: wit::FileChange, place: impl Fn(&str) -> Result<Place, Fault>) -> Result<FileChange, Fault> {
+    let act = match change.act {
+        wit::FileAct::Write(content) => Act::Write(content.into()),
+        wit::FileAct::Remove => Act::Remove,
+        wit::FileAct::MoveTo(to) => Act::MoveTo(place(&to)?),
+        wit::FileAct::CopyTo(to) => Act::CopyTo(place(&to)?),
+        wit::FileAct::MakeFolder => Act::MakeFolder,
     };
-    contents.into_iter().map(one).collect()
+    let expected = change.expected.map(|digest| digest.parse()).transpose()?;
+    Ok(FileChange { place: place(&change.path)?, expected, act })
+}
+
+/// By what a tool says what it lacks.
+const NEEDS: &str = "shelly.needs";
+
+/// What a tool lacks for a call, if that is what it says.
+pub fn need(contents: &[wit::Content]) -> Result<Option<Need>, Fault> {
+    let said = |content: &wit::Content| match content {
+        wit::Content::Other(opaque) if opaque.kind == NEEDS => Some(opaque.json.len()),
+        _ => None,
+    };
+    let wrong =
+        |what: String| Fault::invalid(format!("it said what it lacks (`{NEEDS}`) in no way that is known: {what}"));
+    let Some(bytes) = contents.iter().find_map(said) else { return Ok(None) };
+    let [wit::Content::Other(opaque)] = contents else { return Err(wrong("there is more beside it".into())) };
+    if bytes > limits::NEED_BYTES {
+        return Err(wrong(format!("it has {bytes} bytes, at most {} are taken", limits::NEED_BYTES)));
+    }
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    enum Said {
+        Folder(String),
+        Server(String),
+    }
+    match serde_json::from_str(&opaque.json) {
+        Ok(Said::Folder(path)) => Ok(Some(Need::Folder(path))),
+        Ok(Said::Server(url)) => Ok(Some(Need::Server(url))),
+        Err(error) => Err(wrong(error.to_string())),
+    }
 }
 
 fn media_bytes(media: &wit::Media) -> usize {

@@ -240,6 +240,16 @@ fn only(mut granted: Vec<String>) -> Result<Option<String>, Error> {
     Ok(granted.pop())
 }
 
+/// The server that an error says is not granted, as `https://example.com:8443`: the target of the request, or what a redirect
+/// led to. A person could be asked for it ([`Reply::needs_server`](crate::Reply::needs_server)). None for all other errors,
+/// also for servers that only the config can grant, such as those in private networks.
+pub fn lacking(error: &Error) -> Option<&str> {
+    let Error::Denied(message) = error else { return None };
+    // The host's words, which name the line of the config that is missing.
+    let (_, line) = message.rsplit_once("write `http: [\"")?;
+    line.split_once("\"]`").map(|(server, _)| server)
+}
+
 /// The host and port of a URL, for messages.
 fn origin(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
@@ -329,5 +339,15 @@ mod tests {
         assert_eq!(granted(&["a"]), Ok(Some("a".into())));
         assert!(granted(&["a", "b"]).unwrap_err().message().ends_with("one of `a`, `b`"));
         assert_eq!(credential(Some("b")), Ok(Some("b".into())));
+    }
+
+    #[test]
+    fn what_is_lacking_is_read_from_the_hosts_words() {
+        let denied = |message: &str| Error::Denied(message.into());
+        let said =
+            denied("GET https://b.example is not granted; to allow it write `http: [\"https://b.example:8443\"]`");
+        assert_eq!(lacking(&said), Some("https://b.example:8443"));
+        assert_eq!(lacking(&denied("b.example leads to no address that is granted")), None);
+        assert_eq!(lacking(&Error::Invalid("write `http: [\"https://b.example\"]`".into())), None);
     }
 }

@@ -64,8 +64,9 @@ impl Base {
 
     /// Tells what a call has left in its standard output and error: lines that it did not wait for, and a last one that it
     /// did not end.
-    pub async fn flush(&self) {
-        for output in self.outputs() {
+    pub async fn flush(&mut self) {
+        // Not through `&self`: what stands for the process's own streams cannot be shared between threads.
+        for output in [&mut self.stdout, &mut self.stderr].into_iter().flatten() {
             output.flush().await;
         }
     }

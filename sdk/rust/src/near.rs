@@ -1,10 +1,10 @@
-//! Names that someone may have meant.
+//! Names that someone may have meant by one that is not there.
 
 /// Most names that are suggested.
 const MAX: usize = 3;
 
-/// The names most like `wanted`, the most alike first; none if nothing is near.
-pub(crate) fn names<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+/// The names most like `wanted`, at most three, the most alike first; none if nothing is near.
+pub fn names<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let folded = wanted.to_lowercase();
     let mut near: Vec<(usize, &str)> = names
         .filter_map(|name| {

@@ -1,0 +1,60 @@
+//! The folders that MCP servers are told are their business: those of the config, and what a person approves.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use tokio::sync::watch;
+use url::Url;
+
+use crate::{files, mcp::Root};
+
+/// The folders that servers are told of, and whoever is told.
+#[derive(Default)]
+pub struct Roots(Mutex<Vec<Told>>);
+
+/// A server that is told of folders.
+struct Told {
+    folders: Vec<PathBuf>,
+    sender: watch::Sender<Arc<[Root]>>,
+}
+
+impl Roots {
+    /// Tells a server of its own folders and of those that are approved, and of what is approved later.
+    pub fn watch(&self, own: Vec<PathBuf>, approved: Vec<PathBuf>) -> watch::Receiver<Arc<[Root]>> {
+        let folders = [own, approved].concat();
+        let (sender, receiver) = watch::channel(Self::of(&folders));
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Told { folders, sender });
+        receiver
+    }
+
+    /// Tells all of one more folder, which the person has approved for good.
+    pub fn approve(&self, folder: &Path) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|told| !told.sender.is_closed());
+        for Told { folders, sender } in all.iter_mut() {
+            folders.push(folder.to_owned());
+            let roots = Self::of(folders);
+            sender.send_if_modified(|before| {
+                let is_new = *before != roots;
+                *before = roots;
+                is_new
+            });
+        }
+    }
+
+    fn of(folders: &[PathBuf]) -> Arc<[Root]> {
+        let mut roots: Vec<Root> = Vec::new();
+        for folder in folders {
+            let folder = files::resolved(folder);
+            let name = folder.file_name().map(|name| name.to_string_lossy().into_owned());
+            let Ok(uri) = Url::from_directory_path(&folder) else { continue };
+            let root = Root { uri: uri.as_str().trim_end_matches('/').into(), name };
+            if !roots.contains(&root) {
+                roots.push(root);
+            }
+        }
+        roots.into()
+    }
+}

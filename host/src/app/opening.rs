@@ -1,0 +1,372 @@
+//! What a tool of a plugin turns out to lack while it works, a person may open to it: a folder to read, a server. Never more
+//! than the ceilings of its agent leave, and nothing that holds keys.
+
+use std::{
+    fs, io,
+    path::{Component, Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use tokio::{sync::Mutex as AsyncMutex, time::timeout};
+
+use super::mcp::Roots;
+use crate::{
+    approval::{Desk, Ruling, Subject, Verdict},
+    capability::{Access, Askable, Grant, Http, Power},
+    chat::{ToolCall, ToolSpec},
+    error::{Fault, seconds, why_unreadable},
+    event::{AnsweredBy, Event},
+    limits,
+    plugin::{Kind, Mount, Plugin, PluginTool},
+    tool::{Need, Tool, ToolCx, ToolOutput},
+};
+
+/// What the tools of one agent can be opened by, and what is known of the machine for that.
+#[derive(Clone)]
+pub(super) struct Keeper {
+    pub desk: Desk,
+    /// The agent, by its name in the config.
+    pub agent: Arc<str>,
+    /// The project's folder.
+    pub root: PathBuf,
+    /// The person's own folder, if it is known.
+    pub home: Option<PathBuf>,
+    /// MCP servers that are told of the folders that are approved for good.
+    pub roots: Arc<Roots>,
+    /// What was opened to this agent, by whichever of its plugins.
+    pub opened: Arc<Opened>,
+}
+
+/// What a person has opened to an agent while it works, or while this program does if that is longer: its runs share it.
+#[derive(Default)]
+pub(super) struct Opened {
+    things: Mutex<Things>,
+    /// One question at a time: who waits finds the answer.
+    asking: AsyncMutex<()>,
+}
+
+#[derive(Default)]
+struct Things {
+    grant: Grant,
+    mounts: Vec<Mount>,
+    /// How many were opened.
+    count: usize,
+}
+
+impl Opened {
+    fn things(&self) -> MutexGuard<'_, Things> {
+        self.things.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A plugin of an agent, as wide as it was opened by now.
+pub(super) struct Door {
+    plugin: Arc<Plugin>,
+    keeper: Keeper,
+    /// After so many things were opened.
+    wide: Mutex<(usize, Arc<Plugin>)>,
+}
+
+/// A tool of a plugin that says what it lacks: somebody is asked, and the call is made again.
+pub(super) struct OpeningTool {
+    door: Arc<Door>,
+    tool: Arc<dyn Tool>,
+}
+
+/// Something that may be opened.
+struct Wanted {
+    grant: Grant,
+    subject: Subject,
+    /// The folder that it is, as the plugin names it.
+    mount: Option<Mount>,
+}
+
+impl Door {
+    /// The tools of a plugin, each of which asks for what it lacks. Functions that know nothing of us never say so.
+    pub fn tools(plugin: &Arc<Plugin>, keeper: Keeper) -> impl Iterator<Item = Arc<dyn Tool>> {
+        let wide = Mutex::new((0, Arc::clone(plugin)));
+        let door = Arc::new(Self { plugin: Arc::clone(plugin), keeper, wide });
+        let says_so = !plugin.package().manifest.kinds.contains(&Kind::Functions);
+        PluginTool::all(plugin).map(move |tool| match says_so {
+            true => Arc::new(OpeningTool { door: Arc::clone(&door), tool }) as Arc<dyn Tool>,
+            false => tool,
+        })
+    }
+
+    /// The plugin with all that is open to it now.
+    fn plugin(&self) -> Result<Arc<Plugin>, Fault> {
+        let (count, grant, mounts) = {
+            let things = self.keeper.opened.things();
+            (things.count, things.grant.clone(), things.mounts.clone())
+        };
+        let mut wide = self.wide.lock().unwrap_or_else(PoisonError::into_inner);
+        if wide.0 != count {
+            // One that has gone is not there any more, and the others are.
+            let mounts: Vec<_> = mounts.into_iter().filter(|mount| mount.path.is_dir()).collect();
+            let plugin = self.plugin.with_opened(&grant, &mounts).map_err(|error| Fault::other(error.to_string()))?;
+            *wide = (count, plugin);
+        }
+        Ok(Arc::clone(&wide.1))
+    }
+
+    /// Opens what a call with `used` lacked, if it may be.
+    async fn open(&self, cx: &ToolCx, tool: &str, need: &Need, used: &Arc<Plugin>) -> Result<(), Fault> {
+        let (settings, opened) = (used.settings(), &self.keeper.opened);
+        let (asked_for, line) = match need {
+            Need::Folder(path) => (Askable::Files, format!("files: [{{path: {}}}]", path.escape_debug())),
+            Need::Server(url) => (Askable::Http, format!("http: [{}]", url.escape_debug())),
+        };
+        let place = &settings.place;
+        if !settings.ask.contains(&asked_for) {
+            let fault = format!("it lacks {need}: the person can grant it in the config, under {place}");
+            self.told(cx, line, false, place).await;
+            return Err(Fault::Denied { message: fault });
+        }
+        let wanted = self.wanted(need).await?;
+        let line = Grant::default().lacking(&wanted.grant).into_iter().map(|missing| missing.line).collect::<String>();
+        let refuse = async |why: String, rule: &str| {
+            self.told(cx, line.clone(), false, rule).await;
+            Err(Fault::Denied { message: why })
+        };
+        if !used.package().manifest.wants.grant().covers(&wanted.grant) {
+            return refuse(format!("its plugin does not ask for {need} in its plugin.toml"), "plugin.toml").await;
+        }
+        if let Some(rule) = settings.ceiling.keeps_shut(&wanted.grant) {
+            let why = format!("this agent may not have {need}: {rule} in the config leaves it out");
+            return refuse(why, &rule).await;
+        }
+        let _asking = opened.asking.lock().await;
+        let now = self.plugin()?;
+        // Another call was answered in the meantime.
+        if !Arc::ptr_eq(&now, used) {
+            return Ok(());
+        }
+        if now.grant().covers(&wanted.grant) {
+            // A folder that it has, by another name.
+            return match &wanted.mount {
+                Some(mount) if !now.settings().mounts.contains(mount) => self.add(wanted),
+                _ => Err(Fault::other(format!(
+                    "it has {need} and asks for it again: that is of no use; networks that are not public are opened by the \
+                     config alone"
+                ))),
+            };
+        }
+        if opened.things().count >= limits::OPENED {
+            let message = format!("{} folders and servers were opened to this agent: no more are", limits::OPENED);
+            return Err(Fault::TooLarge { message });
+        }
+        if let Subject::Folder { path } = &wanted.subject
+            && let Some(why) = self.never(path)
+        {
+            let why =
+                format!("{need} is not opened while an agent works: {why}; the person can grant it under {place}");
+            return refuse(why, "never").await;
+        }
+        let ruling =
+            self.keeper.desk.permit(&cx.run, wanted.subject.clone(), &self.detail(tool, need, &wanted)).await?;
+        let rule = match (ruling.by, ruling.verdict) {
+            (AnsweredBy::Person, Verdict::Trust) => "a person, from now on",
+            (AnsweredBy::Person, _) => "a person",
+            (AnsweredBy::Trust, _) => "trusted before",
+            (AnsweredBy::Policy, _) => "nobody is there to be asked",
+        };
+        if ruling.verdict == Verdict::No {
+            return refuse(declined(need, ruling), rule).await;
+        }
+        self.told(cx, line, true, rule).await;
+        if let (Subject::Folder { path }, Verdict::Trust) = (&wanted.subject, ruling.verdict) {
+            self.keeper.roots.approve(path);
+        }
+        self.add(wanted)
+    }
+
+    fn add(&self, wanted: Wanted) -> Result<(), Fault> {
+        let mut things = self.keeper.opened.things();
+        if things.count >= limits::OPENED {
+            let message = format!("{} folders and servers were opened to this agent: no more are", limits::OPENED);
+            return Err(Fault::TooLarge { message });
+        }
+        things.grant = things.grant.join(&wanted.grant);
+        things.mounts.extend(wanted.mount);
+        things.count += 1;
+        Ok(())
+    }
+
+    /// Tells whoever watches what was decided.
+    async fn told(&self, cx: &ToolCx, capability: String, allowed: bool, rule: &str) {
+        let (agent, plugin) = (Arc::clone(&cx.run.agent), self.plugin.id().into());
+        cx.run.events.emit(Event::CapabilityDecided { agent, plugin, capability, allowed, rule: rule.into() }).await;
+    }
+
+    /// What is meant: a folder by the place that its path leads to, a server of the public Internet.
+    async fn wanted(&self, need: &Need) -> Result<Wanted, Fault> {
+        match need {
+            Need::Server(url) => {
+                let (http, url) = Http::public_server(url).ok_or_else(|| Fault::Denied {
+                    message: format!(
+                        "{need} is no server of the public Internet: only such ones are opened while an agent works; the \
+                         person can grant others in the config, under {}",
+                        self.plugin.settings().place
+                    ),
+                })?;
+                Ok(Wanted { grant: Grant { http, ..Grant::default() }, subject: Subject::Server { url }, mount: None })
+            }
+            Need::Folder(name) => {
+                let named = PathBuf::from(name);
+                let found = tokio::task::spawn_blocking(move || folder(&named)).await;
+                let found = found.unwrap_or_else(|panicked| Err(io::Error::other(panicked)));
+                let (name, path) = found.map_err(|error| match error.kind() {
+                    io::ErrorKind::NotFound => Fault::NotFound { message: format!("there is no such place: {need}") },
+                    _ => Fault::invalid(format!("{need} cannot be opened: {}", why_unreadable(&error))),
+                })?;
+                let files = [(path.clone(), Access::Read)].into_iter().collect();
+                let grant = Grant { files, ..Grant::default() };
+                Ok(Wanted { grant, subject: Subject::Folder { path: path.clone() }, mount: Some(Mount { path, name }) })
+            }
+        }
+    }
+
+    /// Why nobody is asked for a folder.
+    fn never(&self, path: &Path) -> Option<&'static str> {
+        let Keeper { root, home, .. } = &self.keeper;
+        let home = home.as_ref().and_then(|home| home.canonicalize().ok());
+        let local = crate::files::resolved(root).join(".shelly/local");
+        let is_key_folder = |part: Component<'_>| KEY_FOLDERS.iter().any(|name| part.as_os_str() == *name);
+        if path.parent().is_none() {
+            Some("it is all that there is on this machine")
+        } else if SYSTEM.iter().any(|system| path.starts_with(system)) {
+            Some("it belongs to the system, and holds what its programs and devices are")
+        } else if path.starts_with(local) {
+            Some("it holds what you have allowed, and your sessions")
+        } else if path.components().any(is_key_folder) || KEY_FOLDERS.iter().any(|name| path.join(name).is_dir()) {
+            Some("it holds keys")
+        } else if home.is_some_and(|home| home.starts_with(path)) {
+            Some("the person's own folder is in it, with all that they keep")
+        } else {
+            None
+        }
+    }
+
+    /// What a person is shown: all of the name first, which may be long.
+    fn detail(&self, tool: &str, need: &Need, wanted: &Wanted) -> String {
+        let Keeper { agent, root, .. } = &self.keeper;
+        let plugin = self.plugin.id();
+        let mut lines = vec![match &wanted.subject {
+            Subject::Folder { path } => path.display().to_string(),
+            Subject::Server { url } => url.clone(),
+            other => other.to_string(),
+        }];
+        if let (Need::Folder(_), Some(Mount { path, name })) = (need, &wanted.mount)
+            && Path::new(name) != path
+        {
+            lines.push(format!("(it was asked for as {name}, which leads there)"));
+        }
+        lines.push(format!("`{tool}` of `{plugin}` lacks it for a call."));
+        if let Subject::Folder { path } = &wanted.subject {
+            let resolved = crate::files::resolved(root);
+            if resolved.starts_with(path) && resolved != *path {
+                lines.push("The whole project lies in it, with what you have allowed there.".into());
+            }
+            if self.plugin.grant().powers.contains(&Power::ProposeFiles) {
+                lines.push("Changes of files in it can be proposed then, too; `changes` in the config says what of that is asked.".into());
+            }
+        }
+        lines.push(format!(
+            "Yes: the agent `{agent}` has it as long as this runs. Trust: so has every agent of this project that may ask \
+             for such, now and later."
+        ));
+        lines.join("\n")
+    }
+}
+
+fn declined(need: &Need, ruling: Ruling) -> String {
+    match ruling.by {
+        AnsweredBy::Person => format!(
+            "the person does not open {need}: do not reach the same by another way; go on without it, or say what you need \
+             it for"
+        ),
+        AnsweredBy::Policy | AnsweredBy::Trust => format!(
+            "{need} needs a person's consent, and nobody is there to give it: go on without it, or say what you lack"
+        ),
+    }
+}
+
+/// The folder at an absolute path, or around the file there: as it is named, and where it is.
+fn folder(named: &Path) -> io::Result<(String, PathBuf)> {
+    let wrong = |what| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+    if !named.is_absolute() || named.components().any(|part| part == Component::ParentDir) {
+        return wrong("it is no absolute path without `..`");
+    }
+    let (mut named, mut path) = (named, named.canonicalize()?);
+    if !path.is_dir() {
+        named = named.parent().unwrap_or(named);
+        path = named.canonicalize()?;
+    }
+    if !fs::metadata(&path)?.is_dir() {
+        return wrong("it is no folder");
+    }
+    // What stands in permissions is text.
+    match (named.to_str(), path.to_str()) {
+        (Some(named), Some(_)) => Ok((named.to_owned(), path)),
+        _ => wrong("its name is no UTF-8 text"),
+    }
+}
+
+/// Folders in which programs keep keys, whoever's they are.
+const KEY_FOLDERS: [&str; 8] =
+    [".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store", "shelly-host"];
+
+/// Folders that hold no files of anybody.
+const SYSTEM: [&str; 4] = ["/proc", "/sys", "/dev", "/run"];
+
+#[async_trait]
+impl Tool for OpeningTool {
+    fn spec(&self) -> &Arc<ToolSpec> {
+        self.tool.spec()
+    }
+
+    fn origin(&self) -> &str {
+        self.tool.origin()
+    }
+
+    /// The tool's own for each time that it is called, with [`limits::QUESTION_TIME`] between them.
+    fn time_limit(&self) -> Duration {
+        (limits::QUESTION_TIME + self.tool.time_limit()) * (limits::NEEDS_PER_CALL as u32 + 1)
+    }
+
+    fn is_counted(&self) -> bool {
+        self.tool.is_counted()
+    }
+
+    fn is_repeatable(&self) -> bool {
+        self.tool.is_repeatable()
+    }
+
+    fn hides_arguments(&self) -> bool {
+        self.tool.hides_arguments()
+    }
+
+    fn result_chars(&self) -> usize {
+        self.tool.result_chars()
+    }
+
+    async fn call(&self, cx: &ToolCx, call: &ToolCall) -> Result<ToolOutput, Fault> {
+        let limit = self.tool.time_limit();
+        for _ in 0..=limits::NEEDS_PER_CALL {
+            let plugin = self.door.plugin()?;
+            let tool = PluginTool::new(&plugin, self.spec());
+            // The time that a person takes is not the tool's.
+            let outcome = timeout(limit, tool.call(cx, call)).await;
+            let outcome =
+                outcome.map_err(|_| Fault::Timeout { message: format!("it took longer than {}", seconds(limit)) })?;
+            match outcome? {
+                ToolOutput::Needs(need) => self.door.open(cx, &self.spec().name, &need, &plugin).await?,
+                outcome => return Ok(outcome),
+            }
+        }
+        let most = limits::NEEDS_PER_CALL;
+        Err(Fault::other(format!("it lacks more than {most} things for one call: ask for less at once")))
+    }
+}

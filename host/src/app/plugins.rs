@@ -1,0 +1,169 @@
+//! Plugins of agents: which package each is, and what its agent gives it.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use indexmap::IndexMap;
+use serde_json::Value;
+
+use super::{
+    App,
+    outfit::{self, Worn},
+};
+use crate::{
+    config::{self, AgentConfig, LimitsConfig, Listed, OWN_MIDDLEWARE, PluginUse, ToolboxUse},
+    error::{ErrorKind, Report},
+    kv::Stores,
+    plugin::{Kind, Limits, Plugin, PluginCatalog, PluginError, PluginPackage, Settings},
+};
+
+impl App {
+    /// A plugin of an agent, ready to be called.
+    pub(super) async fn load(
+        &self,
+        agent: &AgentConfig,
+        named: (Listed, &str),
+        uses: &PluginUse,
+        stores: &Stores,
+        warnings: &mut Vec<String>,
+    ) -> Result<Arc<Plugin>, Report> {
+        let (settings, package) = self.plugin_of(agent, named, uses)?;
+        warnings.extend(self.doubts_of_credentials(&settings, &package.manifest));
+        let credentials = self.credentials(&settings, &package.manifest, warnings).await;
+        let settings = Settings { stores: stores.clone(), credentials, ..settings };
+        let plugin = Plugin::load(self.engine().await?, package, &settings).await.map_err(|error| error.report())?;
+        warnings.extend(settings.lacking(&package.manifest));
+        warnings.extend(settings.in_vain(&package.manifest));
+        Ok(Arc::new(plugin))
+    }
+
+    /// A plugin of an agent, and what it is given.
+    pub(super) fn plugin_of(
+        &self,
+        agent: &AgentConfig,
+        (listed, id): (Listed, &str),
+        uses: &PluginUse,
+    ) -> Result<(Settings, &Arc<PluginPackage>), Report> {
+        let name = &agent.name;
+        let package = self.package(&format!("agents.{name}.{listed}"), id)?;
+        let kinds = &package.manifest.kinds;
+        let fits = match listed {
+            Listed::Plugins | Listed::Toolboxes => true,
+            Listed::Effects => kinds.contains(&Kind::Effect),
+            Listed::Middleware => kinds.iter().any(|kind| kind.is_middleware()),
+        };
+        if !fits {
+            let what = if listed == Listed::Effects { "effect" } else { "middleware" };
+            let kinds = kinds.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ");
+            return Err(Report::new(ErrorKind::Plugin, format!("plugin `{id}` is no {what}: its kinds are {kinds}"))
+                .cause(format!("agents.{name}.{listed} names it")));
+        }
+        check_params(package, &uses.params, &format!("agents.{name}.{listed}.{id}"))?;
+        let (grant, mounts) = outfit::given(uses, &self.config);
+        let settings = Settings {
+            grant,
+            mounts,
+            ask: uses.ask.iter().copied().collect(),
+            ceiling: outfit::own_ceiling(agent, &self.config.root),
+            params: config::params(&uses.params),
+            limits: plugin_limits(&uses.limits.over(&self.config.limits)),
+            on_failure: uses.on_failure,
+            ..Settings::new(name.as_str(), format!("agents.{name}.{listed}.{id}"))
+        };
+        Ok((settings, package))
+    }
+
+    /// The plugin of this id, which `place` in the config names.
+    pub(super) fn package(&self, place: &str, id: &str) -> Result<&Arc<PluginPackage>, Report> {
+        match self.catalog.get(id) {
+            Some(package) => package.map_err(PluginError::report),
+            None if place.ends_with(".toolboxes") => {
+                let report = Report::new(ErrorKind::Plugin, format!("the plugin `{id}` is not there"));
+                Err(report.cause(format!("{place} in the config needs it")).hint(
+                    "it comes with shelly-host: name the directory of its plugins with --plugins (`cargo demo` builds them \
+                     into target/plugins), or leave the toolbox out",
+                ))
+            }
+            None => {
+                let installed = PluginCatalog::ids_in(&self.standard_dirs);
+                let own = OWN_MIDDLEWARE.iter().filter(|_| place.ends_with(".middleware")).copied();
+                let there = self.catalog.iter().map(|(id, _)| id).chain(installed.iter().map(String::as_str));
+                let there: BTreeSet<_> = there.chain(own).collect();
+                let mut report = config::unknown("plugin", id, there.iter().copied());
+                report.kind = ErrorKind::Plugin;
+                if there.is_empty() {
+                    let hint = "name the directory that holds its folder with --plugins, or under `plugin_dirs`";
+                    report.hint = Some(format!("{hint} in the config"));
+                }
+                Err(report.cause(format!("{place} in the config names it")))
+            }
+        }
+    }
+}
+
+/// The tools that a toolbox names of its plugins; none: all.
+pub(super) fn only_of(agent: &AgentConfig, listed: Listed, id: &str) -> Option<Vec<String>> {
+    let of_toolbox = agent.toolboxes.iter().filter(|_| listed == Listed::Toolboxes);
+    of_toolbox.filter_map(ToolboxUse::shipped).find(|uses| uses.plugins.contains_key(id))?.tools.clone()
+}
+
+/// Refuses tools that a toolbox names and none of its plugins has.
+pub(super) fn check_only(agent: &AgentConfig, worn: &[Worn]) -> Result<(), Report> {
+    for uses in agent.toolboxes.iter().filter_map(ToolboxUse::shipped) {
+        let is_of_it = |worn: &&Worn| worn.listed == Listed::Toolboxes && uses.plugins.contains_key(worn.plugin.id());
+        let tools: Vec<_> = worn.iter().filter(is_of_it).flat_map(|worn| worn.plugin.tools().iter()).collect();
+        let names = || tools.iter().map(|tool| tool.name.as_str());
+        if let Some(name) = uses.tools.iter().flatten().find(|name| !names().any(|known| known == name.as_str())) {
+            let place = format!("agents.{}.toolboxes names it under `{}`", agent.name, uses.name);
+            return Err(config::unknown("tool", name, names()).cause(place));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses params that a plugin does not know, if it says which it does.
+pub(super) fn check_params(
+    package: &PluginPackage,
+    params: &IndexMap<String, Value>,
+    place: &str,
+) -> Result<(), Report> {
+    let Some(known) = &package.manifest.params else { return Ok(()) };
+    match params.keys().find(|name| !known.contains(name)) {
+        None => Ok(()),
+        Some(name) => {
+            let report = config::unknown("param", name, known.iter().map(String::as_str));
+            Err(report.cause(format!("{place}.params in the config names it")))
+        }
+    }
+}
+
+/// What the calls of a plugin may take, as its config says it.
+pub(super) fn plugin_limits(config: &LimitsConfig) -> Limits {
+    let default = Limits::default();
+    let count = |says: Option<u64>, default| says.map_or(default, |says| u32::try_from(says).unwrap_or(u32::MAX));
+    let size = |says: Option<u64>, default| says.map_or(default, as_size);
+    Limits {
+        probe_time: default.probe_time,
+        tool_time: config.time.unwrap_or(default.tool_time),
+        step_time: config.time.unwrap_or(default.step_time),
+        completion_time: config.time.unwrap_or(default.completion_time),
+        cpu: config.cpu.unwrap_or(default.cpu),
+        memory_bytes: size(config.memory_bytes, default.memory_bytes),
+        table_elements: size(config.table_elements, default.table_elements),
+        instances: size(config.instances, default.instances),
+        input_bytes: size(config.input_bytes, default.input_bytes),
+        output_bytes: size(config.output_bytes, default.output_bytes),
+        log_entries: count(config.log_entries, default.log_entries),
+        log_bytes: size(config.log_bytes, default.log_bytes),
+        host_calls_per_second: count(config.host_calls_per_second, default.host_calls_per_second),
+        concurrency: count(config.concurrency, default.concurrency),
+        state_bytes: size(config.state_bytes, default.state_bytes),
+        http_requests_per_minute: count(config.http_requests_per_minute, default.http_requests_per_minute),
+        http_concurrency: count(config.http_concurrency, default.http_concurrency),
+        http_request_bytes: config.http_request_bytes.unwrap_or(default.http_request_bytes),
+        http_response_bytes: config.http_response_bytes.unwrap_or(default.http_response_bytes),
+    }
+}
+
+pub(super) fn as_size(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}

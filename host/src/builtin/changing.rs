@@ -1,0 +1,192 @@
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+
+use crate::{
+    approval::{Desk, Subject, Verdict},
+    change::{Changes, FileChange, Plan, Proposer},
+    chat::{Content, ToolCall, ToolSpec},
+    error::{Fault, seconds},
+    event::{AnsweredBy, Event, RunCx},
+    limits,
+    tool::{Proposed, Tool, ToolCx, ToolOutput},
+};
+
+/// A tool whose proposals to change files are made, if whoever may say yes does so with the difference shown.
+pub struct ChangingTool {
+    tool: Arc<dyn Tool>,
+    changes: Changes,
+    desk: Desk,
+    agent: String,
+    digest: String,
+    asks: AsksFor,
+    is_pure: bool,
+}
+
+/// About which changes a person is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AsksFor {
+    /// About all that are not trusted.
+    All,
+    /// About those alone that cannot be undone, or concern files that programs go by.
+    Remarkable,
+}
+
+impl ChangingTool {
+    /// The tool of this agent, asking at this desk. `digest` is that of the plugin which it comes from, empty for a tool of
+    /// the host: what is trusted is trusted of these alone.
+    pub fn new(
+        tool: Arc<dyn Tool>,
+        changes: Changes,
+        desk: Desk,
+        agent: impl Into<String>,
+        digest: impl Into<String>,
+        asks: AsksFor,
+    ) -> Self {
+        Self { tool, changes, desk, agent: agent.into(), digest: digest.into(), asks, is_pure: false }
+    }
+
+    /// The same for a tool that has no other effect than what it proposes: a call of it that was interrupted is made again,
+    /// and does nothing where its changes were made.
+    pub fn pure(self) -> Self {
+        Self { is_pure: true, ..self }
+    }
+
+    /// Has the changes made that are proposed, or says why not.
+    async fn make(&self, cx: &ToolCx, call: &ToolCall, pieces: Vec<Proposed>) -> Result<ToolOutput, Fault> {
+        let changes: Vec<FileChange> = pieces.iter().filter_map(change).cloned().collect();
+        let here = self.changes.clone();
+        let plan = blocking(move || here.plan(&changes).map_err(Fault::from)).await?;
+        let by = self.permitted(&cx.run, &plan).await?;
+        if self.is_repeatable() {
+            // If the host is interrupted now, it must be known that this call may have been made.
+            cx.begin_now().await?;
+        }
+        let mut told = plan.told();
+        let content = pieces.into_iter().filter_map(|piece| match piece {
+            Proposed::Content(content) => Some(content),
+            Proposed::Change(_) => told.next().map(|told| Content::Text(told.done())),
+        });
+        let content: Vec<_> = content.collect();
+        drop(told);
+        let told: Vec<_> = plan.told().collect();
+        let (here, agent, result) = (self.changes.clone(), Arc::clone(&cx.run.agent), content.clone());
+        let (id, tool) = (call.id.clone(), self.spec().name.clone());
+        // Not left in the middle if the call is cancelled.
+        blocking(move || {
+            let by = Proposer { agent: &agent, call: &id, tool: &tool };
+            here.apply(&plan, by, &result).map_err(Fault::from)
+        })
+        .await?;
+        for told in told {
+            let (added, removed) = told.lines.unzip();
+            let (agent, call, tool) = (Arc::clone(&cx.run.agent), call.id.clone(), self.spec().name.clone());
+            let (act, path, to) = (told.act, told.path, told.to);
+            cx.run.events.emit(Event::FileChange { agent, call, tool, act, path, to, added, removed, by }).await;
+        }
+        Ok(ToolOutput::Reply(content))
+    }
+
+    /// Who allows it; none: the config.
+    async fn permitted(&self, cx: &RunCx, plan: &Plan) -> Result<Option<AnsweredBy>, Fault> {
+        if self.asks == AsksFor::Remarkable && plan.is_plain() {
+            return Ok(None);
+        }
+        let name = &self.spec().name;
+        let subject = Subject::Change {
+            agent: self.agent.clone(),
+            origin: self.origin().into(),
+            name: name.clone(),
+            digest: self.digest.clone(),
+            content: plan.digest().to_string(),
+            always_asked: plan.is_remarkable(),
+        };
+        let ruling = self.desk.permit(cx, subject, &plan.shown()).await?;
+        if ruling.verdict != Verdict::No {
+            return Ok(Some(ruling.by));
+        }
+        let message = match ruling.by {
+            AnsweredBy::Person => format!(
+                "the person declined the changes that `{name}` proposed, and nothing was changed: do not reach the same by \
+                 another way; go on without them, or ask what is wanted instead"
+            ),
+            AnsweredBy::Policy | AnsweredBy::Trust => format!(
+                "the changes that `{name}` proposed need a person's consent, and nobody is there to give it: nothing was \
+                 changed; go on without them, or say what you lack"
+            ),
+        };
+        Err(Fault::Denied { message })
+    }
+}
+
+fn change(piece: &Proposed) -> Option<&FileChange> {
+    match piece {
+        Proposed::Change(change) => Some(change),
+        Proposed::Content(_) => None,
+    }
+}
+
+/// Runs what waits for the disk to its end.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Fault> + Send + 'static) -> Result<T, Fault> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
+    }
+}
+
+#[async_trait]
+impl Tool for ChangingTool {
+    fn spec(&self) -> &Arc<ToolSpec> {
+        self.tool.spec()
+    }
+
+    fn origin(&self) -> &str {
+        self.tool.origin()
+    }
+
+    /// The tool's own, and [`limits::QUESTION_TIME`] after it.
+    fn time_limit(&self) -> Duration {
+        limits::QUESTION_TIME + limits::CHANGE_TIME + self.tool.time_limit()
+    }
+
+    fn is_counted(&self) -> bool {
+        self.tool.is_counted()
+    }
+
+    fn is_repeatable(&self) -> bool {
+        self.is_pure || self.tool.is_repeatable()
+    }
+
+    fn begins_itself(&self) -> bool {
+        self.tool.begins_itself()
+    }
+
+    fn hides_arguments(&self) -> bool {
+        self.tool.hides_arguments()
+    }
+
+    fn result_chars(&self) -> usize {
+        self.tool.result_chars()
+    }
+
+    async fn call(&self, cx: &ToolCx, call: &ToolCall) -> Result<ToolOutput, Fault> {
+        if cx.begin.is_again() {
+            let (here, agent, id) = (self.changes.clone(), Arc::clone(&cx.run.agent), call.id.clone());
+            let tool = self.spec().name.clone();
+            let by = move || Ok(here.made(Proposer { agent: &agent, call: &id, tool: &tool }));
+            if let Some(content) = blocking(by).await? {
+                return Ok(ToolOutput::Reply(content));
+            }
+        }
+        // The time that the person takes is not the tool's.
+        let limit = self.tool.time_limit();
+        match tokio::time::timeout(limit, self.tool.call(cx, call)).await {
+            Ok(Ok(ToolOutput::Propose(pieces))) => self.make(cx, call, pieces).await,
+            Ok(outcome) => outcome,
+            Err(_) => Err(Fault::Timeout { message: format!("it took longer than {}", seconds(limit)) }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,139 @@
+use std::{fs, path::Path};
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::*;
+use crate::{
+    approval::{Policy, QuestionKind, Trusted},
+    change::{Act, Place},
+    chat::Snapshot,
+    event::{EventSink, EventStream},
+    tool::{self, Begin, ToolBox},
+    trust::OwnKey,
+};
+
+#[derive(Deserialize, JsonSchema)]
+struct Args {
+    path: String,
+}
+
+struct World {
+    folder: tempfile::TempDir,
+    tools: ToolBox,
+    events: EventStream,
+    cx: RunCx,
+}
+
+/// A tool that proposes to write a new file, whose agent asks at this desk.
+fn world(desk: &Desk, asks: AsksFor) -> World {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap().join("root");
+    fs::create_dir(&root).unwrap();
+    let key = OwnKey::new(Some(folder.path().join("key")));
+    let (changes, session) = (Changes::new([], key), folder.path().join("session"));
+    fs::create_dir(&session).unwrap();
+    changes.of_session(folder.path().join("common"), &session);
+    let tool = tool::function("write", "Writes.", move |_, Args { path }: Args| {
+        let place = Place::new(&root, Path::new(&path), &path);
+        async move {
+            let change = FileChange { place: place?, expected: None, act: Act::Write(b"new\n"[..].into()) };
+            let said = Proposed::Content(Content::Text("as you wish:".into()));
+            Ok(ToolOutput::Propose(vec![said, Proposed::Change(change)]))
+        }
+    });
+    let changing = ChangingTool::new(Arc::new(tool), changes, desk.clone(), "ada", "d", asks).pure();
+    let (events, stream) = EventSink::channel();
+    let cx = RunCx::new("ada-1").with_events(events);
+    World { folder, tools: ToolBox::new().with(changing), events: stream, cx }
+}
+
+impl World {
+    async fn call(&self, path: &str, begin: Begin) -> (bool, String) {
+        let cx = ToolCx { run: self.cx.clone(), chat: Snapshot::default(), tools: [].into(), begin };
+        let arguments = serde_json::json!({ "path": path }).to_string();
+        let call = ToolCall { id: format!("call of {path}"), name: "write".into(), arguments, meta: vec![] };
+        let result = self.tools.dispatch(&cx, &call).await.result;
+        (result.is_error, result.text())
+    }
+
+    fn has(&self, path: &str) -> bool {
+        self.folder.path().join("root").join(path).exists()
+    }
+}
+
+#[tokio::test]
+async fn a_person_decides_with_the_difference_shown() {
+    let desk = Desk::new(Policy::Never, Trusted::default());
+    let mut world = world(&desk, AsksFor::All);
+    let (is_error, text) = world.call("a", Begin::default()).await;
+    assert!(is_error && text.contains("nobody is there to give it: nothing was changed"), "{text}");
+    let mut inbox = desk.attend().unwrap();
+    for (path, verdict) in [("a", Verdict::No), ("b", Verdict::Yes), ("c", Verdict::Trust)] {
+        let person = async {
+            let asked = inbox.next().await.unwrap();
+            let QuestionKind::Permission { subject, detail } = &asked.question.kind else { panic!("{asked:?}") };
+            assert_eq!(subject.to_string(), "change files, as `write` of `host` proposes");
+            assert_eq!(*detail, format!("create {path} (+1 -0)\n\n--- /dev/null\n+++ {path}\n@@ -0,0 +1 @@\n+new\n"));
+            assert!(!world.has(path));
+            inbox.decide(asked.id, verdict).unwrap();
+        };
+        let ((is_error, text), ()) = tokio::join!(world.call(path, Begin::default()), person);
+        assert_eq!((is_error, world.has(path)), (verdict == Verdict::No, verdict != Verdict::No), "{text}");
+        match is_error {
+            true => assert!(text.starts_with("the person declined the changes that `write` proposed"), "{text}"),
+            false => assert_eq!(text, format!("as you wish:\ncreated {path} (+1 -0)")),
+        }
+    }
+    // From now on it is trusted, but for what is remarkable.
+    assert_eq!(world.call("d", Begin::default()).await, (false, "as you wish:\ncreated d (+1 -0)".into()));
+    let person = async {
+        let asked = inbox.next().await.unwrap();
+        let QuestionKind::Permission { detail, .. } = &asked.question.kind else { panic!("{asked:?}") };
+        assert!(detail.contains("\ncareful: .git/config: git runs programs that are named there\n"), "{detail}");
+        inbox.decide(asked.id, Verdict::No).unwrap();
+    };
+    let ((is_error, _), ()) = tokio::join!(world.call(".git/config", Begin::default()), person);
+    assert!(is_error && !world.has(".git"));
+    let mut told = Vec::new();
+    world.cx = RunCx::new("nobody");
+    while let Some(event) = world.events.next().await {
+        if let Event::FileChange { agent, act, path, to, added, removed, by, .. } = event {
+            assert_eq!((&*agent, act, to, added, removed), ("ada-1", "create", None, Some(1), Some(0)));
+            told.push((path, by));
+        }
+    }
+    let by = |path: &str, by| (path.to_owned(), Some(by));
+    assert_eq!(told, [by("b", AnsweredBy::Person), by("c", AnsweredBy::Person), by("d", AnsweredBy::Trust)]);
+}
+
+#[tokio::test]
+async fn where_the_config_says_apply_only_the_remarkable_is_asked_about() {
+    for (policy, path, is_made) in [
+        (Policy::Never, "a", true),
+        (Policy::Never, ".envrc", false),
+        (Policy::Granted, ".envrc", false),
+        (Policy::All, ".envrc", true),
+    ] {
+        let desk = Desk::new(policy, Trusted::default());
+        let world = world(&desk, AsksFor::Remarkable);
+        let (is_error, text) = world.call(path, Begin::default()).await;
+        assert_eq!((is_error, world.has(path)), (!is_made, is_made), "{policy:?} {path}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_is_made_again_does_not_change_anything_twice() {
+    let desk = Desk::new(Policy::All, Trusted::default());
+    let world = World { cx: RunCx::new("ada"), ..world(&desk, AsksFor::All) };
+    let made = (false, "as you wish:\ncreated a (+1 -0)".to_owned());
+    assert_eq!(world.call("a", Begin::default()).await, made);
+    // The same id is not enough: only what was interrupted is looked up.
+    let (is_error, text) = world.call("a", Begin::default()).await;
+    assert!(is_error && text.contains("`a` is there already"), "{text}");
+    fs::write(world.folder.path().join("root/a"), "edited since").unwrap();
+    assert_eq!(world.call("a", Begin::default().again(true)).await, made);
+    assert_eq!(fs::read_to_string(world.folder.path().join("root/a")).unwrap(), "edited since");
+    // One that was interrupted before anything was changed is simply made.
+    assert!(!world.call("b", Begin::default().again(true)).await.0 && world.has("b"));
+}

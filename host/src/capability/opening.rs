@@ -1,0 +1,35 @@
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Access, Files, Grant, Http};
+
+/// What a person may open to a tool while it works, where it turns out to lack it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Askable {
+    /// Folders, to read them.
+    Files,
+    /// Servers of the public Internet.
+    Http,
+}
+
+impl Askable {
+    /// The most that could be opened of these.
+    pub fn most(asked: &BTreeSet<Self>) -> Grant {
+        let has = |one| asked.contains(&one);
+        Grant {
+            files: has(Self::Files).then(|| Files::everywhere(Access::Read)).unwrap_or_default(),
+            http: has(Self::Http).then(Http::all).unwrap_or_default(),
+            ..Grant::default()
+        }
+    }
+
+    /// The capability that is opened, by its name in manifest and config.
+    pub fn capability(self) -> &'static str {
+        match self {
+            Self::Files => "files",
+            Self::Http => "http",
+        }
+    }
+}

@@ -1,0 +1,303 @@
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+    time::{Duration, SystemTime},
+};
+
+use super::{
+    ChangeError, FileChange, Plan,
+    apply::{Images, check_back, steps},
+    caution::Guarded,
+    diff,
+    place::Spot,
+    record::{DONE, Kept, Record, UNDONE, forget, read, take_back},
+    state::{Node, State, state},
+};
+use crate::{chat::Content, files, limits, trust::OwnKey};
+
+/// Makes the changes that tools propose, one result after the other. Clones are the same.
+#[derive(Debug, Clone, Default)]
+pub struct Changes(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    guarded: Guarded,
+    own: OwnKey,
+    /// Where what was there before is kept, once a session is written down.
+    session: OnceLock<Kept>,
+}
+
+/// Whose changes they are.
+#[derive(Debug, Clone, Copy)]
+pub struct Proposer<'a> {
+    /// The instance name of the agent.
+    pub agent: &'a str,
+    /// Its call.
+    pub call: &'a str,
+    /// The tool that it called.
+    pub tool: &'a str,
+}
+
+/// Changes are made one result at a time in the whole process: what is compared with the disk is still there when it is
+/// replaced. Other processes of the project are kept away by the lock of its folder.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+impl Changes {
+    /// Of a host that goes by these files and folders, absolute and without links, which no tool changes: with all below
+    /// them, and with what lies in `.shelly` besides. What it writes down it knows again by this key.
+    pub fn new(guarded: impl IntoIterator<Item = PathBuf>, own: OwnKey) -> Self {
+        Self(Arc::new(Shared { guarded: Guarded::new(guarded), own, session: OnceLock::new() }))
+    }
+
+    /// From now on what was there before is kept in the folder of this session, `folder`, and changes under way are written
+    /// down in `common`. The first call holds.
+    pub fn of_session(&self, common: PathBuf, folder: &Path) {
+        let session = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let _ = self.0.session.set(Kept { common, folder: folder.join(FOLDER), session });
+    }
+
+    /// Where a session whose folder is this keeps what was there before.
+    pub fn folder_in(session: &Path) -> PathBuf {
+        session.join(FOLDER)
+    }
+
+    /// Compares changes with what is there. Nothing is changed. It blocks as long as reading all of it takes.
+    ///
+    /// # Errors
+    ///
+    /// [`ChangeError`]: one of them cannot be made.
+    pub fn plan(&self, changes: &[FileChange]) -> Result<Plan, ChangeError> {
+        let none = "nothing of this run is written down";
+        let Some(kept) = self.0.session.get() else { return Plan::of(changes, &self.0.guarded, Some(none)) };
+        let (bytes, records) = kept.used();
+        let full = match (bytes > limits::SESSION_UNDO_BYTES - limits::CHANGE_UNDO_BYTES, records) {
+            (_, limits::SESSION_UNDO_RECORDS..) => Some("the session has changed files too often to keep more"),
+            (true, _) => Some("the session keeps as much of what was there before as it may"),
+            (false, _) => None,
+        };
+        Plan::of(changes, &self.0.guarded, full)
+    }
+
+    /// Makes all changes of a plan or none, if everything is still as it was when it was made. `result` is what the model is
+    /// told then. It blocks until all of it is on the disk.
+    ///
+    /// # Errors
+    ///
+    /// [`ChangeError`]: nothing was changed, unless it is [`ChangeError::NotTakenBack`].
+    pub fn apply(&self, plan: &Plan, by: Proposer<'_>, result: &[Content]) -> Result<(), ChangeError> {
+        let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let id = id(now)?;
+        let steps = steps(plan, &id);
+        let kept = self.0.session.get();
+        let mut images = Images::of(plan);
+        let mut new = Vec::new();
+        let mut lock = None;
+        let mut intent = None;
+        if let Some(kept) = kept {
+            kept.make()?;
+            let failed = ChangeError::io("what is changed", "written down");
+            lock = files::lock_folder(&kept.common).map_err(failed)?;
+            new = kept.keep(plan)?;
+            images.folder = Some(kept.folder.clone());
+            let record = Record {
+                at: u64::try_from(now.as_millis()).unwrap_or(u64::MAX),
+                session: kept.session.clone(),
+                agent: by.agent.to_owned(),
+                call: by.call.to_owned(),
+                tool: by.tool.to_owned(),
+                steps: steps.iter().map(|(step, _)| step.clone()).collect(),
+                result: result.to_vec(),
+                can_undo: plan.no_undo().is_none(),
+            };
+            let begun = kept.begin(&id, &record, &self.0.own);
+            intent = Some(begun.inspect_err(|_| forget(&new))?);
+        }
+        let mut done = Vec::new();
+        let made = steps.iter().try_for_each(|(step, item)| {
+            step.make(item)?;
+            done.push(step.clone());
+            Ok(())
+        });
+        let failed = ChangeError::io("what is changed", "written down");
+        let made = made.and_then(|()| intent.as_ref().map_or(Ok(()), |intent| intent.made().map_err(failed)));
+        if let Err(error) = made {
+            let left = take_back(&done, &images);
+            if !left.is_empty() {
+                // What was kept, and what was under way, is left for whoever looks.
+                return Err(ChangeError::NotTakenBack { error: Box::new(error), left: left.join("; ") });
+            }
+            let _ = intent.map(|intent| intent.gone());
+            forget(&new);
+            return Err(error);
+        }
+        // What stands aside now is rubbish: the next start removes what cannot be removed here.
+        let settled = steps.iter().all(|(step, _)| step.settle().is_ok());
+        if settled && let Some(intent) = intent {
+            let _ = intent.done();
+        }
+        if plan.no_undo().is_some() {
+            forget(&new);
+        }
+        drop(lock);
+        Ok(())
+    }
+
+    /// What the model was told of the changes of a call, if they were made.
+    pub fn made(&self, by: Proposer<'_>) -> Option<Vec<Content>> {
+        let kept = self.0.session.get()?;
+        let is_it = |record: &Record| record.agent == by.agent && record.call == by.call && record.tool == by.tool;
+        let records = [DONE, UNDONE].into_iter().flat_map(|state| records(&kept.folder, state));
+        records.filter_map(|path| read(&path, &self.0.own)).find(is_it).map(|record| record.result)
+    }
+}
+
+/// The folder of a session's changes in its own.
+const FOLDER: &str = "changes";
+
+/// A name that sorts by time, and that nobody else has.
+fn id(now: Duration) -> Result<String, ChangeError> {
+    let mut random = [0; 8];
+    let failed = ChangeError::io("what is changed", "named");
+    getrandom::fill(&mut random).map_err(|error| failed(std::io::Error::other(error.to_string())))?;
+    Ok(format!("{:013}-{:016x}", now.as_millis(), u64::from_le_bytes(random)))
+}
+
+/// The records of a folder in this state, the newest first.
+fn records(folder: &Path, state: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut records: Vec<_> = entries.filter(|path| path.extension().is_some_and(|found| found == state)).collect();
+    records.sort();
+    records.reverse();
+    records
+}
+
+/// What a session has changed, to be undone: the newest first.
+#[derive(Debug)]
+pub struct History {
+    common: PathBuf,
+    folder: PathBuf,
+    own: OwnKey,
+}
+
+/// The changes of one result, to be undone.
+#[derive(Debug)]
+pub struct Undo {
+    record: Record,
+    path: PathBuf,
+    images: PathBuf,
+    common: PathBuf,
+}
+
+impl History {
+    /// Of the session in this folder; `common` as for [`Changes::of_session`].
+    pub fn new(common: PathBuf, folder: &Path, own: OwnKey) -> Self {
+        Self { common, folder: folder.join(FOLDER), own }
+    }
+
+    /// The newest changes that are not undone. `Err`: those that cannot be, with the reason.
+    pub fn last(&self) -> Option<Result<Undo, String>> {
+        let path = records(&self.folder, DONE).into_iter().next()?;
+        let Some(record) = read(&path, &self.own) else {
+            return Some(Err(format!("{} was not written by you here, or is damaged", path.display())));
+        };
+        if !record.can_undo {
+            return Some(Err(format!("what `{}` changed was not kept", record.tool.escape_debug())));
+        }
+        let (images, common) = (self.folder.clone(), self.common.clone());
+        Some(Ok(Undo { record, path, images, common }))
+    }
+}
+
+impl Undo {
+    /// Which tool made them.
+    pub fn tool(&self) -> &str {
+        &self.record.tool
+    }
+
+    /// When they were made.
+    pub fn at(&self) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_millis(self.record.at)
+    }
+
+    /// What undoing them does: in lines, then the differences.
+    ///
+    /// # Errors
+    ///
+    /// [`ChangeError`]: somebody has changed since what they changed.
+    pub fn shown(&self) -> Result<String, ChangeError> {
+        use super::apply::Step;
+        check_back(&self.record.steps)?;
+        let images = Images { folder: Some(self.images.clone()), ..Images::default() };
+        let (mut lines, mut texts) = (String::new(), String::new());
+        for step in self.record.steps.iter().rev() {
+            let line = match step {
+                Step::Made { at, .. } => format!("remove the folder {}, if nothing is in it", at.shown),
+                Step::Moved { from, to, .. } => format!("move {} back to {}", to.shown, from.shown),
+                Step::Removed { at, before, .. } => format!("bring back {}{}", at.shown, in_words(before)),
+                Step::Placed { at, before: State::Nothing, after, .. } => {
+                    texts.push_str(&difference(at, None, after));
+                    format!("remove {}{}", at.shown, in_words(after))
+                }
+                Step::Placed { at, before: State::There(Node::File { digest, .. }), after, .. } => {
+                    let old = images.get(*digest).map_err(ChangeError::io(&at.shown, "brought back"))?;
+                    texts.push_str(&difference(at, Some(&old), after));
+                    format!("bring back what was in {}", at.shown)
+                }
+                Step::Placed { at, .. } => format!("bring back {}", at.shown),
+            };
+            lines.push_str(&line);
+            lines.push('\n');
+        }
+        let texts: Vec<_> = texts.lines().collect();
+        let shown = texts.iter().take(limits::UNDO_LINES).map(|line| crate::error::cut(line, limits::DIFF_LINE_CHARS));
+        let mut text = lines;
+        shown.for_each(|line| text.extend([line.as_str(), "\n"]));
+        if let Some(beyond) = texts.len().checked_sub(limits::UNDO_LINES).filter(|beyond| *beyond > 0) {
+            text.push_str(&format!("[{beyond} more lines are not shown]\n"));
+        }
+        Ok(text)
+    }
+
+    /// Undoes them. What was undone in part, because the process was ended, is undone wholly.
+    ///
+    /// # Errors
+    ///
+    /// [`ChangeError`]: somebody has changed since what they changed; nothing is undone then. The disk says no.
+    pub fn make(&self) -> Result<(), ChangeError> {
+        let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let failed = ChangeError::io("what was changed", "undone");
+        let _lock = files::create_private_folders(&self.common)
+            .and_then(|()| files::lock_folder(&self.common))
+            .map_err(&failed)?;
+        check_back(&self.record.steps)?;
+        let images = Images { folder: Some(self.images.clone()), ..Images::default() };
+        for step in self.record.steps.iter().rev() {
+            step.take_back(&images)?;
+        }
+        let undone = self.path.with_extension(UNDONE);
+        fs::rename(&self.path, &undone).and_then(|()| files::sync_folder(&undone)).map_err(failed)
+    }
+}
+
+/// How what is there becomes what it was.
+fn difference(at: &Spot, old: Option<&[u8]>, now: &State) -> String {
+    match now {
+        State::There(Node::File { bytes, .. }) if *bytes <= limits::DIFF_BYTES as u64 => {
+            // It was looked at a moment ago; whoever changes it now is found out before it is undone.
+            let now = state(at).ok().and_then(|_| fs::read(&at.real).ok());
+            now.map_or_else(String::new, |now| diff::between(&at.shown, Some(&now), old).text)
+        }
+        _ => String::new(),
+    }
+}
+
+fn in_words(state: &State) -> String {
+    match state {
+        State::There(node @ Node::Folder { .. }) => {
+            format!(", a folder with {} entries, {} bytes", node.walk().len() - 1, node.bytes())
+        }
+        _ => String::new(),
+    }
+}

@@ -1,0 +1,163 @@
+//! A folder that was reached without following any link, and what is done in it.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+/// A folder, held open where that can be: whatever is put in its place later, what is done through this is done in it.
+pub(super) struct Folder {
+    /// Keeps it open.
+    #[cfg(target_os = "linux")]
+    _held: std::os::fd::OwnedFd,
+    /// The way to it.
+    path: PathBuf,
+}
+
+impl Folder {
+    /// Opens the folder that lies at this absolute path. A link on the way is an error.
+    #[cfg(target_os = "linux")]
+    pub fn open(path: &Path) -> io::Result<Self> {
+        use std::{os::fd::AsRawFd, path::Component};
+
+        use rustix::fs::{CWD, Mode, OFlags, openat};
+        const STEP: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+        let mut held = openat(CWD, "/", STEP, Mode::empty())?;
+        for part in path.components() {
+            match part {
+                Component::RootDir => {}
+                Component::Normal(part) => held = openat(&held, part, STEP, Mode::empty())?,
+                _ => return Err(io::Error::other("its path is not absolute, or leads upwards")),
+            }
+        }
+        let path = PathBuf::from(format!("/proc/self/fd/{}", held.as_raw_fd()));
+        Ok(Self { _held: held, path })
+    }
+
+    /// The same as well as it can be done here: the path must lead to itself.
+    #[cfg(not(target_os = "linux"))]
+    pub fn open(path: &Path) -> io::Result<Self> {
+        match path.canonicalize()? == path && path.is_dir() {
+            true => Ok(Self { path: path.to_owned() }),
+            false => Err(io::Error::other("it is a link, lies behind one, or is no folder")),
+        }
+    }
+
+    /// The path to what is called so in it.
+    pub fn at(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// Returns once the names in it would survive a loss of power.
+    pub fn sync(&self) -> io::Result<()> {
+        #[cfg(unix)]
+        fs::File::open(&self.path)?.sync_all()?;
+        Ok(())
+    }
+
+    /// Makes a folder in it that is its owner's alone.
+    pub fn make(&self, name: &str) -> io::Result<()> {
+        #[cfg_attr(not(unix), allow(unused_mut, reason = "only unix has modes"))]
+        let mut builder = fs::DirBuilder::new();
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(self.at(name))?;
+        self.sync()
+    }
+
+    /// Gives something another name, where nothing has that name yet.
+    pub fn rename_to_nothing(&self, name: &str, to: &Self, as_name: &str) -> io::Result<()> {
+        rename_to_nothing(&self.at(name), &to.at(as_name))?;
+        to.sync()?;
+        self.sync()
+    }
+
+    /// Gives something the name of a file, which it replaces.
+    pub fn rename_over(&self, name: &str, as_name: &str) -> io::Result<()> {
+        fs::rename(self.at(name), self.at(as_name))?;
+        self.sync()
+    }
+
+    /// Removes what is called so, whatever it is; what is not there is removed.
+    pub fn remove(&self, name: &str) -> io::Result<()> {
+        let path = self.at(name);
+        let removed = match fs::symlink_metadata(&path) {
+            Ok(found) if found.is_dir() => fs::remove_dir_all(&path),
+            Ok(_) => fs::remove_file(&path),
+            Err(error) => Err(error),
+        };
+        match removed {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed.and_then(|()| self.sync()),
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn rename_to_nothing(from: &Path, to: &Path) -> io::Result<()> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        // File systems that cannot promise it.
+        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => look_and_rename(from, to),
+        renamed => renamed.map_err(Into::into),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn rename_to_nothing(from: &Path, to: &Path) -> io::Result<()> {
+    look_and_rename(from, to)
+}
+
+fn look_and_rename(from: &Path, to: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(to) {
+        Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
+        Err(_) => fs::rename(from, to),
+    }
+}
+
+/// Opens a file to be read. A link in its place is an error, and so is a pipe that was put there, which nobody may write to.
+pub(super) fn open_file(path: &Path) -> io::Result<fs::File> {
+    let mut options = fs::OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, not_following());
+    let file = options.open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::other("it is not a file any more")),
+    }
+}
+
+#[cfg(unix)]
+fn not_following() -> i32 {
+    use rustix::fs::OFlags;
+    (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32
+}
+
+/// Makes a file of this mode that is not there yet.
+pub(super) fn create_file(path: &Path) -> io::Result<fs::File> {
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+/// Gives a new file the mode and, where that may be, the owner of what it replaces.
+#[cfg(unix)]
+pub(super) fn give_mode(file: &fs::File, mode: u32, like: Option<&fs::Metadata>) -> io::Result<()> {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+    if let Some(like) = like {
+        let own = file.metadata()?;
+        if (own.uid(), own.gid()) != (like.uid(), like.gid()) {
+            // Only an administrator may give files away.
+            let _ = fchown(file, Some(like.uid()), Some(like.gid()));
+        }
+    }
+    file.set_permissions(fs::Permissions::from_mode(mode & 0o777))
+}
+
+#[cfg(not(unix))]
+pub(super) fn give_mode(_: &fs::File, _: u32, _: Option<&fs::Metadata>) -> io::Result<()> {
+    Ok(())
+}

@@ -1,0 +1,58 @@
+//! Changes of files that tools propose and the host makes.
+//!
+//! A tool writes nothing: it says what is to become of which file, and from which content it started. A [`Plan`] checks that
+//! against what is there and shows the difference; whoever may say yes is asked with it; [`Changes::apply`] then makes all
+//! changes of the plan or none, only where everything still is as it was shown, and writes down what was there before, so
+//! that [`Changes`] of a session can be undone and an interrupted one is taken back.
+//!
+//! No link leads out of the folder that a change is meant for: the way to a file is resolved once, must lie in that folder,
+//! and is then walked without following any link.
+
+mod apply;
+mod caution;
+mod changes;
+mod diff;
+mod error;
+mod folder;
+mod place;
+mod plan;
+mod record;
+mod state;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+pub use changes::{Changes, History, Proposer, Undo};
+pub use error::ChangeError;
+pub use place::Place;
+pub use plan::{Plan, Told};
+pub use record::recover;
+pub use state::Digest;
+
+/// What is to become of a file or folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileChange {
+    /// Where it is.
+    pub place: Place,
+    /// What it held when the proposal was made. None: with [`Act::Write`] it must not be there yet, otherwise it may hold
+    /// anything.
+    pub expected: Option<Digest>,
+    /// What becomes of it.
+    pub act: Act,
+}
+
+/// What becomes of a file or folder. Cases as in the contract's `file-act`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Act {
+    /// It has this content from now on, at most [`limits::CHANGED_FILE_BYTES`](crate::limits::CHANGED_FILE_BYTES).
+    Write(Arc<[u8]>),
+    /// It goes; a folder with all below it.
+    Remove,
+    /// It goes there, where nothing is yet.
+    MoveTo(Place),
+    /// A copy of it comes there, where nothing is yet.
+    CopyTo(Place),
+    /// A folder is made where nothing is yet.
+    MakeFolder,
+}

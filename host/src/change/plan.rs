@@ -1,0 +1,461 @@
+//! Proposed changes, compared with what is there: what each would do, in words and lines.
+
+use std::{
+    collections::HashMap,
+    fmt::Write,
+    fs,
+    io::Read,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use super::{
+    Act, ChangeError, FileChange,
+    caution::{Guarded, caution},
+    diff::{self, Difference},
+    folder::{Folder, open_file},
+    place::{LastLink, Place, Spot},
+    state::{Digest, Node, State, state},
+};
+use crate::limits;
+
+/// Changes that can be made as they stand, and what a person is shown of them.
+#[derive(Debug)]
+pub struct Plan {
+    pub(super) items: Vec<Item>,
+    /// Why it cannot be undone; none: it can.
+    no_undo: Option<String>,
+    /// What is remarkable about it.
+    cautions: Vec<String>,
+}
+
+/// One change.
+#[derive(Debug)]
+pub(super) struct Item {
+    pub at: Spot,
+    pub before: State,
+    /// What the file held, where it is written anew.
+    pub content: Option<Arc<[u8]>>,
+    pub does: Does,
+    pub difference: Difference,
+}
+
+#[derive(Debug)]
+pub(super) enum Does {
+    Write(Arc<[u8]>),
+    Remove,
+    Move(Spot),
+    /// The copy is this: without links that lead out.
+    Copy(Spot, State),
+    MakeFolder,
+}
+
+/// What became, or is to become, of one path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Told {
+    /// `create`, `edit`, `remove`, `move`, `copy` or `make-folder`.
+    pub act: &'static str,
+    /// Whose path, in the words of whoever proposed it.
+    pub path: String,
+    /// Where it goes.
+    pub to: Option<String>,
+    /// Lines that come, and lines that go, where there are lines.
+    pub lines: Option<(usize, usize)>,
+}
+
+impl Told {
+    /// It in a line, as something that was done.
+    pub fn done(&self) -> String {
+        let word = match self.act {
+            "create" => "created",
+            "edit" => "changed",
+            "remove" => "removed",
+            "move" => "moved",
+            "copy" => "copied",
+            _ => "made the folder",
+        };
+        self.line(word)
+    }
+
+    /// It in a line, as something that is to be done.
+    pub fn wanted(&self) -> String {
+        self.line(if self.act == "make-folder" { "make the folder" } else { self.act })
+    }
+
+    fn line(&self, word: &str) -> String {
+        let to = self.to.as_ref().map_or(String::new(), |to| format!(" to {to}"));
+        let lines = self.lines.map_or(String::new(), |(more, less)| format!(" (+{more} -{less})"));
+        format!("{word} {}{to}{lines}", self.path)
+    }
+}
+
+impl Plan {
+    /// Compares proposed changes, in their order, with what is there. It may block as long as reading all of it takes.
+    ///
+    /// # Errors
+    ///
+    /// [`ChangeError`]: one of them cannot be made.
+    pub(super) fn of(changes: &[FileChange], guarded: &Guarded, no_undo: Option<&str>) -> Result<Self, ChangeError> {
+        if changes.len() > limits::CHANGES_PER_RESULT {
+            return Err(ChangeError::TooMany { count: changes.len() });
+        }
+        let mut view = View::default();
+        let items = changes.iter().map(|change| view.item(change, guarded)).collect::<Result<Vec<_>, _>>()?;
+        let mut cautions: Vec<_> = items.iter().flat_map(Item::cautions).collect();
+        cautions.dedup();
+        let kept: u64 = items.iter().map(Item::kept_bytes).sum();
+        let too_much = (kept > limits::CHANGE_UNDO_BYTES)
+            .then(|| format!("{kept} bytes would have to be kept for that, more than {}", limits::CHANGE_UNDO_BYTES));
+        Ok(Self { items, no_undo: no_undo.map(str::to_owned).or(too_much), cautions })
+    }
+
+    /// What each of them does, in order.
+    pub fn told(&self) -> impl Iterator<Item = Told> {
+        self.items.iter().map(Item::told)
+    }
+
+    /// Whether it can be undone, and nothing is remarkable about it.
+    pub fn is_plain(&self) -> bool {
+        self.no_undo.is_none() && self.cautions.is_empty()
+    }
+
+    /// Whether it concerns files that programs go by.
+    pub fn is_remarkable(&self) -> bool {
+        !self.cautions.is_empty()
+    }
+
+    /// Why it cannot be undone; none: it can.
+    pub fn no_undo(&self) -> Option<&str> {
+        self.no_undo.as_deref()
+    }
+
+    /// Tells it from every other one: of what is there, and what is to be.
+    pub fn digest(&self) -> Digest {
+        Digest::of(format!("{:?}", self.items).as_bytes())
+    }
+
+    /// All that a person is to see before saying yes: every change in a line, what is remarkable, whether it can be undone;
+    /// then the differences, as far as there is room.
+    pub fn shown(&self) -> String {
+        let mut shown = String::new();
+        for (at, told) in self.told().enumerate() {
+            if at == limits::CHANGES_SHOWN {
+                let _ = writeln!(shown, "and {} more, which are not shown", self.items.len() - at);
+                break;
+            }
+            let _ = writeln!(shown, "{}", told.wanted());
+        }
+        for caution in self.cautions.iter().take(limits::CHANGES_SHOWN) {
+            let _ = writeln!(shown, "careful: {caution}");
+        }
+        if let Some(beyond) = self.cautions.len().checked_sub(limits::CHANGES_SHOWN).filter(|beyond| *beyond > 0) {
+            let _ = writeln!(shown, "careful: {beyond} more such");
+        }
+        if let Some(why) = &self.no_undo {
+            let _ = writeln!(shown, "it cannot be undone: {why}");
+        }
+        let mut room = limits::DIFF_CHARS;
+        for item in &self.items {
+            let text = &item.difference.text;
+            shown.push('\n');
+            let mut lines = text.lines();
+            for line in lines.by_ref() {
+                // A line may be as long as a file.
+                let line = crate::error::cut(line, limits::DIFF_LINE_CHARS);
+                match room.checked_sub(line.chars().count() + 1) {
+                    Some(left) => room = left,
+                    None => {
+                        let _ =
+                            writeln!(shown, "[{} more lines of {} are not shown]", lines.count() + 1, item.at.shown);
+                        break;
+                    }
+                }
+                shown.push_str(&line);
+                shown.push('\n');
+            }
+        }
+        shown
+    }
+}
+
+impl Item {
+    fn told(&self) -> Told {
+        let act = match &self.does {
+            Does::Write(_) if self.before.is_nothing() => "create",
+            Does::Write(_) => "edit",
+            Does::Remove => "remove",
+            Does::Move(_) => "move",
+            Does::Copy(..) => "copy",
+            Does::MakeFolder => "make-folder",
+        };
+        let to = match &self.does {
+            Does::Move(to) | Does::Copy(to, _) => Some(to.shown.clone()),
+            Does::Write(_) | Does::Remove | Does::MakeFolder => None,
+        };
+        Told { act, path: self.at.shown.clone(), to, lines: self.difference.lines }
+    }
+
+    /// Bytes that must be kept to undo it.
+    fn kept_bytes(&self) -> u64 {
+        match (&self.does, &self.before) {
+            (Does::Write(_) | Does::Remove, State::There(node)) => node.bytes(),
+            _ => 0,
+        }
+    }
+
+    /// All places that it changes, with what is below them.
+    fn touched(&self) -> Vec<(PathBuf, Option<u32>)> {
+        let below = |root: &Path, state: &State| {
+            let State::There(node) = state else { return vec![(root.to_owned(), None)] };
+            let path = |below: &str| if below.is_empty() { root.to_owned() } else { root.join(below) };
+            let mode = |node: &Node| if let Node::File { mode, .. } = node { Some(*mode) } else { None };
+            node.walk().into_iter().map(|(at, node)| (path(&at), mode(node))).collect()
+        };
+        match &self.does {
+            Does::Write(_) | Does::Remove | Does::MakeFolder => below(&self.at.real, &self.before),
+            Does::Move(to) => [below(&self.at.real, &self.before), below(&to.real, &self.before)].concat(),
+            Does::Copy(to, copy) => below(&to.real, copy),
+        }
+    }
+
+    fn cautions(&self) -> Vec<String> {
+        let shown = |path: &Path| {
+            let below = path.strip_prefix(&self.at.real).ok().filter(|below| !below.as_os_str().is_empty());
+            below.map_or(self.at.shown.clone(), |below| {
+                format!("{}/{}", self.at.shown, below.to_string_lossy().escape_debug())
+            })
+        };
+        let mut cautions: Vec<_> = self
+            .touched()
+            .iter()
+            .filter_map(|(path, _)| caution(path).map(|why| format!("{}: {why}", shown(path))))
+            .take(limits::CHANGES_SHOWN)
+            .collect();
+        // What a file is to hold is run wherever it was run before.
+        if let (Does::Write(_), State::There(Node::File { mode, .. })) = (&self.does, &self.before)
+            && mode & 0o111 != 0
+        {
+            cautions.push(format!("{}: it is a program", self.at.shown));
+        }
+        cautions
+    }
+}
+
+/// What a file holds once changes are made.
+#[derive(Clone)]
+enum Held {
+    This(Arc<[u8]>),
+    /// What lies at this place on the disk.
+    As(Spot),
+    Nothing,
+}
+
+/// What lies where once the changes so far are made.
+#[derive(Default)]
+struct View {
+    /// What is not any more as on the disk, and what files hold there.
+    changed: HashMap<PathBuf, (State, Held)>,
+    /// All places that changes name, in order, and whether a folder is made there.
+    named: Vec<(Spot, bool)>,
+}
+
+impl View {
+    fn item(&mut self, change: &FileChange, guarded: &Guarded) -> Result<Item, ChangeError> {
+        let last = if matches!(change.act, Act::Write(_)) { LastLink::Follow } else { LastLink::Keep };
+        let at = change.place.resolve(last)?;
+        self.name(&at, matches!(change.act, Act::MakeFolder))?;
+        let before = self.state(&at)?;
+        self.check(change, &at, &before)?;
+        let shown = at.shown.clone();
+        let content = match &before {
+            State::There(Node::File { bytes, .. }) if *bytes <= limits::CHANGE_UNDO_BYTES => match &change.act {
+                // Of a file that goes only what can be shown need be there.
+                Act::Remove if *bytes > limits::DIFF_BYTES as u64 => None,
+                Act::Write(_) | Act::Remove => Some(self.content(&at, &before)?),
+                Act::MoveTo(_) | Act::CopyTo(_) | Act::MakeFolder => None,
+            },
+            State::There(Node::File { bytes, .. }) if matches!(change.act, Act::Write(_)) => {
+                let (what, most) = (format!("{bytes} bytes"), limits::CHANGE_UNDO_BYTES.to_string());
+                return Err(ChangeError::TooLarge { shown, what, most });
+            }
+            _ => None,
+        };
+        let said = |what: String| Difference { text: format!("{shown}: {what}\n"), lines: None };
+        let (does, difference) = match &change.act {
+            Act::Write(new) => {
+                let difference = diff::between(&shown, content.as_deref(), Some(new));
+                let mode = if let State::There(Node::File { mode, .. }) = before { mode } else { 0o600 };
+                self.set(&at, State::of_file(new, mode), Held::This(Arc::clone(new)));
+                (Does::Write(Arc::clone(new)), difference)
+            }
+            Act::Remove => {
+                let difference = match (&before, &content) {
+                    (State::There(Node::File { .. }), Some(old)) => diff::between(&shown, Some(old), None),
+                    (State::There(node), _) => said(format!("it goes: {}", listed(node))),
+                    (State::Nothing, _) => said("it is not there".into()),
+                };
+                self.set(&at, State::Nothing, Held::Nothing);
+                (Does::Remove, difference)
+            }
+            Act::MoveTo(to) => {
+                let to = self.empty(to, &at)?;
+                let held = self.held(&at);
+                self.set(&at, State::Nothing, Held::Nothing);
+                self.set(&to, before.clone(), held);
+                let difference = said(format!("it goes to {}{}", to.shown, holding(&before)));
+                (Does::Move(to), difference)
+            }
+            Act::CopyTo(to) => {
+                let target = self.empty(to, &at)?;
+                let copy = copied(&at, &before, to.folder());
+                self.set(&target, copy.clone(), self.held(&at));
+                let difference = said(format!("a copy comes to {}{}", target.shown, holding(&copy)));
+                (Does::Copy(target, copy), difference)
+            }
+            Act::MakeFolder => {
+                self.set(&at, State::There(Node::Folder { mode: 0o700, entries: Vec::new() }), Held::Nothing);
+                (Does::MakeFolder, said("an empty folder is made".into()))
+            }
+        };
+        let item = Item { at, before, content, does, difference };
+        let forbidden = item.touched().iter().any(|(path, _)| guarded.forbids(path));
+        let above = matches!(item.does, Does::Remove | Does::Move(_)) && guarded.is_below(&item.at.real);
+        match forbidden || above {
+            true => Err(ChangeError::Protected { shown: item.at.shown }),
+            false => Ok(item),
+        }
+    }
+
+    /// Whether what is there is what the change was made from.
+    fn check(&self, change: &FileChange, at: &Spot, before: &State) -> Result<(), ChangeError> {
+        let shown = || at.shown.clone();
+        if let Act::Write(content) = &change.act
+            && content.len() > limits::CHANGED_FILE_BYTES
+        {
+            let (what, most) = (format!("{} bytes", content.len()), limits::CHANGED_FILE_BYTES.to_string());
+            return Err(ChangeError::TooLarge { shown: shown(), what, most });
+        }
+        match (&change.act, before, change.expected) {
+            (Act::Write(_) | Act::MakeFolder, State::Nothing, None) => Ok(()),
+            (Act::Write(_), State::There(node @ (Node::Folder { .. } | Node::Link { .. })), _) => {
+                Err(ChangeError::WrongKind { shown: shown(), is: node.kind(), wanted: "a file" })
+            }
+            (Act::Write(_), State::There(Node::File { .. }), None) | (Act::MakeFolder, State::There(_), _) => {
+                Err(ChangeError::Exists { shown: shown() })
+            }
+            (_, State::Nothing, Some(_)) => Err(ChangeError::Stale { shown: shown() }),
+            (_, State::Nothing, None) => Err(ChangeError::NotThere { shown: shown() }),
+            (_, State::There(Node::File { digest, .. }), Some(expected)) if *digest != expected => {
+                Err(ChangeError::Stale { shown: shown() })
+            }
+            (_, State::There(node @ (Node::Folder { .. } | Node::Link { .. })), Some(_)) => {
+                Err(ChangeError::WrongKind {
+                    shown: shown(),
+                    is: node.kind(),
+                    wanted: "a file, of which a digest is known,",
+                })
+            }
+            (_, State::There(_), _) => Ok(()),
+        }
+    }
+
+    /// Notes a place that a change names. None of two may lie in the other, but for folders that are made.
+    fn name(&mut self, at: &Spot, is_made: bool) -> Result<(), ChangeError> {
+        let nested = |(other, other_is_made): &&(Spot, bool)| {
+            let below = at.real.starts_with(&other.real);
+            let is_same = at.real == other.real;
+            !is_same && (below && !other_is_made || other.real.starts_with(&at.real))
+        };
+        if let Some((other, _)) = self.named.iter().find(nested) {
+            return Err(ChangeError::Nested { one: other.shown.clone(), two: at.shown.clone() });
+        }
+        self.named.push((at.clone(), is_made));
+        Ok(())
+    }
+
+    /// Where something goes: nothing may be there.
+    fn empty(&mut self, to: &Place, from: &Spot) -> Result<Spot, ChangeError> {
+        let to = to.resolve(LastLink::Keep)?;
+        if to.real == from.real {
+            return Err(ChangeError::Exists { shown: to.shown });
+        }
+        self.name(&to, false)?;
+        match self.state(&to)? {
+            State::Nothing => Ok(to),
+            State::There(_) => Err(ChangeError::Exists { shown: to.shown }),
+        }
+    }
+
+    fn state(&self, at: &Spot) -> Result<State, ChangeError> {
+        match self.changed.get(&at.real) {
+            Some((state, _)) => Ok(state.clone()),
+            None => state(at),
+        }
+    }
+
+    fn set(&mut self, at: &Spot, state: State, held: Held) {
+        self.changed.insert(at.real.clone(), (state, held));
+    }
+
+    fn held(&self, at: &Spot) -> Held {
+        self.changed.get(&at.real).map_or_else(|| Held::As(at.clone()), |(_, held)| held.clone())
+    }
+
+    /// What a file holds that has this state.
+    fn content(&self, at: &Spot, state: &State) -> Result<Arc<[u8]>, ChangeError> {
+        let unreadable = ChangeError::io(&at.shown, "read");
+        let source = match self.held(at) {
+            Held::This(content) => return Ok(content),
+            Held::As(source) => source,
+            Held::Nothing => return Err(ChangeError::NotThere { shown: at.shown.clone() }),
+        };
+        let (folder, name) = source.parts().map_err(&unreadable)?;
+        let file = Folder::open(folder).and_then(|folder| open_file(&folder.at(name))).map_err(&unreadable)?;
+        let mut content = Vec::new();
+        file.take(limits::CHANGE_UNDO_BYTES + 1).read_to_end(&mut content).map_err(&unreadable)?;
+        match State::of_file(&content, 0) == *state {
+            true => Ok(content.into()),
+            false => Err(ChangeError::Stale { shown: at.shown.clone() }),
+        }
+    }
+}
+
+/// A copy of what is there: links that lead out of the folder are left out.
+fn copied(at: &Spot, state: &State, folder: &Path) -> State {
+    fn node(path: &Path, there: &Node, folder: &Path) -> Option<Node> {
+        match there {
+            Node::File { .. } => Some(there.clone()),
+            Node::Link { .. } => fs::canonicalize(path).is_ok_and(|to| to.starts_with(folder)).then(|| there.clone()),
+            Node::Folder { mode, entries } => {
+                let entries = entries
+                    .iter()
+                    .filter_map(|(name, entry)| Some((name.clone(), node(&path.join(name), entry, folder)?)));
+                Some(Node::Folder { mode: *mode, entries: entries.collect() })
+            }
+        }
+    }
+    match state {
+        State::Nothing => State::Nothing,
+        State::There(there) => node(&at.real, there, folder).map_or(State::Nothing, State::There),
+    }
+}
+
+/// What a folder has in it, in words; bounded.
+fn listed(node: &Node) -> String {
+    let Node::Folder { .. } = node else { return node.kind().into() };
+    let all = node.walk();
+    let names = all.iter().skip(1).take(limits::CHANGES_SHOWN);
+    let names: String = names.map(|(path, _)| format!("\n  {}", path.escape_debug())).collect();
+    let beyond = match all.len().checked_sub(limits::CHANGES_SHOWN + 1).filter(|beyond| *beyond > 0) {
+        Some(beyond) => format!("\n  and {beyond} more"),
+        None => String::new(),
+    };
+    format!("a folder with {} entries, {} bytes{names}{beyond}", all.len() - 1, node.bytes())
+}
+
+fn holding(state: &State) -> String {
+    match state {
+        State::There(node @ Node::Folder { .. }) => format!(", {}", listed(node)),
+        State::There(_) | State::Nothing => String::new(),
+    }
+}

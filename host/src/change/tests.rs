@@ -1,0 +1,486 @@
+//! Tables of changes on a real disk.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use super::{Act, ChangeError, Changes, Digest, FileChange, History, Place, Proposer, recover};
+use crate::{chat::Content, limits, trust::OwnKey};
+
+/// A folder that a tool has, and one beside it that it has not; the session is kept in a third.
+struct World {
+    all: tempfile::TempDir,
+    root: PathBuf,
+}
+
+impl World {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let all = tempfile::tempdir().unwrap();
+        let root = all.path().canonicalize().unwrap().join("in");
+        fs::create_dir(&root).unwrap();
+        let world = Self { all, root };
+        files.iter().for_each(|(path, text)| world.put(path, text));
+        world
+    }
+
+    fn put(&self, path: &str, text: &str) {
+        let path = self.root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn key(&self) -> OwnKey {
+        OwnKey::new(Some(self.all.path().join("key")))
+    }
+
+    fn session(&self) -> PathBuf {
+        self.all.path().join("sessions/s")
+    }
+
+    fn common(&self) -> PathBuf {
+        self.all.path().join("common")
+    }
+
+    fn changes(&self) -> Changes {
+        let changes = Changes::new([self.root.join("guarded")], self.key());
+        fs::create_dir_all(self.session()).unwrap();
+        changes.of_session(self.common(), &self.session());
+        changes
+    }
+
+    fn history(&self) -> History {
+        History::new(self.common(), &self.session(), self.key())
+    }
+
+    fn place(&self, path: &str) -> Place {
+        Place::new(&self.root, Path::new(path), path).unwrap()
+    }
+
+    fn write(&self, path: &str, before: Option<&str>, after: &str) -> FileChange {
+        let expected = before.map(|before| Digest::of(before.as_bytes()));
+        FileChange { place: self.place(path), expected, act: Act::Write(after.as_bytes().into()) }
+    }
+
+    fn of(&self, path: &str, act: Act) -> FileChange {
+        FileChange { place: self.place(path), expected: None, act }
+    }
+
+    /// Everything in the folder: files with what they hold, links with where they lead, folders with nothing.
+    fn tree(&self) -> BTreeMap<String, String> {
+        fn look(at: &Path, root: &Path, tree: &mut BTreeMap<String, String>) {
+            for entry in fs::read_dir(at).unwrap() {
+                let path = entry.unwrap().path();
+                let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+                if path.is_symlink() {
+                    tree.insert(name, format!("-> {}", fs::read_link(&path).unwrap().display()));
+                } else if path.is_dir() {
+                    tree.insert(name + "/", String::new());
+                    look(&path, root, tree);
+                } else {
+                    tree.insert(name, String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned());
+                }
+            }
+        }
+        let mut tree = BTreeMap::new();
+        look(&self.root, &self.root, &mut tree);
+        tree
+    }
+}
+
+const BY: Proposer<'static> = Proposer { agent: "ada", call: "c1", tool: "edit" };
+
+fn make(changes: &Changes, wanted: &[FileChange]) -> Result<Vec<String>, ChangeError> {
+    let plan = changes.plan(wanted)?;
+    changes.apply(&plan, BY, &[Content::Text("done".into())])?;
+    Ok(plan.told().map(|told| told.done()).collect())
+}
+
+fn tree(entries: &[(&str, &str)]) -> BTreeMap<String, String> {
+    entries.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect()
+}
+
+#[test]
+fn what_is_proposed_is_made_and_can_be_undone() {
+    let before = [("a.txt", "one\ntwo\n"), ("crlf", "\u{feff}a\r\nb"), ("d/x", "x"), ("d/e/y", "y"), ("日本 語", "é")];
+    type Case = (
+        &'static str,
+        fn(&World) -> Vec<FileChange>,
+        &'static [&'static str],
+        &'static [(&'static str, &'static str)],
+        &'static [&'static str],
+    );
+    let cases: [Case; 13] = [
+        ("create", |w| vec![w.write("new", None, "n\n")], &["created new (+1 -0)"], &[("new", "n\n")], &[]),
+        (
+            "create deep",
+            |w| vec![w.write("p/q/new", None, "n")],
+            &["created p/q/new (+1 -0)"],
+            &[("p/", ""), ("p/q/", ""), ("p/q/new", "n")],
+            &[],
+        ),
+        (
+            "edit",
+            |w| vec![w.write("a.txt", Some("one\ntwo\n"), "one\n2\n")],
+            &["changed a.txt (+1 -1)"],
+            &[("a.txt", "one\n2\n")],
+            &[],
+        ),
+        (
+            "bytes are bytes",
+            |w| vec![w.write("crlf", Some("\u{feff}a\r\nb"), "\u{feff}a\r\nc\r\n")],
+            &["changed crlf (+1 -1)"],
+            &[("crlf", "\u{feff}a\r\nc\r\n")],
+            &[],
+        ),
+        (
+            "unicode",
+            |w| vec![w.write("日本 語", Some("é"), "ü\n")],
+            &["changed 日本 語 (+1 -1)"],
+            &[("日本 語", "ü\n")],
+            &[],
+        ),
+        ("same", |w| vec![w.write("d/x", Some("x"), "x")], &["changed d/x (+0 -0)"], &[], &[]),
+        ("remove a file", |w| vec![w.of("d/x", Act::Remove)], &["removed d/x (+0 -1)"], &[], &["d/x"]),
+        ("remove a folder", |w| vec![w.of("d", Act::Remove)], &["removed d"], &[], &["d/", "d/x", "d/e/", "d/e/y"]),
+        (
+            "move a file",
+            |w| vec![w.of("d/x", Act::MoveTo(w.place("z/x")))],
+            &["moved d/x to z/x"],
+            &[("z/", ""), ("z/x", "x")],
+            &["d/x"],
+        ),
+        (
+            "move a folder",
+            |w| vec![w.of("d", Act::MoveTo(w.place("z")))],
+            &["moved d to z"],
+            &[("z/", ""), ("z/x", "x"), ("z/e/", ""), ("z/e/y", "y")],
+            &["d/", "d/x", "d/e/", "d/e/y"],
+        ),
+        (
+            "copy a folder",
+            |w| vec![w.of("d", Act::CopyTo(w.place("z")))],
+            &["copied d to z"],
+            &[("z/", ""), ("z/x", "x"), ("z/e/", ""), ("z/e/y", "y")],
+            &[],
+        ),
+        (
+            "make a folder and fill it",
+            |w| vec![w.of("f", Act::MakeFolder), w.write("f/g/h", None, "h")],
+            &["made the folder f", "created f/g/h (+1 -0)"],
+            &[("f/", ""), ("f/g/", ""), ("f/g/h", "h")],
+            &[],
+        ),
+        (
+            "move and edit",
+            |w| vec![w.of("a.txt", Act::MoveTo(w.place("b.txt"))), w.write("b.txt", Some("one\ntwo\n"), "3\n")],
+            &["moved a.txt to b.txt", "changed b.txt (+1 -2)"],
+            &[("b.txt", "3\n")],
+            &["a.txt"],
+        ),
+    ];
+    for (name, wanted, told, more, less) in cases {
+        let world = World::new(&before);
+        let (changes, start) = (world.changes(), world.tree());
+        assert_eq!(make(&changes, &wanted(&world)).unwrap_or_else(|error| panic!("{name}: {error}")), told, "{name}");
+        let mut expected = start.clone();
+        less.iter().for_each(|gone| drop(expected.remove(*gone)));
+        expected.extend(tree(more));
+        assert_eq!(world.tree(), expected, "{name}");
+        assert_eq!(fs::read_dir(world.common()).unwrap().count(), 0, "{name}: nothing is under way");
+        assert_eq!(changes.made(BY), Some(vec![Content::Text("done".into())]), "{name}");
+        assert_eq!(changes.made(Proposer { call: "c2", ..BY }), None, "{name}");
+        let undo = world.history().last().unwrap().unwrap();
+        assert!(!undo.shown().unwrap().is_empty(), "{name}");
+        undo.make().unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(world.tree(), start, "{name}");
+        assert!(world.history().last().is_none(), "{name}: once");
+    }
+}
+
+#[test]
+fn what_cannot_be_made_changes_nothing() {
+    let world = World::new(&[("a", "1\n"), ("b", "2\n"), ("d/x", "x"), ("guarded/s", "s"), (".shelly/local/k", "k")]);
+    let w = &world;
+    let long = "x".repeat(limits::CHANGED_FILE_BYTES + 1);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::symlink;
+        fs::write(world.all.path().join("secret"), "s").unwrap();
+        symlink("../secret", world.root.join("out")).unwrap();
+        symlink("..", world.root.join("up")).unwrap();
+        symlink("nowhere", world.root.join("dangling")).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, world.root.join("pipe"), 0o600.into()).unwrap();
+    }
+    let start = world.tree_without("pipe");
+    for (wanted, says) in [
+        (vec![w.write("a", None, "n")], "`a` is there already"),
+        (vec![w.write("a", Some("old"), "n")], "`a` has changed meanwhile"),
+        (vec![w.write("none", Some("old"), "n")], "`none` has changed meanwhile"),
+        (vec![w.write("d", None, "n")], "`d` is a folder, and only a file"),
+        (vec![w.write("a/b", None, "n")], "`a/b` is below a file"),
+        (vec![w.write("new", None, &long)], "`new` has 8388609 bytes, more than the 8388608"),
+        (vec![w.of("none", Act::Remove)], "`none` is not there"),
+        (vec![w.of("a", Act::MoveTo(w.place("b")))], "`b` is there already"),
+        (vec![w.of("a", Act::MoveTo(w.place("a")))], "`a` is there already"),
+        (vec![w.of("d", Act::MoveTo(w.place("d/e")))], "one result changes both `d` and `d/e`"),
+        (vec![w.of("d", Act::CopyTo(w.place("d/e")))], "one result changes both `d` and `d/e`"),
+        (vec![w.of("d", Act::Remove), w.write("d/y", None, "y")], "one result changes both `d` and `d/y`"),
+        (vec![w.of("d", Act::MakeFolder)], "`d` is there already"),
+        (vec![FileChange { expected: Some(Digest::of(b"")), ..w.of("d", Act::Remove) }], "`d` is a folder"),
+        (vec![w.write("guarded/s", Some("s"), "n")], "`guarded/s` is what shelly-host itself goes by"),
+        (vec![w.write(".shelly/local/new", None, "n")], "what shelly-host itself goes by"),
+        (vec![w.of(".shelly", Act::Remove)], "what shelly-host itself goes by"),
+        (vec![w.of("guarded", Act::MoveTo(w.place("free")))], "what shelly-host itself goes by"),
+        (vec![w.of("d", Act::MoveTo(w.place(".shelly/plugins")))], "what shelly-host itself goes by"),
+        (vec![w.of("guarded", Act::CopyTo(w.place("free"))), w.of("none", Act::Remove)], "`none` is not there"),
+        (
+            vec![w.write("ok", None, "n"), w.write("b", Some("2\n"), "n"), w.write("a", Some("no"), "n")],
+            "`a` has changed",
+        ),
+        #[cfg(unix)]
+        (vec![w.write("out", Some("s"), "n")], "`out` is in none of the folders"),
+        #[cfg(unix)]
+        (vec![w.write("up/secret", Some("s"), "n")], "`up/secret` is in none of the folders"),
+        #[cfg(unix)]
+        (vec![w.of("d/x", Act::MoveTo(w.place("up/x")))], "`up/x` is in none of the folders"),
+        #[cfg(unix)]
+        (vec![w.write("dangling", None, "n")], "`dangling` is in none of the folders"),
+        #[cfg(unix)]
+        (vec![w.of("pipe", Act::Remove)], "`pipe` is a device, a pipe or a socket"),
+        (vec![w.of("a", Act::Remove); limits::CHANGES_PER_RESULT + 1], "1001 changes were proposed at once"),
+    ] {
+        let error = make(&world.changes(), &wanted).unwrap_err().to_string();
+        assert!(error.contains(says), "{says}: {error}");
+        assert_eq!(world.tree_without("pipe"), start, "{says}");
+    }
+    for path in ["", ".", "../x", "a/../b", "/etc/passwd"] {
+        assert!(matches!(Place::new(&world.root, Path::new(path), path), Err(ChangeError::BadPath { .. })), "{path}");
+    }
+    let far = "d/".repeat(limits::CHANGED_PATH_BYTES / 2 + 1);
+    assert!(Place::new(&world.root, Path::new(&far), "far").is_err(), "its path is longer than paths may be");
+}
+
+impl World {
+    fn tree_without(&self, pipe: &str) -> BTreeMap<String, String> {
+        // A pipe cannot be read.
+        let path = self.root.join(pipe);
+        let was = path.exists();
+        if was {
+            fs::rename(&path, self.all.path().join("pipe")).unwrap();
+        }
+        let tree = self.tree();
+        if was {
+            fs::rename(self.all.path().join("pipe"), &path).unwrap();
+        }
+        tree
+    }
+}
+
+#[test]
+fn what_was_shown_is_what_is_changed() {
+    for (name, meanwhile) in [
+        ("another content", (|w: &World| w.put("b", "mine")) as fn(&World)),
+        ("gone", |w| fs::remove_file(w.root.join("b")).unwrap()),
+        ("something where nothing was", |w| w.put("c", "mine")),
+        #[cfg(unix)]
+        ("a link in its place", |w| {
+            fs::rename(w.root.join("b"), w.all.path().join("b")).unwrap();
+            std::os::unix::fs::symlink(w.all.path().join("b"), w.root.join("b")).unwrap();
+        }),
+        ("more in a folder", |w| w.put("d/new", "mine")),
+    ] {
+        let world = World::new(&[("a", "1"), ("b", "2"), ("d/x", "x")]);
+        let changes = world.changes();
+        let wanted = [
+            world.write("a", Some("1"), "one"),
+            world.of("d", Act::Remove),
+            world.write("b", Some("2"), "two"),
+            world.write("c", None, "three"),
+        ];
+        let plan = changes.plan(&wanted).unwrap();
+        meanwhile(&world);
+        let start = world.tree();
+        let error = changes.apply(&plan, BY, &[]).unwrap_err();
+        assert!(matches!(error, ChangeError::Stale { .. }), "{name}: {error}");
+        assert_eq!(world.tree(), start, "{name}: all of it was taken back");
+        assert_eq!(fs::read_dir(world.common()).unwrap().count(), 0, "{name}");
+        assert!(world.history().last().is_none(), "{name}: there is nothing to undo");
+        assert_eq!(fs::read_dir(world.session().join("changes")).unwrap().count(), 0, "{name}: nothing is kept");
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn links_inside_are_resolved_and_modes_stay() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let world = World::new(&[("real/a", "1"), ("tree/x", "x"), ("run.sh", "echo")]);
+    symlink("real", world.root.join("way")).unwrap();
+    symlink("../run.sh", world.root.join("tree/in")).unwrap();
+    symlink("../../out", world.root.join("tree/out")).unwrap();
+    fs::write(world.all.path().join("out"), "").unwrap();
+    let mode = |path: &str| fs::metadata(world.root.join(path)).unwrap().permissions().mode() & 0o7777;
+    let set = |path: &str, mode| fs::set_permissions(world.root.join(path), PermissionsExt::from_mode(mode)).unwrap();
+    set("run.sh", 0o4755);
+    set("real/a", 0o640);
+    let changes = world.changes();
+    make(&changes, &[world.write("way/a", Some("1"), "2"), world.write("run.sh", Some("echo"), "rm")]).unwrap();
+    assert_eq!((mode("real/a"), mode("run.sh")), (0o640, 0o755), "modes stay, and nothing runs with another's rights");
+    assert_eq!(world.tree()["real/a"], "2");
+    assert!(world.root.join("way").is_symlink());
+    make(&changes, &[world.write("n/new", None, "n")]).unwrap();
+    assert_eq!((mode("n/new"), mode("n")), (0o600, 0o700));
+    make(&changes, &[world.of("tree", Act::CopyTo(world.place("copy")))]).unwrap();
+    let copied = world.tree();
+    assert_eq!(
+        (copied["copy/in"].as_str(), copied.get("copy/out")),
+        ("-> ../run.sh", None),
+        "what leads out is left out"
+    );
+    // What is meant is the link, and not what it leads to.
+    make(&changes, &[world.of("way", Act::Remove)]).unwrap();
+    assert!(!world.root.join("way").is_symlink() && world.root.join("real/a").exists());
+    for _ in 0..4 {
+        world.history().last().unwrap().unwrap().make().unwrap();
+    }
+    assert_eq!((mode("run.sh"), mode("real/a")), (0o755, 0o640));
+    assert!(world.root.join("way").is_symlink() && !world.root.join("copy").exists() && !world.root.join("n").exists());
+    // Where nothing may be written, nothing is.
+    if rustix::process::geteuid().is_root() {
+        return;
+    }
+    set("real", 0o500);
+    let error = make(&changes, &[world.write("new", None, "n"), world.of("real/a", Act::Remove)]).unwrap_err();
+    assert!(error.to_string().contains("`real/a` could not be removed: Permission denied"), "{error}");
+    assert!(!world.root.join("new").exists());
+}
+
+#[test]
+fn many_at_once_lose_nothing_of_each_other() {
+    const WRITERS: usize = 8;
+    const LINES: usize = 12;
+    let world = World::new(&[("log", "")]);
+    let changes = world.changes();
+    std::thread::scope(|scope| {
+        for writer in 0..WRITERS {
+            let (world, changes) = (&world, changes.clone());
+            scope.spawn(move || {
+                for line in 0..LINES {
+                    // Whoever comes too late reads it again.
+                    while let Err(error) = {
+                        let before = fs::read_to_string(world.root.join("log")).unwrap();
+                        let after = format!("{before}{writer} {line}\n");
+                        make(&changes, &[world.write("log", Some(&before), &after)])
+                    } {
+                        assert!(matches!(error, ChangeError::Stale { .. }), "{error}");
+                    }
+                }
+            });
+        }
+    });
+    let mut lines: Vec<_> = world.tree()["log"].lines().map(str::to_owned).collect();
+    assert_eq!(lines.len(), WRITERS * LINES);
+    lines.sort();
+    lines.dedup();
+    assert_eq!(lines.len(), WRITERS * LINES, "every line of everyone is there once");
+}
+
+#[test]
+fn what_somebody_has_changed_since_is_not_undone() {
+    let world = World::new(&[("a", "1"), ("b", "2")]);
+    let changes = world.changes();
+    make(
+        &changes,
+        &[world.write("a", Some("1"), "one"), world.write("b", Some("2"), "two"), world.write("d/c", None, "c")],
+    )
+    .unwrap();
+    world.put("b", "mine");
+    let undo = world.history().last().unwrap().unwrap();
+    assert!(undo.shown().unwrap_err().to_string().starts_with("`b` has changed meanwhile"));
+    let start = world.tree();
+    assert!(matches!(undo.make(), Err(ChangeError::Stale { .. })));
+    assert_eq!(world.tree(), start, "none of it is undone");
+    world.put("b", "two");
+    world.put("d/mine", "m");
+    let shown = undo.shown().unwrap();
+    assert!(shown.contains("-one") && shown.contains("+1") && shown.contains("remove d/c"), "{shown}");
+    undo.make().unwrap();
+    assert_eq!(world.tree(), tree(&[("a", "1"), ("b", "2"), ("d/", ""), ("d/mine", "m")]), "what others made stays");
+}
+
+#[test]
+fn what_was_not_written_here_is_neither_undone_nor_taken_back() {
+    let world = World::new(&[("a", "1")]);
+    make(&world.changes(), &[world.write("a", Some("1"), "one")]).unwrap();
+    let folder = world.session().join("changes");
+    let record =
+        || fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).find(|path| path.extension().is_some());
+    let path = record().unwrap();
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replace("\"edit\"", "\"evil\"")).unwrap();
+    assert!(world.history().last().unwrap().is_err());
+    let intent = world.common().join("0-1.intent");
+    fs::write(&intent, text.replace("\"edit\"", "\"evil\"")).unwrap();
+    let told = recover(&world.common(), &world.key(), |_| world.session().join("changes"));
+    assert!(told.len() == 1 && told[0].contains("is not known as yours"), "{told:?}");
+    assert_eq!(world.tree(), tree(&[("a", "one")]));
+    fs::write(&intent, &text).unwrap();
+    let told = recover(&world.common(), &world.key(), |_| world.session().join("changes"));
+    assert!(told.len() == 1 && told[0].ends_with("were interrupted, and are taken back"), "{told:?}");
+    assert_eq!(world.tree(), tree(&[("a", "1")]));
+    assert_eq!(recover(&world.common(), &world.key(), |_| world.session().join("changes")), [] as [&str; 0]);
+}
+
+#[test]
+fn what_cannot_be_undone_is_said_to_be_so() {
+    let world = World::new(&[("big", ""), ("a", "1")]);
+    let bare = Changes::new([], world.key());
+    let plan = bare.plan(&[world.write("a", Some("1"), "2")]).unwrap();
+    assert!(!plan.is_plain() && plan.shown().contains("it cannot be undone: nothing of this run is written down"));
+    bare.apply(&plan, BY, &[]).unwrap();
+    assert_eq!(world.tree()["a"], "2");
+    // More than is kept can go, but not come back.
+    let file = fs::File::create(world.root.join("big")).unwrap();
+    file.set_len(limits::CHANGE_UNDO_BYTES + 1).unwrap();
+    let changes = world.changes();
+    let plan = changes.plan(&[world.of("big", Act::Remove)]).unwrap();
+    assert!(plan.shown().contains("it cannot be undone: 67108865 bytes would have to be kept"), "{}", plan.shown());
+    changes.apply(&plan, BY, &[]).unwrap();
+    assert!(!world.root.join("big").exists() && world.history().last().unwrap().is_err());
+    file.set_len(limits::CHANGED_TREE_BYTES + 1).unwrap();
+    fs::File::create(world.root.join("huge")).unwrap().set_len(limits::CHANGED_TREE_BYTES + 1).unwrap();
+    let error = changes.plan(&[world.of("huge", Act::MoveTo(world.place("x")))]).unwrap_err();
+    assert!(error.to_string().contains("more than 268435456 bytes"), "{error}");
+}
+
+#[test]
+fn a_person_sees_every_change_and_what_is_remarkable() {
+    let world = World::new(&[("a", "1\n"), ("d/.git/config", "x")]);
+    let changes = world.changes();
+    let names: Vec<_> = (0..limits::CHANGES_SHOWN + 7).map(|n| format!("n{n:03}")).collect();
+    let mut wanted: Vec<_> = names.iter().map(|name| world.write(name, None, "n\n")).collect();
+    wanted.push(world.write("long", None, &"line of a long file\n".repeat(5_000)));
+    let shown = changes.plan(&wanted).unwrap().shown();
+    assert!(
+        shown.starts_with("create n000 (+1 -0)\n") && shown.contains("\nand 8 more, which are not shown\n"),
+        "{shown}"
+    );
+    assert!(shown.contains("more lines of long are not shown]") && shown.chars().count() < limits::CHANGE_DETAIL_CHARS);
+    for (wanted, says) in [
+        (world.write(".git/hooks/pre-commit", None, "#!"), "careful: .git/hooks/pre-commit: git runs programs"),
+        (world.of("d", Act::CopyTo(world.place("e"))), "careful: d: git runs programs"),
+        (world.of("d", Act::Remove), "careful: d/.git: git runs programs"),
+    ] {
+        let plan = changes.plan(&[wanted]).unwrap();
+        assert!(plan.is_remarkable() && plan.shown().contains(says), "{}", plan.shown());
+    }
+    let forged = world.write("a\ncareful: no\u{1b}[2J", None, "x");
+    let shown = changes.plan(&[forged]).unwrap().shown();
+    assert!(shown.starts_with("create a\\ncareful: no\\u{1b}[2J (+1 -0)\n"), "{shown}");
+    let content: Arc<[u8]> = Arc::from(&b"x"[..]);
+    let one = changes.plan(&[world.of("new", Act::Write(Arc::clone(&content)))]).unwrap();
+    let two = changes.plan(&[world.of("new2", Act::Write(content))]).unwrap();
+    assert_ne!(one.digest(), two.digest());
+}

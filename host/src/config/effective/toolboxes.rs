@@ -1,0 +1,34 @@
+//! The toolboxes of an agent.
+
+use super::{KnownAgent, plugin_keys};
+use crate::config::{
+    AgentConfig, Config, DEFAULT_NAMESPACE, Listed, OwnToolbox, ServerUse, ShippedUse, Toolbox, ToolboxUse,
+    setting::{Holds, Setting, is, list, map, or, set},
+};
+
+pub(super) fn settings(agent: &AgentConfig, known: &KnownAgent, config: &Config) -> Setting {
+    let shipped = agent.all_plugins().zip(&known.plugins).filter(|((listed, ..), _)| *listed == Listed::Toolboxes);
+    let mut shipped = shipped.map(|((_, id, uses), known)| (id.to_owned(), map(plugin_keys(uses, known, config))));
+    list(agent.toolboxes.iter().zip(&known.toolboxes).map(|(uses, of_it)| match uses {
+        ToolboxUse::Own(OwnToolbox { name, tools: _, ns }) => {
+            let mut keys = vec![("name", is(name))];
+            if *name == Toolbox::State {
+                keys.push(("ns", or(ns.as_deref(), DEFAULT_NAMESPACE, "default")));
+            }
+            keys.push(("tools", is(of_it)));
+            map(keys)
+        }
+        ToolboxUse::Shipped(ShippedUse { name, tools, plugins }) => map([
+            ("name", is(name)),
+            ("tools", is(tools).noted_if(tools.is_none(), "all")),
+            ("plugins", Setting::new(Holds::Map(shipped.by_ref().take(plugins.len()).collect()))),
+        ]),
+        ToolboxUse::Server(ServerUse { name, tools, confirm, sampling, elicitation }) => map([
+            ("name", is(name)),
+            ("tools", is(tools).noted_if(tools.is_none(), "all that are approved")),
+            ("confirm", set(confirm)),
+            ("sampling", set(sampling)),
+            ("elicitation", set(elicitation)),
+        ]),
+    }))
+}

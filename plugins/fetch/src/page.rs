@@ -1,0 +1,97 @@
+//! The main content of a page as Markdown.
+
+use std::collections::HashMap;
+
+use dom_query::Document;
+use dom_smoothie::{Config, Readability, TextMode};
+
+/// Elements within each other up to which a page is made Markdown: lists in lists take some of the guest's small stack.
+const DEPTH: usize = 200;
+
+/// Elements of a page that is looked through for its main content: it takes memory and time.
+const ELEMENTS: usize = 50_000;
+
+/// Characters below which what was found is not taken for the main content of a page that says much more.
+const LITTLE: usize = 250;
+
+/// What no reader wants of a page.
+const NOISE: &str = "script, style, noscript, template, iframe, svg, canvas, form, button, select";
+
+/// What stands around the content of most pages.
+const FRAME: &str = "nav, footer, aside";
+
+/// A page for reading: its title, and its main content, or all of it where none stands out.
+pub(crate) fn markdown(html: &str, url: &str) -> String {
+    let document = Document::from(html);
+    let size = Size::of(&document);
+    let title = document.select_single("title").text().split_whitespace().collect::<Vec<_>>().join(" ");
+    let body = match size {
+        Size { depth, .. } if depth > DEPTH => plain(&document),
+        Size { elements, .. } if elements > ELEMENTS => whole(&document),
+        _ => {
+            let all = whole(&document);
+            match article(html, url) {
+                Some(main) if main.chars().count() >= LITTLE || all.chars().count() < 4 * LITTLE => main,
+                _ => all,
+            }
+        }
+    };
+    let body = body.trim();
+    match (title.as_str(), body) {
+        ("", "") => "(the page says nothing; what it shows may be made by scripts)".to_owned(),
+        (title, "") => format!("# {title}\n\n(the page says nothing; what it shows may be made by scripts)"),
+        ("", body) => body.to_owned(),
+        (title, body)
+            if body.starts_with("# ") && body.lines().next().is_some_and(|line| line[2..].trim() == title) =>
+        {
+            body.to_owned()
+        }
+        (title, body) => format!("# {title}\n\n{body}"),
+    }
+}
+
+/// How large a page is.
+struct Size {
+    elements: usize,
+    depth: usize,
+}
+
+impl Size {
+    fn of(document: &Document) -> Size {
+        let root = document.root();
+        let mut depths = HashMap::from([(root.id, 0)]);
+        let mut size = Size { elements: 0, depth: 0 };
+        // Whatever lies above an element comes before it.
+        for node in root.descendants_it().filter(|node| node.is_element()) {
+            let above = node.parent().and_then(|parent| depths.get(&parent.id).copied()).unwrap_or(0);
+            depths.insert(node.id, above + 1);
+            size.elements += 1;
+            size.depth = size.depth.max(above + 1);
+        }
+        size
+    }
+}
+
+/// The main content as reader modes find it.
+fn article(html: &str, url: &str) -> Option<String> {
+    let config = Config { text_mode: TextMode::Markdown, disable_json_ld: true, ..Config::default() };
+    let mut found = Readability::new(html, Some(url), Some(config)).ok()?;
+    Some(found.parse().ok()?.text_content.trim().to_owned())
+}
+
+/// All that a page says, but for what stands around the content of most pages.
+fn whole(document: &Document) -> String {
+    document.select(NOISE).remove();
+    let with_frame = document.body().map(|body| body.md(None).to_string()).unwrap_or_default();
+    document.select(FRAME).remove();
+    let without = document.body().map(|body| body.md(None).to_string()).unwrap_or_default();
+    if without.trim().is_empty() { with_frame } else { without }
+}
+
+/// The bare text of a page that is nested without end.
+fn plain(document: &Document) -> String {
+    document.select(NOISE).remove();
+    let text = document.root().text();
+    let lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+    lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
+}

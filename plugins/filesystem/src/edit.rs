@@ -1,0 +1,221 @@
+//! One text in place of another in a file, however its lines end.
+
+use shelly_plugin::text::short;
+
+/// Characters of what a file has instead that an error shows.
+const SHOWN: usize = 2_000;
+
+/// Places that an error names.
+const PLACES: usize = 10;
+
+/// `text` with `new` in place of `old`, which must be there exactly once unless `all` are meant. Where the file ends its lines
+/// with CRLF and `old` with LF, or the other way round, they count as alike, and `new` gets the ends of the file. The error
+/// says what to do.
+pub(crate) fn replace(text: &str, old: &str, new: &str, all: bool) -> Result<String, String> {
+    if old.is_empty() {
+        return Err("`old_text` is empty: name the text to be replaced; fs_write writes a whole file".into());
+    }
+    let (old, new) = in_lines_of(text, old, new);
+    if old == new {
+        return Err("`old_text` and `new_text` are alike: nothing would change".into());
+    }
+    let places: Vec<usize> = text.match_indices(&*old).map(|(at, _)| at).collect();
+    match places.len() {
+        0 => Err(absent(text, &old)),
+        1 => Ok(text.replacen(&*old, &new, 1)),
+        _ if all => Ok(text.replace(&*old, &new)),
+        count => Err(ambiguous(text, &places, count)),
+    }
+}
+
+/// `old` and `new` with the ends of lines that the file has.
+fn in_lines_of(text: &str, old: &str, new: &str) -> (String, String) {
+    let crlf = |text: &str| text.replace("\r\n", "\n").replace('\n', "\r\n");
+    let as_it_is = (old.to_owned(), new.to_owned());
+    if text.contains(old) {
+        // Text within one line says nothing of ends of lines; those of a file do.
+        let is_crlf = !old.contains('\n') && ends_with_crlf(text);
+        return if is_crlf { (old.to_owned(), crlf(new)) } else { as_it_is };
+    }
+    let other = crlf(old);
+    if text.contains(&other) {
+        return (other, crlf(new));
+    }
+    let other = old.replace("\r\n", "\n");
+    if text.contains(&other) {
+        return (other, new.replace("\r\n", "\n"));
+    }
+    as_it_is
+}
+
+/// Whether most lines end with CRLF.
+fn ends_with_crlf(text: &str) -> bool {
+    let crlf = text.matches("\r\n").count();
+    crlf > 0 && 2 * crlf >= text.matches('\n').count()
+}
+
+fn ambiguous(text: &str, places: &[usize], count: usize) -> String {
+    let lines: Vec<String> = places.iter().take(PLACES).map(|at| line_at(text, *at).to_string()).collect();
+    let more = if count > PLACES { ", …" } else { "" };
+    format!(
+        "`old_text` is there {count} times, in lines {}{more}: add the lines around the one that is meant, or say \
+         `replace_all`",
+        lines.join(", ")
+    )
+}
+
+/// The line of a place, from 1.
+fn line_at(text: &str, at: usize) -> usize {
+    1 + text.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count()
+}
+
+/// Says that a text is not there, and what is there that looks like it.
+fn absent(text: &str, old: &str) -> String {
+    if text.is_empty() {
+        return "`old_text` is not in the file, which is empty: fs_write writes it".into();
+    }
+    if let Some((start, end)) = but_for_white_space(text, old) {
+        let (first, last) = (line_at(text, start), line_at(text, end));
+        let from = text[..start].rfind('\n').map_or(0, |at| at + 1);
+        let to = text[end..].find('\n').map_or(text.len(), |at| end + at);
+        let there = short(text[from..to].trim_end_matches('\r'), SHOWN);
+        return format!(
+            "`old_text` is not in the file as it is; what is there differs in white space. Lines {first} to {last} are:\n{there}"
+        );
+    }
+    match longest_beginning(text, old) {
+        Some(Beginning { at, count, there, wanted }) => format!(
+            "`old_text` is not in the file. Its first {count} lines are like those from line {at} on, but line {} is\n{}\nand \
+             `old_text` has\n{}",
+            at + count,
+            short(there, SHOWN / 4),
+            short(wanted, SHOWN / 4)
+        ),
+        None => "`old_text` is not in the file, nor anything like it: read the file again".into(),
+    }
+}
+
+/// Where `old` is if white space does not count: from its first byte to its last.
+fn but_for_white_space(text: &str, old: &str) -> Option<(usize, usize)> {
+    let squeeze = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
+    let wanted = squeeze(old);
+    if wanted.is_empty() {
+        return None;
+    }
+    let at = squeeze(text).find(&wanted)?;
+    // The bytes that are no white space are counted to find the same places in the text.
+    let mut seen = 0;
+    let mut start = None;
+    for (place, c) in text.char_indices().filter(|(_, c)| !c.is_whitespace()) {
+        if seen == at {
+            start = Some(place);
+        }
+        seen += c.len_utf8();
+        if seen >= at + wanted.len() {
+            return start.map(|start| (start, place));
+        }
+    }
+    None
+}
+
+/// How far `old` goes along with the text before they part.
+struct Beginning<'a> {
+    /// The line of the text where it begins, from 1.
+    at: usize,
+    /// Lines that are alike but for white space around them.
+    count: usize,
+    there: &'a str,
+    wanted: &'a str,
+}
+
+/// The place where most of the first lines of `old` are, the first of them at least.
+fn longest_beginning<'a>(text: &'a str, old: &'a str) -> Option<Beginning<'a>> {
+    let wanted: Vec<&str> = old.lines().skip_while(|line| line.trim().is_empty()).collect();
+    let lines: Vec<&str> = text.lines().collect();
+    let first = wanted.first()?.trim();
+    let mut best: Option<Beginning> = None;
+    for at in (0..lines.len()).filter(|at| lines[*at].trim() == first) {
+        let alike = lines[at..].iter().zip(&wanted).take_while(|(there, wanted)| there.trim() == wanted.trim()).count();
+        if alike < wanted.len() && best.as_ref().is_none_or(|best| alike > best.count) {
+            let there = lines.get(at + alike).copied().unwrap_or("(the end of the file)");
+            best = Some(Beginning { at: at + 1, count: alike, there, wanted: wanted[alike] });
+        }
+    }
+    best
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_one_place_is_replaced() {
+        for (text, old, new, expected) in [
+            ("a b c", "b", "x", "a x c"),
+            ("a\nb\n", "a\nb", "c\nd", "c\nd\n"),
+            ("no end", "end", "newline", "no newline"),
+            ("ä日本ü", "日本", "🦀", "ä🦀ü"),
+            ("a b", "a ", "", "b"),
+            ("\u{feff}a\nb", "a", "x", "\u{feff}x\nb"),
+            // In a file whose lines end with CRLF they still do.
+            ("a\r\nb\r\nc\r\n", "a\nb\n", "x\ny\nz\n", "x\r\ny\r\nz\r\nc\r\n"),
+            ("a\r\nb\r\n", "b", "x\ny", "a\r\nx\r\ny\r\n"),
+            ("a\r\nb\r\n", "a\r\nb", "x\r\ny", "x\r\ny\r\n"),
+            ("a\r\nb\r\n", "a\nb", "x\r\ny", "x\r\ny\r\n"),
+            // And the other way round.
+            ("a\nb\n", "a\r\nb", "x\r\ny", "x\ny\n"),
+            // Of mixed ends what is named is taken as it is.
+            ("a\nb\r\nc\n", "a\n", "x\ny\n", "x\ny\nb\r\nc\n"),
+            ("a\nb\nc\r\n", "c", "x\ny", "a\nb\nx\ny\r\n"),
+        ] {
+            assert_eq!(replace(text, old, new, false).as_deref(), Ok(expected), "{text:?} {old:?}");
+        }
+    }
+
+    #[test]
+    fn several_places_are_named_or_all_replaced() {
+        let text = "x = 1\ny\nx = 1\r\nx = 1";
+        let error = replace(text, "x = 1", "z", false).unwrap_err();
+        assert!(error.starts_with("`old_text` is there 3 times, in lines 1, 3, 4: add"), "{error}");
+        assert_eq!(replace(text, "x = 1", "z", true).as_deref(), Ok("z\ny\nz\r\nz"));
+        assert_eq!(replace("aaaa", "aa", "b", true).as_deref(), Ok("bb"));
+        assert!(replace(&"a\n".repeat(99), "a", "b", false).unwrap_err().contains("9, 10, …: add"));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_said() {
+        for (old, new, why) in [("", "x", "is empty"), ("a", "a", "are alike"), ("a\n", "a\r\n", "are alike")] {
+            let error = replace("a\r\nb", old, new, true).unwrap_err();
+            assert!(error.contains(why), "{error}");
+        }
+        assert!(replace("", "a", "b", false).unwrap_err().contains("which is empty"));
+    }
+
+    #[test]
+    fn near_misses_are_shown() {
+        let text = "fn main() {\n\tlet a = 1;\n\tlet b = 2;\n}\n";
+        let tabs = replace(text, "    let a = 1;\n    let b = 2;", "", false).unwrap_err();
+        assert!(tabs.ends_with("Lines 2 to 3 are:\n\tlet a = 1;\n\tlet b = 2;"), "{tabs}");
+        let inner = replace(text, "let a=1;", "", false).unwrap_err();
+        assert!(inner.ends_with("Lines 2 to 2 are:\n\tlet a = 1;"), "{inner}");
+        let parts = replace(text, "let a = 1;\nlet c = 3;\n}", "", false).unwrap_err();
+        assert!(
+            parts.contains("first 1 lines are like those from line 2 on, but line 3 is\n\tlet b = 2;\n"),
+            "{parts}"
+        );
+        assert!(parts.ends_with("`old_text` has\nlet c = 3;"), "{parts}");
+        let end = replace(text, "}\nfn other() {}", "", false).unwrap_err();
+        assert!(end.contains("line 5 is\n(the end of the file)\n"), "{end}");
+        let nothing = replace(text, "while true {", "", false).unwrap_err();
+        assert!(nothing.contains("nor anything like it"), "{nothing}");
+        assert!(replace(text, " \n ", "", false).unwrap_err().contains("nor anything like it"));
+        let long = replace(&format!("x{}", " y".repeat(9_000)), &"y".repeat(8_000), "", false).unwrap_err();
+        assert!(long.len() < 3_000, "{}", long.len());
+    }
+
+    #[test]
+    fn white_space_is_not_counted_in_any_script() {
+        assert_eq!(but_for_white_space("ä  日\n本 ü", "日本"), Some((4, 8)));
+        assert_eq!(but_for_white_space("a b", "ab c"), None);
+    }
+}

@@ -1,0 +1,134 @@
+//! Files, as an everyday toolbox has them: read, list, compare, write, edit, move, remove.
+//!
+//! Nothing is written here: what changes a file is a proposal, which the host shows to a person and carries out. Of params there is
+//! `root`, the absolute path of a folder that was granted under it: relative paths begin there. A path outside of all granted
+//! folders is asked for, where the host lets it be.
+
+use serde::Deserialize;
+use shelly_plugin::{
+    Error, Reply, ToolHints, config,
+    fs::{self, Kind, Metadata},
+};
+
+mod change;
+mod diff;
+mod edit;
+mod lines;
+mod look;
+mod read;
+mod sniff;
+
+use change::{Copy, Delete, Edit, Mkdir, Move, Patch, Write};
+use look::{Diff, List, Stat};
+use read::{Read, ReadLines};
+
+shelly_plugin::export!(tools: [Read, ReadLines, Write, Edit, Patch, List, Stat, Diff, Delete, Move, Copy, Mkdir]);
+
+/// What reads changes nothing.
+const READS: ToolHints = ToolHints::all();
+
+/// Why a call does not come to a result of its own.
+#[derive(Debug)]
+enum Halt {
+    /// It lacks this folder.
+    Folder(String),
+    Failed(Error),
+}
+
+impl From<Error> for Halt {
+    fn from(error: Error) -> Halt {
+        Halt::Failed(error)
+    }
+}
+
+/// The result of a call as the contract has it.
+fn answer(result: Result<Reply, Halt>) -> Result<Reply, Error> {
+    match result {
+        Ok(reply) => Ok(reply),
+        Err(Halt::Folder(path)) => Ok(Reply::needs_folder(&path)),
+        Err(Halt::Failed(error)) => Err(error),
+    }
+}
+
+fn invalid(why: String) -> Halt {
+    Halt::Failed(Error::Invalid(why))
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+struct Params {
+    root: Option<String>,
+}
+
+/// The path that a tool was given, as the functions of `fs` take it.
+fn plain(path: &str) -> Result<String, Halt> {
+    let Params { root } = config()?;
+    if root.as_ref().is_some_and(|root| !root.starts_with('/')) {
+        return Err(invalid("params: `root` must be the absolute path of a folder".into()));
+    }
+    Ok(fs::path_below(root.as_deref(), path)?)
+}
+
+/// A path to a file or to anything else that lies in a folder.
+fn inside(path: &str) -> Result<String, Halt> {
+    let path = plain(path)?;
+    if fs::is_outside(&path) { Err(Halt::Folder(parent(&path).to_owned())) } else { Ok(path) }
+}
+
+/// A path to a folder itself.
+fn folder(path: &str) -> Result<String, Halt> {
+    let path = plain(path)?;
+    if fs::is_outside(&path) { Err(Halt::Folder(path)) } else { Ok(path) }
+}
+
+/// The folder that a plain path lies in.
+fn parent(path: &str) -> &str {
+    match path.rsplit_once('/') {
+        Some(("", _)) => "/",
+        Some((parent, _)) => parent,
+        None => ".",
+    }
+}
+
+/// What is at a path, which must be there.
+fn there(path: &str) -> Result<Metadata, Halt> {
+    fs::metadata(path).map_err(|error| Halt::Failed(fs::with_near_names(error, path)))
+}
+
+/// What is at a path, if something is. A link at its end counts as itself.
+fn found(path: &str) -> Result<Option<Metadata>, Halt> {
+    match fs::link_metadata(path) {
+        Ok(metadata) => Ok(Some(metadata)),
+        Err(Error::NotFound(_)) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn name_of(kind: Kind) -> &'static str {
+    match kind {
+        Kind::File => "file",
+        Kind::Folder => "folder",
+        Kind::Link => "link",
+        Kind::Other => "device",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_folder_of_a_path() {
+        for (path, expected) in [("a", "."), ("a/b", "a"), ("/a", "/"), ("/a/b", "/a"), ("/a/b/c", "/a/b")] {
+            assert_eq!(parent(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn what_is_lacking_is_asked_for_and_failures_stay_failures() {
+        assert_eq!(answer(Err(Halt::Folder("/data".into()))), Ok(Reply::needs_folder("/data")));
+        assert_eq!(answer(Err(invalid("why".into()))), Err(Error::Invalid("why".into())));
+        assert_eq!(plain("./a/../b").unwrap(), "b");
+        assert!(matches!(plain("~/x"), Err(Halt::Failed(Error::Invalid(_)))));
+    }
+}

@@ -1,0 +1,257 @@
+//! What is in a folder, what is known of a file, and how two differ.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use shelly_plugin::{
+    Call, Content, Error, Reply, Tool, ToolHints,
+    fs::{self, Folder, Kind, Metadata},
+};
+
+use crate::{
+    Halt, READS, answer, diff, folder, found, inside, invalid, name_of,
+    read::{file, text},
+    sniff::{Holds, holds},
+    there,
+};
+
+/// Most names that are shown of a folder.
+const SHOWN: usize = 1_000;
+
+/// Most names that are looked at in a folder: those that the host hands over.
+const NAMES: usize = 20_000;
+
+/// Bytes of a file that is compared: 4 MiB.
+const COMPARED: u64 = 4 << 20;
+
+pub(crate) struct List;
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct ListArgs {
+    /// The folder; `.` is the topmost one.
+    path: String,
+}
+
+/// One name in a folder.
+#[derive(Debug, Serialize, PartialEq)]
+struct Row {
+    name: String,
+    r#type: &'static str,
+    /// Bytes; of a file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<u64>,
+}
+
+impl Tool for List {
+    const NAME: &'static str = "fs_list";
+    const DESCRIPTION: &'static str = "Lists what is in a folder, not what is in folders below it, as JSON: name, type \
+        (file, folder, link, device), size in bytes.";
+    const HINTS: ToolHints = READS;
+    type Args = ListArgs;
+
+    fn call(args: ListArgs, _call: &Call) -> Result<Reply, Error> {
+        answer(list(&args.path))
+    }
+}
+
+fn list(path: &str) -> Result<Reply, Halt> {
+    let path = folder(path)?;
+    if there(&path)?.kind != Kind::Folder {
+        return Err(invalid(format!("`{path}` is no folder: fs_stat tells what it is")));
+    }
+    let (entries, more) = fs::read_dir(&path, NAMES)?;
+    let left = entries.len().saturating_sub(SHOWN);
+    // Where named folders were granted, the place above them cannot be opened: it holds no files either.
+    let opened = Folder::open(&path).ok();
+    let rows: Vec<Row> = entries
+        .into_iter()
+        .take(SHOWN)
+        .map(|entry| {
+            let known = opened.as_ref().filter(|_| entry.kind == Kind::File);
+            let size = known.and_then(|folder| folder.metadata(&entry.name).ok()).map(|metadata| metadata.size);
+            Row { name: entry.name, r#type: name_of(entry.kind), size }
+        })
+        .collect();
+    let Reply(mut content) = Reply::json(&rows)?;
+    content.extend(rest(left, more).map(Content::Text));
+    Ok(Reply(content))
+}
+
+/// What a list leaves out, in words.
+fn rest(left: usize, more: bool) -> Option<String> {
+    match (left, more) {
+        (0, false) => None,
+        (left, false) => Some(format!("and {left} further names")),
+        (left, true) => Some(format!("and more than {left} further names")),
+    }
+}
+
+pub(crate) struct Stat;
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct StatArgs {
+    /// The file or folder.
+    path: String,
+}
+
+/// What is known of a file.
+#[derive(Debug, Serialize)]
+struct Known<'a> {
+    path: &'a str,
+    r#type: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    modified: Option<String>,
+    /// Where it leads, of a link.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    link_to: Option<String>,
+}
+
+impl Tool for Stat {
+    const NAME: &'static str = "fs_stat";
+    const DESCRIPTION: &'static str = "Tells of a file or folder, as JSON: type (file, folder, link, device), size in bytes, \
+        when it was modified (UTC), where a link leads. Of a link the rest is of what it leads to.";
+    const HINTS: ToolHints = READS;
+    type Args = StatArgs;
+
+    fn call(args: StatArgs, _call: &Call) -> Result<Reply, Error> {
+        answer(stat(&args.path))
+    }
+}
+
+fn stat(path: &str) -> Result<Reply, Halt> {
+    let path = inside(path)?;
+    let Some(itself) = found(&path)? else {
+        // The error names what is there instead.
+        there(&path)?;
+        return Err(invalid(format!("`{path}` is not there any more")));
+    };
+    if itself.kind != Kind::Link {
+        return Ok(Reply::json(&known(&path, itself, None))?);
+    }
+    // A link that leads nowhere, or out of the granted folders, is known as a link alone.
+    let target = fs::metadata(&path).unwrap_or(itself);
+    Ok(Reply::json(&known(&path, target, fs::read_link(&path).ok()))?)
+}
+
+fn known(path: &str, metadata: Metadata, link_to: Option<String>) -> Known<'_> {
+    let size = (metadata.kind == Kind::File).then_some(metadata.size);
+    Known { path, r#type: name_of(metadata.kind), size, modified: metadata.modified.map(utc), link_to }
+}
+
+/// Seconds since 1970 as a date and a time.
+fn utc(seconds: u64) -> String {
+    let (mut days, time) = (seconds / 86_400, seconds % 86_400);
+    let mut year = 1970;
+    let is_leap = |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    // 400 years have always as many days.
+    year += days / 146_097 * 400;
+    days %= 146_097;
+    while days >= 365 + u64::from(is_leap(year)) {
+        days -= 365 + u64::from(is_leap(year));
+        year += 1;
+    }
+    let lengths = [31, 28 + u64::from(is_leap(year)), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    let mut month = 0;
+    while days >= lengths[month] {
+        days -= lengths[month];
+        month += 1;
+    }
+    let (hour, minute, second) = (time / 3_600, time / 60 % 60, time % 60);
+    format!("{year:04}-{:02}-{:02}T{hour:02}:{minute:02}:{second:02}Z", month + 1, days + 1)
+}
+
+pub(crate) struct Diff;
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct DiffArgs {
+    /// The file that is taken as the old one.
+    file_a: String,
+    /// The file that is taken as the new one.
+    file_b: String,
+}
+
+impl Tool for Diff {
+    const NAME: &'static str = "fs_diff";
+    const DESCRIPTION: &'static str = "Compares two text files (at most 4 MiB each): a unified difference with three lines of \
+        context, or `files are identical`.";
+    const HINTS: ToolHints = READS;
+    type Args = DiffArgs;
+
+    fn call(args: DiffArgs, _call: &Call) -> Result<Reply, Error> {
+        answer(compare(&args))
+    }
+}
+
+fn compare(args: &DiffArgs) -> Result<Reply, Halt> {
+    let (path_a, path_b) = (inside(&args.file_a)?, inside(&args.file_b)?);
+    let read = |path: &str| file(path, COMPARED, "it is too large to be compared");
+    let (a, b) = (read(&path_a)?, read(&path_b)?);
+    Ok(difference(&path_a, a, &path_b, b)?.into())
+}
+
+fn difference(path_a: &str, a: Vec<u8>, path_b: &str, b: Vec<u8>) -> Result<String, Halt> {
+    if a == b {
+        return Ok("files are identical".into());
+    }
+    if [&a, &b].iter().any(|bytes| !matches!(holds(bytes), Holds::Text | Holds::OtherText { .. })) {
+        return Ok(format!("binary files differ: `{path_a}` has {} bytes, `{path_b}` {}", a.len(), b.len()));
+    }
+    let (a, b) = (text(path_a, a)?, text(path_b, b)?);
+    if a.replace("\r\n", "\n") == b.replace("\r\n", "\n") {
+        let ends = |text: &str| {
+            format!(
+                "{} CRLF, {} LF",
+                text.matches("\r\n").count(),
+                text.matches('\n').count() - text.matches("\r\n").count()
+            )
+        };
+        return Ok(format!(
+            "the files differ in the ends of their lines alone: `{path_a}` has {}; `{path_b}` has {}",
+            ends(&a),
+            ends(&b)
+        ));
+    }
+    Ok(diff::unified(path_a, &a, path_b, &b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_dates() {
+        for (seconds, expected) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_782_399, "2000-02-28T23:59:59Z"),
+            (951_782_400, "2000-02-29T00:00:00Z"),
+            (1_709_164_800, "2024-02-29T00:00:00Z"),
+            (1_735_689_599, "2024-12-31T23:59:59Z"),
+            (4_107_542_400, "2100-03-01T00:00:00Z"),
+            (253_402_300_799, "9999-12-31T23:59:59Z"),
+        ] {
+            assert_eq!(utc(seconds), expected);
+        }
+        assert!(utc(u64::MAX).ends_with('Z'), "a time that makes no sense takes no time");
+    }
+
+    #[test]
+    fn differences_in_every_kind_of_file() {
+        let compare = |a: &[u8], b: &[u8]| difference("a", a.to_vec(), "b", b.to_vec());
+        assert_eq!(compare(b"\0x", b"\0x").unwrap(), "files are identical");
+        assert_eq!(compare(b"\0x", b"text").unwrap(), "binary files differ: `a` has 2 bytes, `b` 4");
+        assert_eq!(
+            compare(b"x\r\ny\r\n", b"x\ny\n").unwrap(),
+            "the files differ in the ends of their lines alone: `a` has 2 CRLF, 0 LF; `b` has 0 CRLF, 2 LF"
+        );
+        assert_eq!(compare(b"x\n", b"y\n").unwrap(), "--- a\n+++ b\n@@ -1 +1 @@\n-x\n+y\n");
+        assert!(matches!(compare(b"gr\xfcn", b"y\n"), Err(Halt::Failed(Error::Invalid(_)))));
+    }
+
+    #[test]
+    fn what_a_list_leaves_out_is_said() {
+        assert_eq!(rest(0, false), None);
+        assert_eq!(rest(3, false).as_deref(), Some("and 3 further names"));
+        assert_eq!(rest(3, true).as_deref(), Some("and more than 3 further names"));
+    }
+}

@@ -1,0 +1,225 @@
+//! Tools that propose changes of files, in whole runs of the program: who says yes, what becomes of them, that they are made
+//! once whatever happens, and that they can be undone.
+
+#[cfg(unix)]
+mod killed;
+
+use std::{collections::BTreeMap, fs};
+
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::{
+    support::{Place, Ran},
+    vendors::Server,
+    wiring::scripted,
+};
+
+pub fn digest(text: &str) -> String {
+    Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The config of an agent that has the guest, on a model that makes these calls of it. `uses` is what else its entry says.
+fn configure(place: &Place, uses: &str, calls: &[Value]) -> Server {
+    let calls: Vec<_> = calls.iter().map(|changes| json!({ "changes": changes }).to_string()).collect();
+    let calls: Vec<_> = calls.iter().map(|arguments| ("propose", arguments.as_str())).collect();
+    let server = scripted(&calls);
+    let url = format!("http://127.0.0.1:{}/v1", server.port);
+    place.file(
+        "shelly.yaml",
+        format!(
+            "providers: [{{name: m, kind: openai, base_url: '{url}', model: m}}]\n\
+             agents: [{{name: ada, plugins: {{probe-changes: {{files: [{{path: docs, as: .}}], {uses}}}}}}}]\n"
+        ),
+    );
+    server
+}
+
+const POWER: &str = "powers: [propose-files]";
+
+/// What the model was told, result by result, and the run.
+fn told(place: &Place, uses: &str, calls: &[Value], more: &[&str]) -> (Vec<String>, Ran) {
+    let server = configure(place, uses, calls);
+    let ran = place.run(&[&["run", "--plugins", crate::GUEST_ROOT, "go"], more].concat());
+    let asked = server.asked.lock().unwrap();
+    let last: Value = asked.last().map_or(Value::Null, |request| serde_json::from_str(body(request)).unwrap());
+    let messages = last["messages"].as_array().cloned().unwrap_or_default();
+    let results = messages.iter().filter(|message| message["role"] == "tool");
+    let results = results.map(|message| message["content"].as_str().unwrap_or_default().to_owned()).collect();
+    drop(asked);
+    (results, ran)
+}
+
+fn body(request: &str) -> &str {
+    request.split_once("\r\n\r\n").map_or(request, |(_, body)| body)
+}
+
+/// What the folder that the tool has holds.
+pub fn docs(place: &Place) -> BTreeMap<String, String> {
+    let entries = fs::read_dir(place.path().join("docs")).unwrap().map(|entry| entry.unwrap());
+    let named = |entry: fs::DirEntry| (entry.file_name().into_string().unwrap(), entry.path());
+    let text = |path: std::path::PathBuf| if path.is_dir() { "/".into() } else { fs::read_to_string(path).unwrap() };
+    entries.map(named).map(|(name, path)| (name, text(path))).collect()
+}
+
+fn holds(entries: &[(&str, &str)]) -> BTreeMap<String, String> {
+    entries.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect()
+}
+
+fn place() -> Place {
+    let place = Place::new();
+    place.file("docs/a.txt", "one\n");
+    place
+}
+
+fn edit(path: &str, before: &str, after: &str) -> Value {
+    json!({ "path": path, "expected": digest(before), "write": after })
+}
+
+#[test]
+fn the_config_or_a_flag_or_nobody_says_yes() {
+    let edits = || [json!([edit("a.txt", "one\n", "two\n")])];
+    let remarkable = || [json!([{ "path": ".envrc", "write": "x" }])];
+    let yes = "changed a.txt (+1 -1)";
+    let no = "need a person's consent, and nobody is there to give it: nothing was changed";
+    for (uses, calls, more, is_made, says) in [
+        ("", edits(), &[][..], false, "needs a person"),
+        ("", edits(), &["--approve", "granted"], false, no),
+        ("", edits(), &["--approve", "all"], true, yes),
+        (", changes: ask", edits(), &[], false, no),
+        (", changes: apply", edits(), &[], true, yes),
+        // What cannot be undone is asked about in any case.
+        (", changes: apply", edits(), &["--no-session"], false, no),
+        (", changes: apply", remarkable(), &[], false, no),
+        (", changes: apply", remarkable(), &["--approve", "all"], true, "created .envrc (+1 -0)"),
+        (", changes: ask, confirm: true", edits(), &["--approve", "all"], true, yes),
+    ] {
+        let says = if says == "needs a person" { no } else { says };
+        let place = place();
+        let before = docs(&place);
+        let (results, ran) = told(&place, &format!("{POWER}{uses}"), &calls, more);
+        assert_eq!(ran.code, 0, "{}", ran.shown());
+        assert!(results.len() == 1 && results[0].contains(says), "{uses} {more:?}: {results:?}\n{}", ran.shown());
+        assert_eq!(docs(&place) != before, is_made, "{uses} {more:?}");
+    }
+}
+
+#[test]
+fn without_the_power_nothing_is_proposed() {
+    let place = place();
+    let calls = [json!([edit("a.txt", "one\n", "two\n")])];
+    let (results, ran) = told(&place, "", &calls, &["--approve", "all"]);
+    assert!(
+        results[0].contains("the person can grant `powers: [propose-files]` under agents.ada.plugins"),
+        "{results:?}"
+    );
+    assert!(ran.stderr.contains("grant `powers: [propose-files]`"), "{}", ran.shown());
+    assert_eq!(docs(&place), holds(&[("a.txt", "one\n")]));
+}
+
+#[test]
+fn what_the_guest_names_is_in_its_folders_or_refused() {
+    let place = place();
+    place.file("outside.txt", "out");
+    place.file("docs/sub/b.txt", "b");
+    #[cfg(unix)]
+    std::os::unix::fs::symlink("../outside.txt", place.path().join("docs/link")).unwrap();
+    let calls = [
+        json!([{ "path": "./sub/../a.txt", "write": "x" }]),
+        json!([{ "path": "../outside.txt", "expected": digest("out"), "write": "x" }]),
+        json!([{ "path": "/etc/hosts", "write": "x" }]),
+        json!([{ "path": "link", "expected": digest("out"), "write": "x" }]),
+        json!([{ "path": "a.txt", "expected": "0", "write": "x" }]),
+        json!([{ "path": "a.txt", "expected": digest("old"), "write": "x" }]),
+        json!([{ "path": "new.txt", "write": "x" }, edit("a.txt", "one\n", "1\n"), { "path": "sub/none" }]),
+        json!([{ "path": "big", "write": "0123456789abcdef", "times": 1 << 19 }]),
+        json!([{ "path": "big", "write": "0123456789abcdef0", "times": 1 << 19 }]),
+        json!([{ "path": "./sub//c.txt", "write": "c\n" }, { "path": "sub/b.txt", "move_to": "sub/d.txt" }]),
+    ];
+    let (results, ran) = told(&place, &format!("{POWER}, changes: apply"), &calls, &[]);
+    let wanted = [
+        "in none of the folders",
+        "in none of the folders",
+        "in none of the folders",
+        if cfg!(unix) { "`link` is in none of the folders" } else { "has changed meanwhile" },
+        "is no SHA-256 in hexadecimal",
+        "`a.txt` has changed meanwhile, and nothing was changed: read it again",
+        "`sub/none` is not there",
+        "created big",
+        "`big` has 8912896 bytes, more than the 8388608",
+        "created ./sub//c.txt (+1 -0)\nmoved sub/b.txt to sub/d.txt",
+    ];
+    assert_eq!(results.len(), wanted.len(), "{results:?}\n{}", ran.shown());
+    for (result, wanted) in results.iter().zip(wanted) {
+        assert!(result.contains(wanted), "{wanted}: {result}");
+    }
+    assert_eq!(fs::read_to_string(place.path().join("outside.txt")).unwrap(), "out");
+    assert_eq!(docs(&place)["a.txt"], "one\n");
+    assert!(!place.path().join("docs/new.txt").exists(), "all changes of a result or none");
+}
+
+#[test]
+fn each_change_is_an_event() {
+    let place = place();
+    let calls = [json!([edit("a.txt", "one\n", "two\nthree\n"), { "path": "a.txt", "move_to": "b.txt" }])];
+    let (_, ran) = told(&place, POWER, &calls, &["--approve", "all", "--output", "events"]);
+    let events = ran.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let events: Vec<_> = events.filter(|event| event["event"] == "file_change").collect();
+    assert_eq!(events.len(), 2, "{}", ran.shown());
+    for (event, key, value) in [
+        (0, "act", json!("edit")),
+        (0, "path", json!("a.txt")),
+        (0, "added", json!(2)),
+        (0, "removed", json!(1)),
+        (0, "by", json!("policy")),
+        (0, "tool", json!("propose")),
+        (1, "act", json!("move")),
+        (1, "to", json!("b.txt")),
+        (1, "added", Value::Null),
+    ] {
+        assert_eq!(events[event][key], value, "{key}: {}", events[event]);
+    }
+}
+
+#[test]
+fn what_a_session_changed_is_undone() {
+    let place = place();
+    place.file("docs/keep.txt", "k");
+    let calls = [
+        json!([edit("a.txt", "one\n", "two\n"), { "path": "new.txt", "write": "n\n" }]),
+        json!([{ "path": "keep.txt" }]),
+        json!([{ "path": "a.txt", "move_to": "b.txt" }]),
+    ];
+    let (results, ran) = told(&place, &format!("{POWER}, changes: apply"), &calls, &["--session", "one"]);
+    assert_eq!(
+        results,
+        ["changed a.txt (+1 -1)\ncreated new.txt (+1 -0)", "removed keep.txt (+0 -1)", "moved a.txt to b.txt"]
+    );
+    let after = [("b.txt", "two\n"), ("new.txt", "n\n")];
+    assert_eq!(docs(&place), holds(&after), "{}", ran.shown());
+    // Nobody is there who could be asked.
+    let asked = place.run(&["session", "undo", "one"]);
+    assert!(asked.code == 2 && asked.stderr.contains("nobody is there to say yes"), "{}", asked.shown());
+    assert!(asked.stderr.contains("move b.txt back to a.txt"), "{}", asked.shown());
+    assert_eq!(docs(&place), holds(&after));
+    let last = place.run(&["session", "undo", "one", "--yes"]);
+    assert_eq!((last.code, last.stdout.as_str()), (0, "undone\n"), "{}", last.shown());
+    assert_eq!(docs(&place), holds(&[("a.txt", "two\n"), ("new.txt", "n\n")]));
+    // Somebody else has worked on it since.
+    place.file("docs/new.txt", "mine\n");
+    let refused = place.run(&["session", "undo", "--all", "--yes"]);
+    assert!(refused.code == 1 && refused.stderr.contains("`new.txt` has changed meanwhile"), "{}", refused.shown());
+    assert_eq!(docs(&place), holds(&[("a.txt", "two\n"), ("keep.txt", "k"), ("new.txt", "mine\n")]));
+    place.file("docs/new.txt", "n\n");
+    let all = place.run(&["session", "undo", "--all", "--yes"]);
+    assert_eq!((all.code, all.stdout.as_str()), (0, "undone\n"), "{}", all.shown());
+    assert!(all.stderr.contains("-two") && all.stderr.contains("+one"), "{}", all.shown());
+    assert_eq!(docs(&place), holds(&[("a.txt", "one\n"), ("keep.txt", "k")]));
+    let none = place.run(&["session", "undo"]);
+    assert_eq!((none.code, none.stdout.as_str()), (0, "one has changed nothing that is not undone\n"));
+    // What is kept goes with the session.
+    assert!(place.path().join(".shelly/local/sessions/one/changes").is_dir());
+    assert_eq!(place.run(&["session", "rm", "one"]).code, 0);
+    assert!(!place.path().join(".shelly/local/sessions/one").exists());
+    assert_eq!(fs::read_dir(place.path().join(".shelly/local/changes")).unwrap().count(), 0);
+}
