@@ -112,13 +112,16 @@ pub const CHANGES_PER_RESULT: usize = 1_000;
 pub const CHANGED_FILE_BYTES: usize = 8 << 20;
 /// Bytes of the path of a change: what systems take.
 pub const CHANGED_PATH_BYTES: usize = 4_096;
-/// Files and folders that one change may remove, move or copy: each is looked at twice, and more are no tool's work.
+/// Files and folders that the changes of one result may remove, move, copy or replace: each is looked at twice, and more are
+/// no tool's work.
 pub const CHANGED_ENTRIES: usize = 10_000;
-/// Bytes of all that one change may remove, move, copy or replace: they are read to know that they are what was shown.
+/// Bytes of all that the changes of one result may remove, move, copy or replace: they are read to know that they are what was
+/// shown.
 pub const CHANGED_TREE_BYTES: u64 = 256 << 20;
 /// Folders in each other of what is removed, moved or copied.
 pub const CHANGED_DEPTH: u32 = 64;
-/// Bytes of what was there before that are kept for one result, so that it can be undone; and of a file that is written anew.
+/// Bytes of what was there before that are kept for one result, so that it can be undone; and of all files that it writes anew,
+/// which are held in memory.
 pub const CHANGE_UNDO_BYTES: u64 = 64 << 20;
 /// Bytes that are kept so for one session.
 pub const SESSION_UNDO_BYTES: u64 = 256 << 20;
@@ -128,6 +131,8 @@ pub const SESSION_UNDO_RECORDS: usize = 4_096;
 pub const CHANGE_RECORD_BYTES: u64 = 64 << 20;
 /// Bytes of a file whose changes are shown line by line.
 pub const DIFF_BYTES: usize = 1 << 20;
+/// Bytes of all files of one result whose changes are shown so: comparing takes time.
+pub const DIFFS_BYTES: usize = 8 << 20;
 /// Characters of all differences of one result that a person is shown: some 300 lines.
 pub const DIFF_CHARS: usize = 16_000;
 /// Characters of one line of a difference that are shown.

@@ -675,6 +675,7 @@ fn help_texts() {
         ("help_session_show", &["session", "show", "--help"]),
         ("help_session_search", &["session", "search", "--help"]),
         ("help_session_export", &["session", "export", "--help"]),
+        ("help_session_undo", &["session", "undo", "--help"]),
         ("help_session_fork", &["session", "fork", "--help"]),
         ("help_session_rm", &["session", "rm", "--help"]),
         ("help_session_prune", &["session", "prune", "--help"]),

@@ -9,6 +9,7 @@ use crate::{
 
 mod shipped {
     use super::*;
+    use crate::files::{fetch, filesystem, search};
 
     macro_rules! assert_test_exists {
         ($name:ident) => {
@@ -55,6 +56,46 @@ mod shipped {
         assert!(ran.code == 0 && ran.stdout.contains("18"), "{}", ran.shown());
         let ran = ask(&place, READER, "How many lines do a.txt and b.txt have?");
         assert!(ran.stdout.contains('5') && ran.stdout.contains('2'), "{}", ran.shown());
+    }
+
+    #[tokio::test]
+    async fn calculator() {
+        crate::everyday::calculator().await;
+    }
+
+    #[tokio::test]
+    async fn date_time() {
+        crate::everyday::date_time().await;
+    }
+
+    #[tokio::test]
+    async fn json_query() {
+        crate::everyday::json_query().await;
+    }
+
+    #[tokio::test]
+    async fn encode() {
+        crate::everyday::encode().await;
+    }
+
+    #[tokio::test]
+    async fn ids() {
+        crate::everyday::ids().await;
+    }
+
+    #[tokio::test]
+    async fn compare() {
+        crate::everyday::compare().await;
+    }
+
+    #[tokio::test]
+    async fn convert() {
+        crate::everyday::convert().await;
+    }
+
+    #[tokio::test]
+    async fn tables() {
+        crate::everyday::tables().await;
     }
 
     #[test]
@@ -478,6 +519,22 @@ mod made_for_tests {
     #[tokio::test]
     async fn probe_wasi_http() {
         crate::egress::fetches("probe-wasi-http").await;
+    }
+
+    #[test]
+    fn plain_types() {
+        let ran = run("providers: [{name: p, kind: plugin, plugin: probe-hooks, \
+             params: {provider: tool-call, tool: greet, arguments: {name: Ada}}}]\n\
+             agents: [{name: a, plugins: {plain-types: }}]\n");
+        assert!(ran.code == 0 && ran.stderr.contains("greet done"), "{}", ran.shown());
+    }
+
+    #[test]
+    fn plain_counters() {
+        let ran = run("providers: [{name: p, kind: plugin, plugin: probe-hooks, \
+             params: {provider: tool-call, tool: many, arguments: {count: 3}}}]\n\
+             agents: [{name: a, plugins: {plain-counters: }}]\n");
+        assert!(ran.code == 0 && ran.stderr.contains("many done"), "{}", ran.shown());
     }
 
     #[test]

@@ -16,6 +16,8 @@ mod config_check;
 mod conformance;
 mod effects;
 mod egress;
+mod everyday;
+mod files;
 mod functions;
 mod guests;
 mod hostile;

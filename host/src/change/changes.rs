@@ -71,6 +71,10 @@ impl Changes {
         let none = "nothing of this run is written down";
         let Some(kept) = self.0.session.get() else { return Plan::of(changes, &self.0.guarded, Some(none)) };
         let (bytes, records) = kept.used();
+        if !self.0.own.has_place() {
+            let none = "there is no place for the key by which it would be known as yours";
+            return Plan::of(changes, &self.0.guarded, Some(none));
+        }
         let full = match (bytes > limits::SESSION_UNDO_BYTES - limits::CHANGE_UNDO_BYTES, records) {
             (_, limits::SESSION_UNDO_RECORDS..) => Some("the session has changed files too often to keep more"),
             (true, _) => Some("the session keeps as much of what was there before as it may"),

@@ -122,7 +122,7 @@ impl Spot {
 }
 
 /// A path as it may stand in a line of text: whatever a terminal would act on is spelt out.
-fn legible(path: &str) -> String {
+pub(super) fn legible(path: &str) -> String {
     path.chars().fold(String::with_capacity(path.len()), |mut shown, c| {
         match acts_on_terminal(c) {
             true => shown.extend(c.escape_default()),

@@ -14,8 +14,8 @@ use super::{
     caution::{Guarded, caution},
     diff::{self, Difference},
     folder::{Folder, open_file},
-    place::{LastLink, Place, Spot},
-    state::{Digest, Node, State, state},
+    place::{LastLink, Place, Spot, legible},
+    state::{Digest, Left, Node, State, state_within},
 };
 use crate::limits;
 
@@ -131,19 +131,30 @@ impl Plan {
 
     /// Tells it from every other one: of what is there, and what is to be.
     pub fn digest(&self) -> Digest {
-        Digest::of(format!("{:?}", self.items).as_bytes())
+        let becomes = |item: &Item| match &item.does {
+            Does::Write(content) => Digest::of(content).to_string(),
+            Does::Move(to) => format!("{:?}", to.real),
+            Does::Copy(to, copy) => format!("{:?} {copy:?}", to.real),
+            Does::Remove | Does::MakeFolder => String::new(),
+        };
+        let one = |item: &Item| format!("{} {:?} {:?} {}\n", item.told().act, item.at.real, item.before, becomes(item));
+        Digest::of(self.items.iter().map(one).collect::<String>().as_bytes())
     }
 
     /// All that a person is to see before saying yes: every change in a line, what is remarkable, whether it can be undone;
     /// then the differences, as far as there is room.
     pub fn shown(&self) -> String {
         let mut shown = String::new();
-        for (at, told) in self.told().enumerate() {
+        for (at, item) in self.items.iter().enumerate() {
             if at == limits::CHANGES_SHOWN {
                 let _ = writeln!(shown, "and {} more, which are not shown", self.items.len() - at);
                 break;
             }
-            let _ = writeln!(shown, "{}", told.wanted());
+            let _ = writeln!(shown, "{}", item.told().wanted());
+            // Where a link leads, or the tool sees a folder under another name.
+            for spot in item.spots().filter(|spot| !spot.real.ends_with(&spot.shown)) {
+                let _ = writeln!(shown, "  {} is {}", spot.shown, legible(&spot.real.to_string_lossy()));
+            }
         }
         for caution in self.cautions.iter().take(limits::CHANGES_SHOWN) {
             let _ = writeln!(shown, "careful: {caution}");
@@ -193,6 +204,15 @@ impl Item {
             Does::Write(_) | Does::Remove | Does::MakeFolder => None,
         };
         Told { act, path: self.at.shown.clone(), to, lines: self.difference.lines }
+    }
+
+    /// The places that it names.
+    fn spots(&self) -> impl Iterator<Item = &Spot> {
+        let to = match &self.does {
+            Does::Move(to) | Does::Copy(to, _) => Some(to),
+            Does::Write(_) | Does::Remove | Does::MakeFolder => None,
+        };
+        [&self.at].into_iter().chain(to)
     }
 
     /// Bytes that must be kept to undo it.
@@ -257,6 +277,12 @@ struct View {
     changed: HashMap<PathBuf, (State, Held)>,
     /// All places that changes name, in order, and whether a folder is made there.
     named: Vec<(Spot, bool)>,
+    /// How much more may be looked at.
+    left: Left,
+    /// Bytes that are held of what files held.
+    held_bytes: u64,
+    /// Bytes that were compared.
+    compared: usize,
 }
 
 impl View {
@@ -267,30 +293,25 @@ impl View {
         let before = self.state(&at)?;
         self.check(change, &at, &before)?;
         let shown = at.shown.clone();
-        let content = match &before {
-            State::There(Node::File { bytes, .. }) if *bytes <= limits::CHANGE_UNDO_BYTES => match &change.act {
-                // Of a file that goes only what can be shown need be there.
-                Act::Remove if *bytes > limits::DIFF_BYTES as u64 => None,
-                Act::Write(_) | Act::Remove => Some(self.content(&at, &before)?),
-                Act::MoveTo(_) | Act::CopyTo(_) | Act::MakeFolder => None,
-            },
-            State::There(Node::File { bytes, .. }) if matches!(change.act, Act::Write(_)) => {
-                let (what, most) = (format!("{bytes} bytes"), limits::CHANGE_UNDO_BYTES.to_string());
-                return Err(ChangeError::TooLarge { shown, what, most });
+        let content = match (&before, &change.act) {
+            (State::There(Node::File { bytes, .. }), Act::Write(_)) => Some(self.content(&at, &before, *bytes)?),
+            // Of a file that goes only what can be shown need be there.
+            (State::There(Node::File { bytes, .. }), Act::Remove) if *bytes <= limits::DIFF_BYTES as u64 => {
+                self.content(&at, &before, *bytes).ok()
             }
             _ => None,
         };
         let said = |what: String| Difference { text: format!("{shown}: {what}\n"), lines: None };
         let (does, difference) = match &change.act {
             Act::Write(new) => {
-                let difference = diff::between(&shown, content.as_deref(), Some(new));
+                let difference = self.compared(&shown, content.as_deref(), Some(new));
                 let mode = if let State::There(Node::File { mode, .. }) = before { mode } else { 0o600 };
                 self.set(&at, State::of_file(new, mode), Held::This(Arc::clone(new)));
                 (Does::Write(Arc::clone(new)), difference)
             }
             Act::Remove => {
                 let difference = match (&before, &content) {
-                    (State::There(Node::File { .. }), Some(old)) => diff::between(&shown, Some(old), None),
+                    (State::There(Node::File { .. }), Some(old)) => self.compared(&shown, Some(old), None),
                     (State::There(node), _) => said(format!("it goes: {}", listed(node))),
                     (State::Nothing, _) => said("it is not there".into()),
                 };
@@ -386,10 +407,20 @@ impl View {
         }
     }
 
-    fn state(&self, at: &Spot) -> Result<State, ChangeError> {
+    fn state(&mut self, at: &Spot) -> Result<State, ChangeError> {
         match self.changed.get(&at.real) {
             Some((state, _)) => Ok(state.clone()),
-            None => state(at),
+            None => state_within(at, &mut self.left),
+        }
+    }
+
+    /// How a file changes, as long as not too much was compared.
+    fn compared(&mut self, shown: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> Difference {
+        let bytes = [before, after].into_iter().flatten().map(<[u8]>::len).sum::<usize>();
+        self.compared = self.compared.saturating_add(bytes);
+        match self.compared > limits::DIFFS_BYTES {
+            true => Difference { text: format!("{shown}: not compared, it is too much at once\n"), lines: None },
+            false => diff::between(shown, before, after),
         }
     }
 
@@ -401,8 +432,14 @@ impl View {
         self.changed.get(&at.real).map_or_else(|| Held::As(at.clone()), |(_, held)| held.clone())
     }
 
-    /// What a file holds that has this state.
-    fn content(&self, at: &Spot, state: &State) -> Result<Arc<[u8]>, ChangeError> {
+    /// What a file of so many bytes holds that has this state.
+    fn content(&mut self, at: &Spot, state: &State, bytes: u64) -> Result<Arc<[u8]>, ChangeError> {
+        if self.held_bytes.saturating_add(bytes) > limits::CHANGE_UNDO_BYTES {
+            let (what, most) =
+                (format!("with others {} bytes", self.held_bytes + bytes), limits::CHANGE_UNDO_BYTES.to_string());
+            return Err(ChangeError::TooLarge { shown: at.shown.clone(), what, most });
+        }
+        self.held_bytes += bytes;
         let unreadable = ChangeError::io(&at.shown, "read");
         let source = match self.held(at) {
             Held::This(content) => return Ok(content),

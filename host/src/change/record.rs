@@ -61,8 +61,13 @@ const WHAT: &str = "shelly-host changes";
 impl Kept {
     /// Makes the folders.
     pub fn make(&self) -> Result<(), ChangeError> {
-        let made =
-            [&self.common, &self.folder].into_iter().try_for_each(|folder| files::create_private_folders(folder));
+        let made = [&self.common, &self.folder].into_iter().try_for_each(|folder| {
+            files::create_private_folders(folder)?;
+            match fs::symlink_metadata(folder)?.is_dir() {
+                true => Ok(()),
+                false => Err(io::Error::other("a link stands in the place of its folder")),
+            }
+        });
         made.map_err(ChangeError::io("what is changed", "written down"))
     }
 

@@ -159,26 +159,37 @@ impl Node {
 }
 
 /// How far a look goes.
-struct Left {
+#[derive(Debug)]
+pub(super) struct Left {
     entries: usize,
     bytes: u64,
 }
 
+impl Default for Left {
+    fn default() -> Self {
+        Self { entries: limits::CHANGED_ENTRIES, bytes: limits::CHANGED_TREE_BYTES }
+    }
+}
+
 /// Looks at what lies at a place.
 pub(super) fn state(spot: &Spot) -> Result<State, ChangeError> {
+    state_within(spot, &mut Left::default())
+}
+
+/// The same as one of several looks.
+pub(super) fn state_within(spot: &Spot, left: &mut Left) -> Result<State, ChangeError> {
     let (folder, name) = spot.parts().map_err(ChangeError::io(&spot.shown, "looked at"))?;
     let folder = match Folder::open(folder) {
         Ok(folder) => folder,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(State::Nothing),
         Err(error) => return Err(ChangeError::io(&spot.shown, "looked at")(error)),
     };
-    state_in(&folder, name, &spot.shown)
+    node(&folder.at(name), &spot.shown, left, limits::CHANGED_DEPTH)
 }
 
 /// The same in a folder that is open.
 pub(super) fn state_in(folder: &Folder, name: &str, shown: &str) -> Result<State, ChangeError> {
-    let mut left = Left { entries: limits::CHANGED_ENTRIES, bytes: limits::CHANGED_TREE_BYTES };
-    node(&folder.at(name), shown, &mut left, limits::CHANGED_DEPTH)
+    node(&folder.at(name), shown, &mut Left::default(), limits::CHANGED_DEPTH)
 }
 
 fn node(path: &Path, shown: &str, left: &mut Left, deep: u32) -> Result<State, ChangeError> {

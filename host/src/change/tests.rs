@@ -484,3 +484,47 @@ fn a_person_sees_every_change_and_what_is_remarkable() {
     let two = changes.plan(&[world.of("new2", Act::Write(content))]).unwrap();
     assert_ne!(one.digest(), two.digest());
 }
+
+#[test]
+fn bounds_are_run_into() {
+    let world = World::new(&[("a", "1\n")]);
+    let folder = |path: &str| {
+        fs::create_dir_all(world.root.join(path)).unwrap();
+        world.root.join(path)
+    };
+    for n in 0..=limits::CHANGED_ENTRIES {
+        fs::write(folder("many").join(n.to_string()), "").unwrap();
+    }
+    folder(&format!("deep/{}", "d/".repeat(limits::CHANGED_DEPTH as usize)));
+    let changes = world.changes();
+    for (path, says) in
+        [("many", "`many` has more than 10000 entries"), ("deep", "`deep` has more than 64 folders in each other")]
+    {
+        let error = changes.plan(&[world.of(path, Act::Remove)]).unwrap_err().to_string();
+        assert!(error.contains(says), "{error}");
+    }
+    let edit = || [world.write("a", Some("1\n"), "2\n")];
+    // What the model would be told is written down too.
+    let told = Content::Text("x".repeat(limits::CHANGE_RECORD_BYTES as usize));
+    let error = changes.apply(&changes.plan(&edit()).unwrap(), BY, &[told]).unwrap_err();
+    assert!(error.to_string().ends_with("it is too much") && world.tree()["a"] == "1\n", "{error}");
+    let long = world.write("long", None, &"y".repeat(limits::DIFF_LINE_CHARS * 2));
+    let shown = changes.plan(&[long]).unwrap().shown();
+    assert!(shown.contains(&format!("\n+{}…\n", "y".repeat(limits::DIFF_LINE_CHARS - 1))), "{shown}");
+    let lines = "line\n".repeat(limits::UNDO_LINES * 2);
+    make(&changes, &[world.write("lines", None, &lines)]).unwrap();
+    let shown = world.history().last().unwrap().unwrap().shown().unwrap();
+    assert!(shown.ends_with("more lines are not shown]\n"), "{shown}");
+    assert!(changes.plan(&edit()).unwrap().is_plain());
+    let kept = world.session().join("changes");
+    let file = fs::File::create(kept.join("0")).unwrap();
+    file.set_len(limits::SESSION_UNDO_BYTES).unwrap();
+    let shown = changes.plan(&edit()).unwrap().shown();
+    assert!(shown.contains("it cannot be undone: the session keeps as much"), "{shown}");
+    file.set_len(0).unwrap();
+    for n in 0..limits::SESSION_UNDO_RECORDS {
+        fs::write(kept.join(format!("{n}.json")), "").unwrap();
+    }
+    let shown = changes.plan(&edit()).unwrap().shown();
+    assert!(shown.contains("it cannot be undone: the session has changed files too often"), "{shown}");
+}

@@ -135,6 +135,7 @@ fn mistakes_name_place_and_mend() {
         (helper("entry_agent: helpr\n"), "there is no agent `helpr`", "did you mean `helper`?"),
         (helper("  - name: helper\n"), "agents: two of them are called `helper`", ""),
         (helper("    plugins: {x: {files: [{path: ., mode: reed}]}}\n"), "`mode` cannot be `reed`", "`read`"),
+        (helper("    plugins: {x: {changes: aply}}\n"), "`changes` cannot be `aply`", "did you mean `apply`?"),
         (helper("    plugins: {x: {powers: [stopp]}}\n"), "`powers` cannot be `stopp`", "did you mean `stop`?"),
         (helper("    options: {max_iterations: 999999}\n"), "it is at most 10000", ""),
         ("context: {max_external_file_size: 16777217}".into(), "max_external_file_size: it is at most 16777216", ""),

@@ -104,7 +104,7 @@ pub enum Shipped {
     Search,
     /// Requests to servers.
     Http,
-    /// What needs no more than what it is handed: JSON, tables, dates, sums, encodings, documents, differences.
+    /// JSON, tables, dates, sums, encodings, documents, differences: of what they are handed, and of files that they read.
     Everyday,
 }
 
@@ -128,7 +128,7 @@ impl Shipped {
             Self::Filesystem => &["tools", "files", "ask", "confirm", "changes"],
             Self::Search => &["tools", "files", "ask", "confirm"],
             Self::Http => &["tools", "http", "ask", "confirm"],
-            Self::Everyday => &["tools", "confirm"],
+            Self::Everyday => &["tools", "files", "confirm"],
         }
     }
 
@@ -148,13 +148,11 @@ impl ShippedUse {
     /// what turns out to be lacking.
     fn of(name: Shipped, full: Full) -> Self {
         let Full { name: _, tools, files, http, ask, confirm, changes, .. } = full;
+        let project = || vec![FolderUse { path: ".".into(), mode: Access::Read }];
         let (by_default, folders) = match name {
-            Shipped::Filesystem | Shipped::Search => {
-                let project = || vec![FolderUse { path: ".".into(), mode: Access::Read }];
-                (Some(Askable::Files), files.unwrap_or_else(project))
-            }
+            Shipped::Filesystem | Shipped::Search => (Some(Askable::Files), files.unwrap_or_else(project)),
             Shipped::Http => (Some(Askable::Http), Vec::new()),
-            Shipped::Everyday => (None, Vec::new()),
+            Shipped::Everyday => (None, files.unwrap_or_else(project)),
         };
         let files = folders.into_iter().map(|FolderUse { path, mode }| FileUse { path, name: None, mode });
         let uses = PluginUse {
@@ -166,8 +164,12 @@ impl ShippedUse {
             changes: changes.unwrap_or_default(),
             ..PluginUse::default()
         };
-        // What time it is takes a clock.
-        let of = |id: &&str| ((*id).to_owned(), PluginUse { clock: *id == "date-time", ..uses.clone() });
+        let of = |id: &&str| {
+            // What time it is takes a clock; of the everyday ones some read files.
+            let reads = name != Shipped::Everyday || ["json-query", "tables", "encode"].contains(id);
+            let files = if reads { uses.files.clone() } else { Vec::new() };
+            ((*id).to_owned(), PluginUse { clock: *id == "date-time", files, ..uses.clone() })
+        };
         Self { name, tools, plugins: name.plugins().iter().map(of).collect() }
     }
 

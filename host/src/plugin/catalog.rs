@@ -17,7 +17,7 @@ use super::{
     anatomy::{Anatomy, Kind},
     error::PluginError,
     functions::Offer,
-    imports,
+    imports::{self, Need},
     manifest::{self, Manifest},
 };
 use crate::{
@@ -193,13 +193,16 @@ fn check(manifest: &Manifest, anatomy: &Anatomy) -> Result<(), PluginError> {
     if let Some(kind) = manifest.kinds.iter().find(|kind| !kind.is_supported()) {
         return Err(PluginError::KindUnsupported { id: id(), kind: *kind });
     }
-    for import in &anatomy.imports {
+    // What is missed first is told, and some imports say more of that than others.
+    let mut imports: Vec<_> = anatomy.imports.iter().collect();
+    imports.sort_by_key(|import| imports::need_of_import(import).map(Need::says_little));
+    for import in imports {
         match imports::need_of_import(import) {
             None => return Err(PluginError::ImportUnsupported { id: id(), import: import.clone() }),
-            Some(imports::Need::Kind(kind)) if !manifest.kinds.contains(&kind) => {
+            Some(Need::Kind(kind)) if !manifest.kinds.contains(&kind) => {
                 return Err(PluginError::OfAnotherKind { id: id(), import: import.clone(), kinds: vec![kind] });
             }
-            Some(imports::Need::Chat) if !imports::reads_chat(&manifest.kinds) => {
+            Some(Need::Chat) if !imports::reads_chat(&manifest.kinds) => {
                 let kinds = imports::CHAT_KINDS.to_vec();
                 return Err(PluginError::OfAnotherKind { id: id(), import: import.clone(), kinds });
             }

@@ -9,6 +9,7 @@ use super::{
     Plugin, PluginError,
     anatomy::Kind,
     catalog::PluginPackage,
+    functions::FunctionTool,
     imports::{self, Need},
     loader::Settings,
     runtime::PluginEngine,
@@ -33,6 +34,9 @@ pub struct Certificate {
     pub error: Option<String>,
     /// Every interface that the component imports.
     pub imports: Vec<Import>,
+    /// Of kind `functions`: what a model can call.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub functions: Vec<CertifiedFunction>,
     /// What it has got. Of an import that is satisfied this is all that it reaches.
     pub grant: Grant,
     /// Of each capability that it wants, whether it has it, and which line of the config says so.
@@ -51,6 +55,17 @@ pub struct Import {
     /// The capability that it takes; none for what every plugin of its kind has, as an effect has its conversation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capability: Option<&'static str>,
+}
+
+/// A function of a component that knows nothing of us.
+#[derive(Debug, Clone, Serialize)]
+pub struct CertifiedFunction {
+    /// The tool that it is.
+    pub tool: String,
+    /// As the component names it: interface and function.
+    pub function: String,
+    /// Whether its instance lasts as long as a run, and not as long as one call.
+    pub is_kept: bool,
 }
 
 /// Whether an import is linked.
@@ -94,8 +109,17 @@ impl Certificate {
                 Some(need) if need.is_linked_with(&linked, manifest) => ImportState::Powerless,
                 _ => ImportState::Refused,
             };
-            let need = need.filter(|need| !need.comes_with_kind(&grant, manifest));
+            let has_none = |need: &Need| {
+                // Types alone.
+                need.comes_with_kind(&grant, manifest) || *need == Need::WasiClock && !manifest.wasi
+            };
+            let need = need.filter(|need| !has_none(need));
             Import { name: name.clone(), state, capability: need.and_then(Need::capability) }
+        };
+        let is_kept = package.offer.is_kept;
+        let function = |tool: &Arc<FunctionTool>| {
+            let (tool, function) = (tool.spec.name.clone(), tool.function.path.to_string());
+            CertifiedFunction { tool, function, is_kept }
         };
         Self {
             plugin: manifest.id.clone(),
@@ -105,6 +129,7 @@ impl Certificate {
             runs: error.is_none(),
             error: error.map(|error| error.report().to_string()),
             imports: package.anatomy.imports.iter().map(import).collect(),
+            functions: package.offer.tools.iter().map(function).collect(),
             decisions: settings.decisions(manifest),
             grant,
             host: Host {

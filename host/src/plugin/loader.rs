@@ -91,10 +91,15 @@ impl Settings {
         self.ceiling.narrow(&self.offered(manifest)).join(&opened)
     }
 
-    /// What it is linked to: what it has got, and what reaches nothing until a person opens some of it.
+    /// What it is linked to: what it has got, what reaches nothing until a person opens some of it, and files that it can do
+    /// without, of which there are none.
     pub(super) fn linked(&self, manifest: &Manifest) -> Grant {
         let openable = Askable::most(&self.ask).meet(&manifest.wants.grant());
-        self.granted(manifest).join(&self.ceiling.narrow_opened(&openable))
+        let mut linked = self.granted(manifest).join(&self.ceiling.narrow_opened(&openable));
+        if manifest.files_are_optional {
+            linked.files = linked.files.join(&manifest.wants.grant().files);
+        }
+        linked
     }
 
     /// What it wants and is given.
@@ -125,7 +130,11 @@ impl Settings {
     pub fn lacking(&self, manifest: &Manifest) -> Vec<String> {
         let (id, place) = (&manifest.id, &self.place);
         let missing = self.grant.missing(&manifest.wants).into_iter();
-        let optional = [("models", manifest.models_are_optional), ("credentials", manifest.credentials_are_optional)];
+        let optional = [
+            ("files", manifest.files_are_optional),
+            ("models", manifest.models_are_optional),
+            ("credentials", manifest.credentials_are_optional),
+        ];
         // A person is asked for these when they are needed.
         let asked = |missing: &Missing| self.ask.iter().any(|one| one.capability() == missing.capability);
         let is_optional = |missing: &Missing| {

@@ -52,6 +52,8 @@ pub struct Manifest {
     pub models_are_optional: bool,
     /// The same of credentials.
     pub credentials_are_optional: bool,
+    /// The same of files: without any it runs with a file system that no folder is in.
+    pub files_are_optional: bool,
     /// The names of its params, if it says them: a config that names another is refused before anything runs.
     pub params: Option<Vec<String>>,
     /// Of kind `functions`: how its functions become tools.
@@ -82,7 +84,8 @@ struct File {
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FileWants {
-    files: Option<Access>,
+    #[serde(default)]
+    files: FileFiles,
     #[serde(default)]
     clock: bool,
     #[serde(default)]
@@ -123,6 +126,29 @@ impl FileNames {
         match self {
             Self::Any(wanted) => (wanted, false),
             Self::Some(Optional::Optional) => (true, true),
+        }
+    }
+}
+
+/// Which access to files it wants, and whether it can do without.
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum FileFiles {
+    #[default]
+    #[serde(skip)]
+    None,
+    Read,
+    Write,
+    /// To read, if it is given something to read.
+    Optional,
+}
+
+impl FileFiles {
+    fn wanted(self) -> Option<Access> {
+        match self {
+            Self::None => None,
+            Self::Read | Self::Optional => Some(Access::Read),
+            Self::Write => Some(Access::Write),
         }
     }
 }
@@ -248,6 +274,7 @@ impl Manifest {
             kv: KvScope::Session,
             models_are_optional: false,
             credentials_are_optional: false,
+            files_are_optional: false,
             params: None,
             functions: Said::default(),
         }
@@ -304,6 +331,8 @@ impl Manifest {
         let FileWants { files, clock, random, chat, kv, models, http, credentials, powers, wasi } = file.wants;
         let (models, models_are_optional) = models.wanted();
         let (credentials, credentials_are_optional) = credentials.wanted();
+        let files_are_optional = matches!(files, FileFiles::Optional);
+        let files = files.wanted();
         let (kv, scope) = match kv {
             FileKv::Any(wanted) => (wanted, KvScope::Session),
             FileKv::One(scope) => (true, scope),
@@ -323,6 +352,7 @@ impl Manifest {
             kv: scope,
             models_are_optional,
             credentials_are_optional,
+            files_are_optional,
             params: file.params,
             functions,
         })
@@ -463,6 +493,20 @@ mod tests {
         assert_eq!(manifest.kinds, [Kind::Tool, Kind::Effect]);
         assert_eq!(manifest.wants.files, Some(Access::Read));
         assert_eq!(manifest.wants.powers, [Power::Note, Power::ProvideTools].into());
+    }
+
+    #[test]
+    fn what_it_asks_of_files_is_read() {
+        for (wants, expected) in [
+            ("", (None, false)),
+            ("files = \"read\"", (Some(Access::Read), false)),
+            ("files = \"write\"", (Some(Access::Write), false)),
+            ("files = \"optional\"", (Some(Access::Read), true)),
+        ] {
+            let text = format!("id = \"a\"\ncomponent = \"a.wasm\"\nkinds = [\"tool\"]\nwants = {{ {wants} }}");
+            let Manifest { wants, files_are_optional, .. } = Manifest::parse(&text).unwrap();
+            assert_eq!((wants.files, files_are_optional), expected, "{text}");
+        }
     }
 
     #[test]

@@ -8,6 +8,16 @@ use dom_smoothie::{Config, Readability, TextMode};
 /// Elements within each other up to which a page is made Markdown: lists in lists take some of the guest's small stack.
 const DEPTH: usize = 200;
 
+/// Tags without an end within each other up to which a page is read as HTML at all: what is open is gone through again for
+/// each tag, so that a page of a megabyte of open tags would take minutes.
+const OPEN: usize = 2_000;
+
+/// Elements that need no end, or have none: however many there are, they are not within each other.
+const NO_END: [&str; 24] = [
+    "area", "base", "br", "col", "dd", "dt", "embed", "hr", "img", "input", "li", "link", "meta", "option", "p",
+    "param", "source", "tbody", "td", "th", "thead", "tr", "track", "wbr",
+];
+
 /// Elements of a page that is looked through for its main content: it takes memory and time.
 const ELEMENTS: usize = 50_000;
 
@@ -22,6 +32,9 @@ const FRAME: &str = "nav, footer, aside";
 
 /// A page for reading: its title, and its main content, or all of it where none stands out.
 pub(crate) fn markdown(html: &str, url: &str) -> String {
+    if most_open(html) > OPEN {
+        return bare(html);
+    }
     let document = Document::from(html);
     let size = Size::of(&document);
     let title = document.select_single("title").text().split_whitespace().collect::<Vec<_>>().join(" ");
@@ -88,10 +101,62 @@ fn whole(document: &Document) -> String {
     if without.trim().is_empty() { with_frame } else { without }
 }
 
-/// The bare text of a page that is nested without end.
-fn plain(document: &Document) -> String {
-    document.select(NOISE).remove();
-    let text = document.root().text();
+/// The tags of a page: where each begins and ends, its name in lower case, and whether it closes.
+fn tags(html: &str) -> impl Iterator<Item = (usize, usize, String, bool)> {
+    let mut end = 0;
+    html.match_indices('<').filter_map(move |(at, _)| {
+        let inner = &html[at + 1..];
+        let closes = inner.starts_with('/');
+        let inner = inner.trim_start_matches('/');
+        let name = &inner[..inner.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(inner.len())];
+        // Looked for once, however many tags begin before it.
+        if end <= at {
+            end = html[at..].find('>').map_or(html.len(), |length| at + length + 1);
+        }
+        (name.starts_with(|c: char| c.is_ascii_alphabetic()))
+            .then(|| (at, end, name[..name.len().min(16)].to_ascii_lowercase(), closes))
+    })
+}
+
+/// How many elements are open at once at most, as far as tags show it.
+fn most_open(html: &str) -> usize {
+    let (mut open, mut most) = (0_usize, 0);
+    for (.., name, closes) in tags(html).filter(|(.., name, _)| !NO_END.contains(&&**name)) {
+        open = if closes { open.saturating_sub(1) } else { open + 1 };
+        most = most.max(open);
+    }
+    most
+}
+
+/// What stands between the tags of a page, but for scripts and styles.
+fn bare(html: &str) -> String {
+    let (mut text, mut from, mut hidden) = (String::new(), 0, None::<String>);
+    for (at, end, name, closes) in tags(html) {
+        match &hidden {
+            Some(wanted) if closes && *wanted == name => hidden = None,
+            Some(_) => {}
+            None => {
+                text += html.get(from..at).unwrap_or_default();
+                text.push('\n');
+                hidden = (!closes && ["script", "style"].contains(&&*name)).then_some(name);
+            }
+        }
+        from = from.max(end);
+    }
+    if hidden.is_none() {
+        text += html.get(from..).unwrap_or_default();
+    }
+    lines(&text)
+}
+
+/// The lines that say something, without the space around and within them.
+fn lines(text: &str) -> String {
     let lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
     lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
+}
+
+/// The bare text of a page that is nested deeper than anything for people.
+fn plain(document: &Document) -> String {
+    document.select(NOISE).remove();
+    lines(&document.root().text())
 }

@@ -95,8 +95,11 @@ fn a_page_without_main_content_is_shown_whole() {
 #[test]
 fn pages_that_make_no_sense_come_to_an_end() {
     for (name, html) in [
-        ("deep", "<div>".repeat(20_000) + "needle"),
-        ("lists", "<ul><li>".repeat(5_000) + "needle"),
+        ("endless", "<div>".repeat(200_000) + "needle"),
+        ("endless and torn", "<DIV ".repeat(200_000) + ">needle"),
+        ("deep", "<div>".repeat(1_000) + "needle"),
+        ("lists", "<ul><li>".repeat(900) + "needle"),
+        ("unclosed", "<p>needle<li>b<br>".repeat(20_000)),
         ("quotes", "<blockquote>".repeat(150) + "needle"),
         ("tables", "<table><tr><td>".repeat(60) + "needle"),
         ("wide", "<p>needle</p>".repeat(60_000)),
@@ -106,6 +109,12 @@ fn pages_that_make_no_sense_come_to_an_end() {
         let shown = text("text/html", html.as_bytes());
         assert!(shown.contains("needle"), "{name}: {}", &shown[..shown.len().min(500)]);
     }
+}
+
+#[test]
+fn of_an_endless_page_the_bare_text_is_shown() {
+    let page = format!("<style>a</style>{}one<script>x < y</script> two<p>three", "<div>".repeat(3_000));
+    assert_eq!(page::markdown(&page, "https://example.com"), "one\ntwo\nthree");
 }
 
 #[test]

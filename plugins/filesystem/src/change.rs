@@ -21,8 +21,8 @@ const WRITTEN: usize = 8 << 20;
 /// Bytes that are read at once: what the host gives at once.
 const CHUNK: u64 = 64 << 10;
 
-/// Bytes of a file that is looked at before it is written over. What a call is handed in all is bounded by the host (64 MiB).
-const REPLACED: u64 = 48 << 20;
+/// Bytes of a file that is looked at before it is written over: 256 MiB, a few seconds.
+const REPLACED: u64 = 256 << 20;
 
 const CHANGES: ToolHints = ToolHints::CLOSED_WORLD;
 const ADDS: ToolHints = ToolHints::CLOSED_WORLD.union(ToolHints::NON_DESTRUCTIVE);

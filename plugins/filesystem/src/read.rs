@@ -21,8 +21,8 @@ const WHOLE: u64 = 10 << 20;
 /// Bytes of a picture or a document that a result can carry: the contract's 8 MiB.
 const MEDIA: usize = 8 << 20;
 
-/// Bytes of a file that lines are looked for in. What a call is handed in all is bounded by the host (64 MiB).
-const SCANNED: u64 = 48 << 20;
+/// Bytes of a file that lines are looked for in, and counted: 512 MiB, a few seconds.
+const SCANNED: u64 = 512 << 20;
 
 /// Bytes that are read at once: what the host gives at once.
 const CHUNK: u64 = 64 << 10;

@@ -1,6 +1,8 @@
-//! What several of our guests share: params that are checked as they are read, and secrets that are found in texts. It is
-//! a library, no plugin: each guest takes what it names.
+//! What several of our guests share: params that are checked as they are read, secrets that are found in texts, HTML as
+//! Markdown. It is a library, no plugin: each guest takes what it names.
 
+#[cfg(feature = "html")]
+pub mod html;
 mod params;
 mod pattern;
 pub mod secrets;

@@ -3,7 +3,7 @@
 //! Folders are gone through in the order of names, so that the same search finds the same. `.git` is left out, and what `.gitignore`
 //! and `.ignore` say, in the folder and in those above and below it; hidden files as long as the glob does not name any. Of
 //! params there are `root`, the absolute path of a folder that was granted under it, where relative paths begin, and
-//! `max_bytes`, the bytes of files that one call reads (56 MiB; more needs a higher limit `input_bytes` of the plugin too).
+//! `max_bytes`, the bytes of files that one call reads (512 MiB).
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -29,8 +29,8 @@ const MOST_RESULTS: u64 = 10_000;
 /// The most lines around each that it can ask for.
 const MOST_CONTEXT: u64 = 50;
 
-/// Bytes of files that one call reads, if the params do not say: what the host hands to a call (64 MiB), with room for names.
-const READ: u64 = 56 << 20;
+/// Bytes of files that one call reads, if the params do not say: 512 MiB, some seconds of the minute that a call may take.
+const READ: u64 = 512 << 20;
 
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields)]

@@ -104,7 +104,7 @@ impl Report {
     }
 
     /// All of a search for lines.
-    pub(crate) fn of_lines(mut self, skipped: &Skipped) -> String {
+    pub(crate) fn of_lines(self, skipped: &Skipped) -> String {
         let searched = count(self.files, "file");
         let mut notes = vec![match self.results {
             0 => format!("no line matches in {searched}"),

@@ -10,7 +10,7 @@ use std::{
 use serde_json::{Value, json};
 
 use super::{configure, digest, docs};
-use crate::{sessions::chance, support::Place, vendors::Server};
+use crate::{bad_input::Server, sessions::chance, support::Place};
 
 /// Results that change two files each and make a third, with another one removed.
 const ROUNDS: usize = 25;

@@ -7,23 +7,47 @@ mod killed;
 use std::{collections::BTreeMap, fs};
 
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
+use shelly_host::change::Digest;
 
 use crate::{
+    bad_input::{Server, answer},
     support::{Place, Ran},
-    vendors::Server,
-    wiring::scripted,
 };
 
 pub fn digest(text: &str) -> String {
-    Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
+    Digest::of(text.as_bytes()).to_string()
+}
+
+/// A model that makes these calls of the guest, one a reply, and then answers: which is next, it tells by the results that it
+/// is shown.
+fn model(calls: &[Value]) -> Server {
+    let calls: Vec<_> = calls.iter().map(|changes| json!({ "changes": changes }).to_string()).collect();
+    Server::start(move |request| {
+        let (message, stop) = match calls.get(results(request).len()) {
+            Some(arguments) => {
+                let function = json!({ "name": "propose", "arguments": arguments });
+                (json!({ "tool_calls": [{ "id": "1", "type": "function", "function": function }] }), "tool_calls")
+            }
+            None => (json!({ "content": "done" }), "stop"),
+        };
+        let usage = json!({ "prompt_tokens": 10, "completion_tokens": 10 });
+        let reply = json!({ "choices": [{ "message": message, "finish_reason": stop }], "usage": usage });
+        answer("200 OK", &reply.to_string())
+    })
+}
+
+/// The results that a request shows the model.
+fn results(request: &str) -> Vec<String> {
+    let body = request.split_once("\r\n\r\n").map_or(request, |(_, body)| body);
+    let body: Value = serde_json::from_str(body).unwrap_or_default();
+    let messages = body["messages"].as_array().cloned().unwrap_or_default();
+    let results = messages.iter().filter(|message| message["role"] == "tool");
+    results.map(|message| message["content"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
 /// The config of an agent that has the guest, on a model that makes these calls of it. `uses` is what else its entry says.
 fn configure(place: &Place, uses: &str, calls: &[Value]) -> Server {
-    let calls: Vec<_> = calls.iter().map(|changes| json!({ "changes": changes }).to_string()).collect();
-    let calls: Vec<_> = calls.iter().map(|arguments| ("propose", arguments.as_str())).collect();
-    let server = scripted(&calls);
+    let server = model(calls);
     let url = format!("http://127.0.0.1:{}/v1", server.port);
     place.file(
         "shelly.yaml",
@@ -42,16 +66,7 @@ fn told(place: &Place, uses: &str, calls: &[Value], more: &[&str]) -> (Vec<Strin
     let server = configure(place, uses, calls);
     let ran = place.run(&[&["run", "--plugins", crate::GUEST_ROOT, "go"], more].concat());
     let asked = server.asked.lock().unwrap();
-    let last: Value = asked.last().map_or(Value::Null, |request| serde_json::from_str(body(request)).unwrap());
-    let messages = last["messages"].as_array().cloned().unwrap_or_default();
-    let results = messages.iter().filter(|message| message["role"] == "tool");
-    let results = results.map(|message| message["content"].as_str().unwrap_or_default().to_owned()).collect();
-    drop(asked);
-    (results, ran)
-}
-
-fn body(request: &str) -> &str {
-    request.split_once("\r\n\r\n").map_or(request, |(_, body)| body)
+    (asked.last().map(|request| results(request)).unwrap_or_default(), ran)
 }
 
 /// What the folder that the tool has holds.

@@ -190,6 +190,7 @@ fn prompt(skill: &Skill, app: &App) -> Prompt {
 impl App {
     /// An agent for its tools alone, which needs no model, and the skills that it knows.
     async fn toolbox(&self, name: Option<&str>, notices: &mut Notices) -> Result<(Agent, Vec<Skill>), Report> {
+        notices.warnings.extend(self.recover_changes());
         let config = self.agent_config(name, &mut notices.warnings)?;
         let servers = self.reach_servers(&[&config], notices).await;
         let shared = Shared::new(&self.project, &self.desk, self.changes()).with_servers(servers);

@@ -137,3 +137,28 @@ async fn a_call_that_is_made_again_does_not_change_anything_twice() {
     // One that was interrupted before anything was changed is simply made.
     assert!(!world.call("b", Begin::default().again(true)).await.0 && world.has("b"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_hangs_comes_to_an_end_and_a_person_may_take_their_time() {
+    let desk = Desk::new(Policy::All, Trusted::default());
+    let hangs = tool::function("hang", "", |_, Args { .. }: Args| std::future::pending::<Result<&str, Fault>>());
+    let hangs = ChangingTool::new(Arc::new(hangs), Changes::default(), desk, "ada", "", AsksFor::All);
+    assert_eq!(hangs.time_limit(), limits::TOOL_TIME + limits::QUESTION_TIME + limits::CHANGE_TIME);
+    let cx = ToolCx { run: RunCx::new("a"), chat: Snapshot::default(), tools: [].into(), begin: Begin::default() };
+    let call = ToolCall { id: "c".into(), name: "hang".into(), arguments: r#"{"path":"a"}"#.into(), meta: vec![] };
+    let result = ToolBox::new().with(hangs).dispatch(&cx, &call).await.result;
+    assert!(result.is_error && result.text() == "it took longer than 60 seconds", "{}", result.text());
+}
+
+#[tokio::test]
+async fn where_nothing_makes_changes_the_model_is_told() {
+    let bare = tool::function("write", "", |_, Args { path }: Args| async move {
+        let place = Place::new("/", Path::new(&path), &path)?;
+        let change = FileChange { place, expected: None, act: Act::MakeFolder };
+        Ok(ToolOutput::Propose(vec![Proposed::Change(change)]))
+    });
+    let cx = ToolCx { run: RunCx::new("a"), chat: Snapshot::default(), tools: [].into(), begin: Begin::default() };
+    let call = ToolCall { id: "c".into(), name: "write".into(), arguments: r#"{"path":"a"}"#.into(), meta: vec![] };
+    let result = ToolBox::new().with(bare).dispatch(&cx, &call).await.result;
+    assert!(result.is_error && result.text().ends_with("none was made."), "{}", result.text());
+}

@@ -150,6 +150,7 @@ fn only_what_reaches_beyond_the_config_changes_a_line() {
         ("chat: true", "chat: false"),
         ("[note, stop]", "[note, stop, rewrite]"),
         ("confirm: true", "confirm: false"),
+        ("confirm: true", "confirm: true, changes: apply"),
         (", q: ", ""),
     ] {
         assert!(CONFIG.contains(from));

@@ -27,7 +27,7 @@ pub fn schema(shape: &Shape) -> Value {
     match &shape.form {
         Form::Bool => json!({ "type": "boolean" }),
         Form::Int(int) => integer(*int),
-        Form::F32 | Form::F64 => json!({ "anyOf": [{ "type": "number" }, { "enum": NOT_NUMBERS }] }),
+        Form::F32 | Form::F64 => json!({ "anyOf": [{ "type": "number" }, { "type": "string", "enum": NOT_NUMBERS }] }),
         Form::Char => json!({ "type": "string", "minLength": 1, "maxLength": 1 }),
         Form::String => json!({ "type": "string" }),
         Form::List(element) if shape.is_bytes() => json!({ "anyOf": [
@@ -37,7 +37,7 @@ pub fn schema(shape: &Shape) -> Value {
         Form::List(element) => json!({ "type": "array", "items": schema(element) }),
         Form::Tuple(parts) => {
             let items: Vec<_> = parts.iter().map(schema).collect();
-            json!({ "type": "array", "prefixItems": items, "items": false, "minItems": parts.len(), "maxItems": parts.len() })
+            json!({ "type": "array", "prefixItems": items, "minItems": parts.len(), "maxItems": parts.len() })
         }
         Form::Record(fields) => object(fields, |_| None),
         Form::Variant(cases) => variant(cases),

@@ -82,3 +82,43 @@ fn defined(name: &str, of: &Form) -> String {
         other => format!("type {name} = {}", form(other)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plugin::functions::{
+        Path,
+        shape::{Case, Field},
+    };
+
+    fn function(cases: usize) -> Function {
+        let payload = Some(Shape::of(Form::List(Box::new(Shape::of(Form::Bool)))));
+        let case = |at: usize| Case { name: format!("case-{at}"), payload: payload.clone().filter(|_| at > 0) };
+        let form = Form::Variant((0..cases).map(case).collect());
+        let shape = Shape { name: Some("choice".into()), form };
+        Function {
+            tool: "box_choose".into(),
+            path: Path { interface: None, function: "[method]box.choose".into() },
+            params: vec![
+                Field { name: "self".into(), shape: Shape::of(Form::Borrow("box".into())) },
+                Field { name: "one".into(), shape: shape.clone() },
+            ],
+            result: Some(Shape::of(Form::Result { ok: None, error: Some(Box::new(shape)) })),
+            docs: None,
+            act: Act::Call,
+        }
+    }
+
+    #[test]
+    fn a_function_is_shown_with_the_types_that_it_names_each_once() {
+        let expected = "choose: func(self: borrow<box>, one: choice) -> result<_, choice>\n\
+                        variant choice { case-0, case-1(list<bool>) }";
+        assert_eq!(signature(&function(2)), expected);
+    }
+
+    #[test]
+    fn what_is_shown_of_a_function_is_bounded() {
+        let text = signature(&function(1_000));
+        assert!(text.len() <= limits::SIGNATURE_BYTES && text.ends_with('…'), "{}", text.len());
+    }
+}

@@ -132,6 +132,16 @@ impl Need {
         matches!(self, Self::Files | Self::Streams | Self::WasiClock | Self::WasiRandom | Self::WasiBase)
     }
 
+    /// How little it says of what a plugin is: one that has what only WASI's base has is of a language that imports all of it,
+    /// and types of clocks come with whatever is read through them.
+    pub fn says_little(self) -> u8 {
+        match self {
+            Self::WasiBase | Self::WasiRandom => 0,
+            Self::WasiClock => 2,
+            _ => 1,
+        }
+    }
+
     /// Whether the manifest asks for it.
     pub fn is_asked_for_by(self, manifest: &Manifest) -> bool {
         let Wants { files, clock, random, chat, kv, http, .. } = &manifest.wants;

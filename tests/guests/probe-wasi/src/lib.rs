@@ -48,7 +48,7 @@ impl Tool for See {
             "cwd": environment::initial_cwd(),
             "stdin_is_at_its_end": matches!(stdin::get_stdin().blocking_read(1), Err(StreamError::Closed)),
             "terminals": terminals,
-            "wall_clock": [now.seconds, now.nanoseconds.into()],
+            "wall_clock": [now.seconds, u64::from(now.nanoseconds)],
             "readings": [monotonic_clock::now(), monotonic_clock::now()],
             "random": [random::get_random_u64(), insecure::get_insecure_random_u64(), seed.0, seed.1],
             "random_bytes": random::get_random_bytes(20),

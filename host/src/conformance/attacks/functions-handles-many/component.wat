@@ -17,4 +17,4 @@
       (i32.const 16)))
   (core instance $i (instantiate $m (with "host" (instance (export "new" (func $new))))))
   (export $shown "thing" (type $thing))
-  (func (export "run") (result (list (own $shown))) (canon lift (core func $i "run") (memory $i "memory"))))
+  (func (export "run") (result (list (own $shown))) (canon lift (core func $i "run") (memory (core memory $i "memory")))))

@@ -5,4 +5,4 @@
     (data (i32.const 16) "\00\01\00\00\ff\ff\ff\0f")
     (func (export "run") (result i32) (i32.const 16)))
   (core instance $i (instantiate $m))
-  (func (export "run") (result (list u64)) (canon lift (core func $i "run") (memory $i "memory"))))
+  (func (export "run") (result (list u64)) (canon lift (core func $i "run") (memory (core memory $i "memory")))))

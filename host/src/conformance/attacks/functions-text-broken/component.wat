@@ -6,4 +6,4 @@
     (data (i32.const 32) "\ff\fe")
     (func (export "run") (result i32) (i32.const 16)))
   (core instance $i (instantiate $m))
-  (func (export "run") (result string) (canon lift (core func $i "run") (memory $i "memory"))))
+  (func (export "run") (result string) (canon lift (core func $i "run") (memory (core memory $i "memory")))))

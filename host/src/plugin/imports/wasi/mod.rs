@@ -59,7 +59,9 @@ pub struct Base {
 impl Base {
     /// The next call of an instance that is kept: what it writes from now on is logged there.
     pub fn begin(&self, cx: &RunCx, logged: &Logged, meter: &Arc<Meter>) {
-        self.outputs().for_each(|output| output.begin(cx, logged, meter));
+        for output in [&self.stdout, &self.stderr].into_iter().flatten() {
+            output.begin(cx, logged, meter);
+        }
     }
 
     /// Tells what a call has left in its standard output and error: lines that it did not wait for, and a last one that it
@@ -69,10 +71,6 @@ impl Base {
         for output in [&mut self.stdout, &mut self.stderr].into_iter().flatten() {
             output.flush().await;
         }
-    }
-
-    fn outputs(&self) -> impl Iterator<Item = &Output> {
-        [&self.stdout, &self.stderr].into_iter().flatten()
     }
 }
 

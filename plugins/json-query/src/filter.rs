@@ -1,0 +1,122 @@
+//! A jq filter that is ready to run.
+
+use jaq_core::{
+    Compiler, Ctx, Cv, ValXs, Vars,
+    compile::Undefined,
+    data::JustLut,
+    load::{self, Arena, File, Loader},
+    native, unwrap_valr,
+};
+use jaq_json::Val;
+use shelly_plugin::Error;
+
+use crate::wrong;
+
+/// Bytes of a filter.
+const MAX_FILTER: usize = 16 * 1024;
+
+/// Brackets within each other in a filter: its parser calls itself for each.
+const MAX_DEPTH: usize = 100;
+
+/// What of the library looks outside, or ends the program, with the number of its arguments: there is nothing to see, and
+/// nothing to end.
+const OUTSIDE: [(&str, usize); 5] = [("env", 0), ("now", 0), ("halt", 1), ("localtime", 0), ("strflocaltime", 1)];
+
+type Data = JustLut<Val>;
+
+pub(crate) struct Filter(jaq_core::compile::Filter<jaq_core::Native<Data>>);
+
+impl Filter {
+    pub(crate) fn new(code: &str) -> Result<Filter, Error> {
+        check(code)?;
+        let defs = jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs());
+        let funs = jaq_core::funs().chain(jaq_std::funs()).chain(jaq_json::funs());
+        let funs = funs.filter(|(name, ..)| OUTSIDE.iter().all(|(outside, _)| outside != name));
+        let refused = OUTSIDE.map(|(name, arguments)| native::run::<Data>((name, native::v(arguments), refuse)));
+        let funs = funs.chain(refused);
+        let arena = Arena::default();
+        let modules = Loader::new(defs).load(&arena, File { code, path: () }).map_err(|errors| {
+            wrong("filter", errors.iter().map(|(_, error)| not_read(error, code)).collect::<String>())
+        })?;
+        let filter = Compiler::default().with_funs(funs).compile(modules).map_err(|errors| {
+            let first = errors.into_iter().flat_map(|(_, errors)| errors).next();
+            wrong(
+                "filter",
+                first.map_or_else(|| "it cannot be compiled".to_owned(), |(name, what)| unknown(name, &what)),
+            )
+        })?;
+        Ok(Filter(filter))
+    }
+
+    /// Hands every result for this input to `each`.
+    pub(crate) fn run(&self, input: Val, mut each: impl FnMut(&Val) -> Result<(), Error>) -> Result<(), Error> {
+        let ctx = Ctx::<Data>::new(&self.0.lut, Vars::new([]));
+        for result in self.0.id.run((ctx, input)).map(unwrap_valr) {
+            each(&result.map_err(|error| wrong("filter", clip(&error.to_string(), 500)))?)?;
+        }
+        Ok(())
+    }
+}
+
+fn refuse(_: Cv<'_, Data>) -> ValXs<'_, Val> {
+    let cause = "it asks for what is not to be had here: the time, the environment, an end of the program";
+    native::bome(Err(jaq_core::Error::str(cause)))
+}
+
+fn check(code: &str) -> Result<(), Error> {
+    if code.len() > MAX_FILTER {
+        return Err(Error::TooLarge(format!("`filter` has {} bytes, at most {MAX_FILTER} are taken", code.len())));
+    }
+    let mut depth = 0_usize;
+    for byte in code.bytes() {
+        match byte {
+            b'(' | b'[' | b'{' => depth += 1,
+            b')' | b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > MAX_DEPTH {
+            return Err(Error::TooLarge(format!("`filter` has more than {MAX_DEPTH} brackets within each other")));
+        }
+    }
+    Ok(())
+}
+
+/// What is wrong with a text that is no filter.
+fn not_read(error: &load::Error<&str>, code: &str) -> String {
+    match error {
+        load::Error::Io(errors) => {
+            let names: Vec<_> = errors.iter().map(|(name, _)| clip(name, 60)).collect();
+            format!("there are no modules: `{}`", names.join("`, `"))
+        }
+        load::Error::Lex(errors) => {
+            errors.first().map_or_else(String::new, |(expected, found)| at(expected.as_str(), found, code))
+        }
+        load::Error::Parse(errors) => {
+            errors.first().map_or_else(String::new, |(expected, found)| at(expected.as_str(), found, code))
+        }
+    }
+}
+
+/// `found` is a part of the code.
+fn at(expected: &str, found: &str, code: &str) -> String {
+    let offset = (found.as_ptr() as usize).checked_sub(code.as_ptr() as usize).filter(|offset| *offset <= code.len());
+    match (found.is_empty(), offset) {
+        (true, _) => format!("expected {expected} at its end"),
+        (false, Some(offset)) => {
+            format!("expected {expected} at byte {offset}: `{}`", clip(found, 40))
+        }
+        (false, None) => format!("expected {expected}, found `{}`", clip(found, 40)),
+    }
+}
+
+fn unknown(name: &str, what: &Undefined) -> String {
+    match what {
+        Undefined::Filter(arity) => format!("there is no filter `{}/{arity}`", clip(name, 60)),
+        what => format!("there is no {} `{}`", what.as_str(), clip(name, 60)),
+    }
+}
+
+/// As much of a text of others as an error repeats.
+fn clip(text: &str, most: usize) -> &str {
+    text.char_indices().nth(most).map_or(text, |(end, _)| &text[..end])
+}

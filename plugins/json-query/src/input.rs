@@ -1,0 +1,75 @@
+//! What a filter is given.
+
+use std::path::Path;
+
+use jaq_fmts::read::{json, toml, yaml};
+use jaq_json::Val;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// Lists and objects within each other: readers and writers call themselves for each.
+const MAX_DEPTH: usize = 200;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Format {
+    #[default]
+    Json,
+    Yaml,
+    Toml,
+}
+
+impl Format {
+    /// By the ending of a file's name.
+    pub(crate) fn of(path: &str) -> Option<Format> {
+        match Path::new(path).extension()?.to_str()?.to_ascii_lowercase().as_str() {
+            "yaml" | "yml" => Some(Format::Yaml),
+            "toml" => Some(Format::Toml),
+            _ => None,
+        }
+    }
+}
+
+/// The values of a text; in one array if `slurp`.
+pub(crate) fn read(text: &str, format: Format, slurp: bool) -> Result<Vec<Val>, String> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    check_depth(text)?;
+    let values: Vec<Val> = match format {
+        Format::Json => collect(json::parse_many(text.as_bytes()), "JSON"),
+        Format::Yaml => collect(yaml::parse_many(text), "YAML"),
+        Format::Toml => toml::parse(text).map(|value| vec![value]).map_err(|cause| format!("it is no TOML: {cause}")),
+    }?;
+    Ok(if slurp { vec![values.into_iter().collect()] } else { values })
+}
+
+fn collect<E: std::fmt::Display>(values: impl Iterator<Item = Result<Val, E>>, what: &str) -> Result<Vec<Val>, String> {
+    values.collect::<Result<_, _>>().map_err(|cause| format!("it is no {what}: {cause}"))
+}
+
+/// Whether brackets and indentation go too deep. Brackets in texts count too where they are not JSON's: nobody has so many.
+fn check_depth(text: &str) -> Result<(), String> {
+    let too_deep = || format!("it has more than {MAX_DEPTH} lists and objects within each other");
+    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            b'[' | b'{' if !in_string => depth += 1,
+            b']' | b'}' if !in_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > MAX_DEPTH {
+            return Err(too_deep());
+        }
+    }
+    // Of YAML `- - - -` and `? ? ?` open lists and mappings too.
+    let openings = |line: &str| {
+        let opens = |byte: &&u8| matches!(**byte, b' ' | b'-' | b'?' | b':');
+        line.as_bytes().iter().take_while(opens).filter(|byte| **byte != b' ').count()
+    };
+    match text.lines().any(|line| openings(line) > MAX_DEPTH) {
+        true => Err(too_deep()),
+        false => Ok(()),
+    }
+}

@@ -1,0 +1,76 @@
+//! `json_query`: jq filters on JSON, YAML and TOML, from the arguments or from a file of a granted folder. The language is
+//! jq's as [jaq](https://gedenkt.at/jaq/manual/) has it, but for what looks outside: `env`, `now`, `input`, `halt`, modules.
+//!
+//! Bounds: 16 MiB of input from a file, 200 lists and objects within each other, 16 KiB of filter, 1 MiB of output. What a
+//! filter takes in time and memory the host bounds, as with every call.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use shelly_plugin::{Call, Error, Reply, Tool, ToolHints, fs};
+
+mod filter;
+mod input;
+mod output;
+
+use filter::Filter;
+use input::Format;
+use output::{Output, Style};
+
+shelly_plugin::export!(tools: [JsonQuery]);
+
+/// Bytes of a file.
+const MAX_FILE: u64 = 16 * 1024 * 1024;
+
+struct JsonQuery;
+
+#[derive(Deserialize, JsonSchema)]
+struct JsonQueryArgs {
+    /// The jq filter: `.items[] | select(.price > 10) | .name`, `group_by(.kind) | map({(.[0].kind): length}) | add`.
+    filter: String,
+    /// The text to query. Either this or `path`.
+    text: Option<String>,
+    /// The file to query, such as `package.json`. Either this or `text`.
+    path: Option<String>,
+    /// What the input is; left out: by the ending of `path`, else json. JSON may be several values, one after the other
+    /// (JSON lines): the filter gets each.
+    format: Option<Format>,
+    /// Gives the filter all values of the input at once, in an array.
+    slurp: Option<bool>,
+    /// How results are written: `compact` one a line, which is the default, `pretty`, or `raw`: texts without quotes.
+    output: Option<Style>,
+}
+
+impl Tool for JsonQuery {
+    const NAME: &'static str = "json_query";
+    const DESCRIPTION: &'static str = "Queries or transforms JSON, YAML or TOML with a jq filter, and gives the results \
+        as JSON. Prefer it to reading a large file.";
+    const HINTS: ToolHints = ToolHints::all();
+    type Args = JsonQueryArgs;
+
+    fn call(args: JsonQueryArgs, _call: &Call) -> Result<Reply, Error> {
+        query(&args).map(Reply::from)
+    }
+}
+
+fn query(args: &JsonQueryArgs) -> Result<String, Error> {
+    let filter = Filter::new(&args.filter)?;
+    let (text, name) = match (&args.text, &args.path) {
+        (Some(text), None) => (text.clone(), "text"),
+        (None, Some(path)) => (fs::read_to_string(path, MAX_FILE)?, path.as_str()),
+        _ => return Err(Error::Invalid("give either `text` or `path`".to_owned())),
+    };
+    let format = args.format.or_else(|| args.path.as_deref().and_then(Format::of)).unwrap_or_default();
+    let inputs = input::read(&text, format, args.slurp.unwrap_or(false)).map_err(|cause| wrong(name, cause))?;
+    let mut output = Output::new(args.output.unwrap_or_default());
+    for input in inputs {
+        filter.run(input, |value| output.push(value))?;
+    }
+    Ok(output.finish())
+}
+
+fn wrong(place: &str, cause: impl std::fmt::Display) -> Error {
+    Error::Invalid(format!("`{place}`: {cause}"))
+}
+
+#[cfg(test)]
+mod tests;

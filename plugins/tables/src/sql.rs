@@ -1,0 +1,67 @@
+//! One query, which reads.
+
+use graphitesql::{Connection, Value as Sql};
+use serde_json::Value;
+use shelly_plugin::Error;
+
+use crate::reply::{MAX_ROWS, Page};
+
+/// Bytes of a query.
+const MAX_QUERY: usize = 16 * 1024;
+
+/// Brackets within each other in a query: its parser calls itself for each.
+const MAX_DEPTH: usize = 100;
+
+/// Bytes of a value that is no text, as they are shown.
+const MAX_BLOB: usize = 256;
+
+/// The actions of a statement that reads, by the numbers that SQLite gives them: read, select, function, recursive.
+const READING: [i32; 4] = [20, 21, 31, 33];
+
+pub(crate) fn check(query: &str) -> Result<(), Error> {
+    if query.len() > MAX_QUERY {
+        return Err(Error::TooLarge(format!("`query` has {} bytes, at most {MAX_QUERY} are taken", query.len())));
+    }
+    let mut depth = 0_usize;
+    for byte in query.bytes() {
+        match byte {
+            b'(' => depth += 1,
+            b')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > MAX_DEPTH {
+            return Err(Error::TooLarge(format!("`query` has more than {MAX_DEPTH} brackets within each other")));
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn query(connection: &Connection, query: &str) -> Result<Page, Error> {
+    connection.set_authorizer(|action, _, _, _, _| i32::from(!READING.contains(&action)));
+    let result = connection.query(query).map_err(|cause| {
+        let hint = match cause.to_string().as_str() {
+            cause if cause.contains("not authorized") || cause.contains("use execute()") => ": only SELECT is answered",
+            _ => "",
+        };
+        Error::Invalid(format!("`query`: {cause}{hint}"))
+    })?;
+    let mut page = Page::new(result.columns, MAX_ROWS);
+    for row in result.rows {
+        page.push(|| row.into_iter().map(json).collect());
+    }
+    Ok(page)
+}
+
+fn json(value: Sql) -> Value {
+    match value {
+        Sql::Null => Value::Null,
+        Sql::Integer(number) => number.into(),
+        Sql::Real(number) => number.into(),
+        Sql::Text(text) => text.to_str_lossy().into_owned().into(),
+        Sql::Blob(bytes) => {
+            let hex: String = bytes.iter().take(MAX_BLOB).map(|byte| format!("{byte:02x}")).collect();
+            let more = if bytes.len() > MAX_BLOB { format!("… ({} bytes)", bytes.len()) } else { String::new() };
+            format!("x'{hex}'{more}").into()
+        }
+    }
+}

@@ -1,0 +1,117 @@
+use super::*;
+
+const MAY: &str = "search: {files: [{path: docs, as: .}]}";
+
+/// Both tools find what is there, in order, and leave out what is to be left out.
+#[test]
+pub fn search() {
+    let place = Place::new();
+    place.file("docs/.gitignore", "target/\n*.log\n");
+    place.file("docs/.hidden/x.rs", "needle");
+    place.file("docs/.git/needle.rs", "needle");
+    place.file("docs/a.log", "needle");
+    place.file("docs/src/b.rs", "fn b() {}\nlet needle = 1;\nend\n");
+    place.file("docs/src/a.rs", "Äneedle\r\n");
+    place.file("docs/bin", b"needle\0");
+    place.file("docs/latin", b"needle \xfc");
+    place.file("docs/target/x.rs", "needle");
+    place.file("secret.rs", "needle");
+    let found = "src/a.rs\n1: Äneedle\n\nsrc/b.rs\n2: let needle = 1;\n\n(2 matching lines in 2 files; files left out: 1 binary, \
+                 1 not UTF-8)";
+    tells(
+        &place,
+        MAY,
+        &[
+            ("search_content", json!({"pattern": "needle"}), found),
+            ("search_content", json!({"pattern": "NEEDLE", "case_insensitive": true, "glob": "b.*"}), "2: let needle"),
+            (
+                "search_content",
+                json!({"pattern": r"^\w+ needle", "context_lines": 1}),
+                "1- fn b() {}\n2: let needle = 1;\n3- end\n",
+            ),
+            (
+                "search_content",
+                json!({"pattern": "needle", "max_results": 1}),
+                "(1 matching line in 1 file; the search ended",
+            ),
+            ("search_content", json!({"pattern": "needle", "directory": "src/b.rs"}), "(1 matching line in 1 file)"),
+            ("search_content", json!({"pattern": "needle", "directory": "target"}), "target/x.rs\n1: needle\n"),
+            ("search_content", json!({"pattern": "nothing"}), "(no line matches in 4 files"),
+            ("search_content", json!({"pattern": "(a"}), "unclosed group"),
+            // Deep patterns find their end before the guest's stack does.
+            ("search_content", json!({"pattern": format!("{}a{}", "(".repeat(49), ")".repeat(49))}), "matching line"),
+            (
+                "search_content",
+                json!({"pattern": format!("{}a{}", "(".repeat(5_000), ")".repeat(4_999))}),
+                "no regular expression",
+            ),
+            ("search_content", json!({"pattern": r"\pL{200}|[^a]{100}"}), "no line matches"),
+            ("search_files", json!({"pattern": "*.rs"}), "src/a.rs\nsrc/b.rs\n\n(2 files)"),
+            ("search_files", json!({"pattern": "**/.hidden/**"}), ".hidden/x.rs\n\n(1 file)"),
+            ("search_files", json!({"pattern": "*.rs", "directory": ".."}), "not allowed"),
+            ("search_files", json!({"pattern": "*.rs", "directory": "scr"}), "there is `src`"),
+        ],
+    );
+}
+
+#[test]
+fn with_a_root_paths_are_shown_below_it_and_others_are_asked_for() {
+    let place = Place::new();
+    place.file(".gitignore", "*.log\n");
+    place.file("docs/sub/a.txt", "one\n");
+    place.file("docs/sub/a.log", "one\n");
+    let root = place.path().display().to_string();
+    let may = format!("search: {{files: [{{path: ., as: '{root}'}}], params: {{root: '{root}', max_bytes: 1000}}}}");
+    tells(
+        &place,
+        &may,
+        &[
+            // Rules of folders above hold too.
+            (
+                "search_content",
+                json!({"pattern": "one", "directory": "docs"}),
+                "docs/sub/a.txt\n1: one\n\n(1 matching line in 1 file)",
+            ),
+            (
+                "search_files",
+                json!({"pattern": "*.txt", "directory": format!("{root}/docs")}),
+                "docs/sub/a.txt\n\n(1 file)",
+            ),
+            ("search_files", json!({"pattern": "*", "directory": "/usr"}), "/usr"),
+        ],
+    );
+}
+
+/// Of several folders that were granted by names, all are searched.
+#[test]
+fn named_folders_are_searched_together() {
+    let place = Place::new();
+    place.file("b/x.txt", "needle\n");
+    place.file("a/y.txt", "needle\n");
+    tells(
+        &place,
+        "search: {files: [{path: b}, {path: a}]}",
+        &[
+            (
+                "search_content",
+                json!({"pattern": "needle"}),
+                "a/y.txt\n1: needle\n\nb/x.txt\n1: needle\n\n(2 matching lines",
+            ),
+            ("search_files", json!({"pattern": "*.txt", "directory": "b"}), "b/x.txt\n\n(1 file)"),
+        ],
+    );
+}
+
+#[test]
+fn what_is_read_is_bounded_by_files_and_not_by_what_a_call_is_handed() {
+    let place = Place::new();
+    for n in 0..70 {
+        place.file(&format!("docs/{n:02}.txt"), "0123456789abcde\n".repeat(1 << 16));
+    }
+    let call = || ("search_content", json!({"pattern": "needle"}));
+    let whole = "no line matches in 70 files";
+    tells(&place, MAY, &[(call().0, call().1, whole)]);
+    let little = MAY.replace("as: .}]", "as: .}], params: {max_bytes: 3000000}");
+    let said = "(no line matches in 3 files; the search ended after 3 MiB of files: name a folder";
+    tells(&place, &little, &[(call().0, call().1, said)]);
+}
