@@ -15,6 +15,7 @@
 //! | [`trust`] | what a person has said yes to in a project that may be somebody else's |
 //! | [`model`], [`tool`] | the two traits that an agent stands on |
 //! | [`kv`] | bytes by key, for plugins: in memory or in a file |
+//! | [`process`] | programs that the host runs, outside of any sandbox |
 //! | [`builtin`] | tools that a guest cannot be |
 //! | [`net`], [`provider`] | the way to the network, and models behind it |
 //! | [`mcp`] | tools of servers that speak the Model Context Protocol, and what is here for its clients |
@@ -69,6 +70,7 @@ pub mod error;
 mod files;
 pub mod kv;
 pub mod limits;
+pub mod process;
 
 pub mod chat;
 pub mod event;

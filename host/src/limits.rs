@@ -1070,3 +1070,50 @@ pub const OAUTH_CALLBACK_BYTES: usize = 32 << 10;
 pub const OAUTH_CALLBACK_CONNECTIONS: usize = 16;
 /// Time in which one of them has to say what it wants.
 pub const OAUTH_CALLBACK_TIME: Duration = Duration::from_secs(10);
+
+// ---- programs that are run for agents
+
+/// Programs that run at once for agents, their plugins and git together; others wait. Each has two or three pipes.
+pub const PROCESSES: usize = 16;
+/// How long one waits for its turn.
+pub const PROCESS_PLACE_WAIT: Duration = Duration::from_secs(120);
+/// Wall time of a program where nothing else is said: most builds and tests have come to their end.
+pub const PROCESS_TIME: Duration = Duration::from_secs(120);
+/// The longest that a program may take. What takes longer is no call any more.
+pub const PROCESS_TIME_CEILING: Duration = PLUGIN_TIME_CEILING;
+/// Bytes of a program's standard output that are kept, and of its standard error, as the contract says. The predecessor's
+/// figure.
+pub const PROCESS_OUTPUT_BYTES: usize = 1 << 20;
+/// Bytes that are read of a pipe at once: as much as one holds.
+pub const PROCESS_PART_BYTES: usize = 64 << 10;
+/// The first pause between two looks at whether a program has ended; it doubles up to [`PROCESS_PAUSE`].
+pub const PROCESS_FIRST_PAUSE: Duration = Duration::from_millis(1);
+/// Time in which what a program has said comes out of its pipes once it has ended.
+pub const PROCESS_GRACE: Duration = Duration::from_millis(500);
+/// How often it is looked whether something is left of what a program has started: who starts others faster than they are
+/// ended is not caught up with.
+pub const PROCESS_LOOKS: u32 = 16;
+/// Programs that a config can name.
+pub const PROGRAMS: usize = 256;
+/// Lists of words that one of them can have for its arguments, and variables that it can be given.
+pub const PROGRAM_LISTS: usize = 64;
+/// Words of one such list.
+pub const PROGRAM_WORDS: usize = 64;
+/// Bytes of the name of a program in a config: it stands in schemas and questions.
+pub const PROGRAM_NAME_BYTES: usize = 64;
+/// Characters of what a program is told on its standard input that a person is shown who is asked about it.
+pub const PROGRAM_STDIN_SHOWN_CHARS: usize = 1_000;
+/// Characters of a command that a person is asked about, with its arguments: all of it is shown, so none is longer.
+pub const COMMAND_SHOWN_CHARS: usize = 2_400;
+/// Wall time of one command of git. Nothing that it does here reaches the network.
+pub const GIT_TIME: Duration = Duration::from_secs(60);
+/// Commits that one `git_log` shows. More than a model can read.
+pub const GIT_COMMITS: u32 = 1_000;
+/// Files and folders that one command of git is given.
+pub const GIT_PATHS: usize = 256;
+/// Bytes of the name of a branch or a revision, the path in it too.
+pub const GIT_NAME_BYTES: usize = 512;
+/// Characters of the list of files that a person is shown who is asked about a commit.
+pub const GIT_LIST_SHOWN_CHARS: usize = 1_200;
+/// Runs in which a person lets the repository be read that are remembered; beyond it all are asked again.
+pub const GIT_RUNS: usize = 1_024;

@@ -273,7 +273,9 @@ fn bounded(place: &Place, plugin: &str, grants: &str, uses: &str) -> Certificate
     let models = "providers: [{name: own, kind: openai, model: m}, {name: other, kind: openai, model: n}]";
     let held =
         "credentials: [{name: held, env: HELD, for: ['https://h']}, {name: other, env: HELD, for: ['https://h']}]";
-    let text = format!("{models}\n{held}\nagents: [{{name: a, use: {{{uses}}}, plugins: {{{plugin}: {{{grants}}}}}}}]");
+    let text = format!(
+        "{models}\n{held}\nprograms: {{prog: {{}}}}\nagents: [{{name: a, use: {{{uses}}}, plugins: {{{plugin}: {{{grants}}}}}}}]"
+    );
     let config = Config::parse(&text, place.path()).unwrap_or_else(|report| panic!("{text}: {report}"));
     let own = place.path().join("plugins");
     let plugins = [Some(crate::PLUGIN_ROOT.into()), Some(crate::GUEST_ROOT.into()), own.is_dir().then_some(own)];
@@ -307,6 +309,7 @@ fn every_capability_of_a_ceiling_bounds() {
         let url = wants.http.rules().next().map_or_else(|| "https://h".into(), |rule| rule.url());
         grants.extend((!wants.http.is_empty()).then(|| format!("http: ['{url}']")));
         grants.extend(wants.credentials.then(|| "credentials: [held]".to_owned()));
+        grants.extend(wants.programs.then(|| "programs: [prog]".to_owned()));
         let powers: Vec<_> = wants.powers.iter().map(ToString::to_string).collect();
         grants.extend((!powers.is_empty()).then(|| format!("powers: [{}]", powers.join(", "))));
         let all = grants.join(", ");

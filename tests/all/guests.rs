@@ -581,6 +581,15 @@ mod made_for_tests {
     }
 
     #[test]
+    fn probe_process() {
+        let ran = run("programs: {greet: {command: /bin/echo, args: [[hello]]}}\n\
+             providers: [{name: p, kind: plugin, plugin: probe-hooks, \
+             params: {provider: tool-call, tool: run_program, arguments: {program: greet, args: [hello]}}}]\n\
+             agents: [{name: a, plugins: {probe-process: {programs: [greet]}}}]\n");
+        assert!(ran.code == 0 && ran.stderr.contains("run_program done"), "{}", ran.shown());
+    }
+
+    #[test]
     fn probe_mcp() {
         let calls = |tool: &str, params: &str| {
             let ran = run(&format!(

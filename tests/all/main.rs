@@ -31,6 +31,7 @@ mod messages;
 mod middleware;
 mod minds;
 mod output;
+mod programs;
 mod properties;
 mod providers;
 mod security;

@@ -49,7 +49,7 @@ fn code(text: &str) -> String {
 
 /// What each module may name of the others, as the map in the README says. Everyone may name these four.
 const EVERYONE: [&str; 4] = ["chat", "event", "limits", "error"];
-const MAY_NAME: [(&str, &[&str]); 29] = [
+const MAY_NAME: [(&str, &[&str]); 30] = [
     ("chat", &[]),
     ("error", &[]),
     ("limits", &[]),
@@ -59,8 +59,9 @@ const MAY_NAME: [(&str, &[&str]); 29] = [
     ("change", &["files", "trust"]),
     ("files", &[]),
     ("kv", &["files"]),
-    ("mcp", &["capability", "files", "net", "tool"]),
-    ("net", &["capability", "files"]),
+    ("process", &[]),
+    ("mcp", &["capability", "files", "net", "process", "tool"]),
+    ("net", &["capability", "files", "process"]),
     ("tool", &["change"]),
     ("trust", &["files"]),
     ("model", &["capability"]),
@@ -68,12 +69,12 @@ const MAY_NAME: [(&str, &[&str]); 29] = [
     ("project", &["files"]),
     ("skill", &["files", "tool"]),
     ("state", &["files", "tool"]),
-    ("builtin", &["tool", "approval", "change"]),
+    ("builtin", &["tool", "approval", "change", "process"]),
     ("agent", &["model", "tool", "skill", "state", "capability"]),
-    ("plugin", &["agent", "change", "files", "tool", "model", "capability", "kv", "net"]),
+    ("plugin", &["agent", "change", "files", "tool", "model", "capability", "kv", "net", "process"]),
     ("conformance", &["agent", "approval", "builtin", "plugin", "tool", "model", "capability"]),
     ("session", &["agent", "files", "model", "trust"]),
-    ("config", &["agent", "capability", "files", "mcp", "model", "net", "provider", "trust"]),
+    ("config", &["agent", "capability", "files", "mcp", "model", "net", "process", "provider", "trust"]),
     (
         "app",
         &[
@@ -89,6 +90,7 @@ const MAY_NAME: [(&str, &[&str]); 29] = [
             "model",
             "net",
             "plugin",
+            "process",
             "project",
             "provider",
             "session",

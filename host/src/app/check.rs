@@ -1,6 +1,6 @@
 use std::collections::HashSet;
 
-use super::{App, Shared, extend, models::model_name, no_price};
+use super::{App, Shared, extend, models::model_name, no_price, outfit::own_ceiling};
 use crate::{
     capability::Budget,
     config::{
@@ -195,7 +195,10 @@ impl App {
                     continue;
                 }
             };
-            let of_it = shared.tools(&agent.name, toolbox)?;
+            let of_it = match self.running(toolbox) {
+                Some(running) => running.under(&agent.name, &own_ceiling(agent, &self.config.root), "")?.0,
+                None => shared.tools(&agent.name, toolbox)?,
+            };
             known.toolboxes.push(of_it.names().map(str::to_owned).collect());
             extend(&mut tools, of_it, &at("toolboxes"), warnings);
         }

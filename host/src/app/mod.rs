@@ -1,7 +1,8 @@
 //! The composition root: from a config and plugin directories to an agent that can run. The only room that knows every
 //! part: `models.rs` makes models, `servers.rs` those behind HTTP APIs, `credentials.rs` looks up what plugins are granted,
 //! `plugins.rs` says what each plugin of an agent is given, `outfit.rs` makes agents of their plugins, `opening.rs` gives
-//! these what they turn out to lack and a person opens, `project.rs` reads the project's folder, `shared.rs` makes what agents share,
+//! these what they turn out to lack and a person opens, `programs.rs` has programs run for them, `project.rs` reads the
+//! project's folder, `shared.rs` makes what agents share,
 //! `session.rs` has what they do written down, `mcp/` reaches MCP servers for them, at which `mcp_login.rs` logs people in,
 //! `trust.rs` tells what a person has not said yes to, `check.rs` looks at all of it without running any, `probe.rs` asks a
 //! model one question, `serving/` has all of it served to MCP clients, with what `archive.rs` finds in sessions.
@@ -16,6 +17,7 @@ mod opening;
 mod outfit;
 mod plugins;
 mod probe;
+mod programs;
 mod project;
 mod servers;
 mod serving;
@@ -56,6 +58,7 @@ use crate::{
     model::{Batched, Completer, PriceTable},
     net::Keyring,
     plugin::{PluginCatalog, PluginDirs, PluginEngine},
+    process::{Places, Programs},
     tool::{ToolBox, looks_like},
     trust::{OwnKey, TrustStore},
 };
@@ -87,6 +90,8 @@ pub struct App {
     batched: Mutex<Vec<Arc<Batched>>>,
     /// By which sessions are known to be the person's.
     own: OwnKey,
+    /// Programs that the config names.
+    programs: Programs,
     /// MCP servers that are in use.
     clients: Arc<mcp::Clients>,
     /// What the person has approved of MCP servers.
@@ -156,6 +161,7 @@ impl App {
         let project = Project::read(&config)?;
         config.approved = project.approved();
         let prices = project.prices()?;
+        let programs = programs::programs(&config, &environment, Places::default());
         let (engine, own, trust) = (OnceCell::new(), OwnKey::default(), TrustStore::new(None));
         Ok(Self {
             config,
@@ -172,6 +178,7 @@ impl App {
             keys: Keyring::default(),
             batched: Mutex::default(),
             own,
+            programs,
             clients: Arc::default(),
             trust,
             approves_all: false,
@@ -179,8 +186,10 @@ impl App {
         })
     }
 
-    /// The same on the engine, and with the servers, that another one has started.
+    /// The same on the engine, with the servers and in the places for programs that another one has.
     fn with_engine_of(mut self, other: &Self) -> Self {
+        let places = other.programs.ground().places.clone();
+        self.programs = programs::programs(&self.config, &self.environment, places);
         (self.engine, self.clients) = (other.engine.clone(), Arc::clone(&other.clients));
         self
     }
@@ -322,6 +331,10 @@ impl App {
                     continue;
                 }
             };
+            if let Some(running) = self.running(toolbox) {
+                outfit.running.push(running);
+                continue;
+            }
             let tools = shared.tools(&config.name, toolbox)?;
             extend(&mut outfit.agent.tools, tools, &place, &mut notices.warnings);
         }

@@ -11,6 +11,7 @@ use super::{
     mcp::{Hired, ServerTools},
     of_a_plugin,
     opening::{Door, Keeper},
+    programs::{Running, of_toolboxes},
 };
 use crate::{
     agent::{Agent, Effect, Grants, Logger, Middleware, Options, Recovery, Refused, Timeout},
@@ -37,6 +38,8 @@ pub(super) struct Outfit {
     pub plugins: Vec<Worn>,
     /// The MCP servers that it uses.
     pub servers: Vec<Hired>,
+    /// Its toolboxes that run programs.
+    pub running: Vec<Running>,
     /// What bounds them beside whoever starts it.
     own_ceiling: Ceiling,
     /// What its config lists as middleware, in order: one of the host, or, where there is none, the next plugin of that list.
@@ -83,9 +86,23 @@ impl Outfit {
         agent.options = options(config);
         let own_ceiling = own_ceiling(config, &keeper.root);
         let (root, desk, changes) = (keeper.root.clone(), keeper.desk.clone(), changes.clone());
-        let (plugins, servers, middleware, skills) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (plugins, servers, running, middleware, skills) = Default::default();
         let made = Mutex::default();
-        Self { agent, plugins, servers, own_ceiling, middleware, ask: None, skills, root, desk, keeper, changes, made }
+        Self {
+            agent,
+            plugins,
+            servers,
+            running,
+            own_ceiling,
+            middleware,
+            ask: None,
+            skills,
+            root,
+            desk,
+            keeper,
+            changes,
+            made,
+        }
     }
 
     /// The agent as its config has it.
@@ -190,6 +207,21 @@ impl Outfit {
                     agent.name, hired.uses.name, decision.capability, decision.rule
                 )),
             }
+            decisions.extend(decided);
+        }
+        for running in &self.running {
+            let place = format!("agents.{}.toolboxes", agent.name);
+            let (tools, decided) = running.under(&agent.name, ceiling, &place)?;
+            for decision in decided.iter().filter(|decision| !decision.allowed) {
+                notices.push(format!(
+                    "agent `{}` goes without what `{}` would run: grant `{}` under {}",
+                    agent.name,
+                    running.name(),
+                    decision.capability,
+                    decision.rule
+                ));
+            }
+            extend(&mut agent.tools, tools, &place, warnings);
             decisions.extend(decided);
         }
         let shortens = |effect: &Arc<dyn Effect>| {
@@ -355,7 +387,7 @@ pub(super) fn delegable(agent: &AgentConfig, config: &Config) -> Ceiling {
 fn used(agent: &AgentConfig, config: &Config) -> (Grant, Grant) {
     let uses = agent.all_plugins().map(|(_, _, uses)| given(uses, config).0);
     let servers = agent.toolboxes.iter().filter_map(ToolboxUse::server).map(|uses| uses.name.clone());
-    let all = Grant { mcp: servers.collect(), ..Grant::default() };
+    let all = Grant { mcp: servers.collect(), programs: of_toolboxes(agent), ..Grant::default() };
     let ceiling = own_ceiling(agent, &config.root);
     let asked = agent.all_plugins().flat_map(|(_, _, uses)| uses.ask.iter().copied()).collect();
     (ceiling.narrow(&uses.fold(all, |all, one| all.join(&one))), ceiling.narrow_opened(&Askable::most(&asked)))

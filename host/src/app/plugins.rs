@@ -63,6 +63,7 @@ impl App {
             grant,
             mounts,
             ask: uses.ask.iter().copied().collect(),
+            programs: self.programs.clone(),
             ceiling: outfit::own_ceiling(agent, &self.config.root),
             params: config::params(&uses.params),
             limits: plugin_limits(&uses.limits.over(&self.config.limits)),

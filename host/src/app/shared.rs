@@ -84,6 +84,8 @@ impl Shared {
             Toolbox::Ask => ToolBox::new().with(builtin::ask_user(self.desk.clone())),
             Toolbox::Tasks => task_tools(&self.board),
             Toolbox::Notes => note_tools(&Notes::new(self.project.notes())),
+            // Those depend on who starts the agent: see `programs.rs`.
+            Toolbox::Exec | Toolbox::Git => ToolBox::new(),
             Toolbox::State => {
                 let ns = uses.ns.as_deref().unwrap_or(config::DEFAULT_NAMESPACE);
                 let mut blackboards = self.blackboards.lock().unwrap_or_else(PoisonError::into_inner);
@@ -92,14 +94,17 @@ impl Shared {
                     .map_err(|error| wrong(error.to_string()).hint("write it so: `{name: state, ns: team}`"))?
             }
         };
-        let Some(only) = &uses.tools else { return Ok(tools) };
-        let (chosen, unknown) = tools.only(only);
-        match unknown.first() {
-            None => Ok(chosen),
-            Some(name) => Err(config::unknown("tool", name, tools.names()).cause(format!(
-                "agents.{agent}.toolboxes names it under `{}`",
-                serde_json::to_value(uses.name).unwrap_or_default().as_str().unwrap_or_default()
-            ))),
-        }
+        chosen(agent, uses, tools)
+    }
+}
+
+/// Of the tools of a toolbox those that an agent is to have.
+pub(super) fn chosen(agent: &str, uses: &OwnToolbox, tools: ToolBox) -> Result<ToolBox, Report> {
+    let Some(only) = &uses.tools else { return Ok(tools) };
+    let (chosen, unknown) = tools.only(only);
+    match unknown.first() {
+        None => Ok(chosen),
+        Some(name) => Err(config::unknown("tool", name, tools.names())
+            .cause(format!("agents.{agent}.toolboxes names it under `{}`", uses.name.name()))),
     }
 }

@@ -189,11 +189,12 @@ impl Standing {
     pub fn trusted(&self) -> Result<Trusted, Report> {
         let is_there = |tool: &&TrustedTool| self.permissions.trusted_tools.contains(&line(tool));
         let tools = self.before.tools.iter().filter(is_there).chain(&self.brought);
-        let trusted = Trusted::new(tools.map(subject)).map_err(|fault| {
+        let commands = self.permissions.trusted_commands.iter().map(|command| of_command(command));
+        let trusted = Trusted::new(tools.map(subject).chain(commands)).map_err(|fault| {
             let path = self.layout.permissions();
             Report::new(ErrorKind::Usage, format!("the permissions {} cannot be used", path.display()))
                 .cause(fault)
-                .hint("take out some of its `trusted_tools`: then you are asked again")
+                .hint("take out some of its `trusted_tools` and `trusted_commands`: then you are asked again")
         })?;
         Ok(trusted.kept_by(Arc::new(Kept { layout: self.layout.clone(), store: self.store.clone() })))
     }
@@ -211,6 +212,10 @@ impl KeepTrust for Kept {
         if !self.layout.local().is_dir() {
             return Ok(());
         }
+        let command = |name: String| {
+            let fact = command_fact(&name);
+            (Box::new(move |there: &mut Permissions| add(&mut there.trusted_commands, &name)) as _, fact, None)
+        };
         let (allow, fact, tool): (Box<dyn Fn(&mut Permissions)>, _, _) = match subject.clone() {
             Subject::Tool { agent, origin, name, digest } => {
                 let tool = TrustedTool { agent, origin, name, digest };
@@ -227,6 +232,8 @@ impl KeepTrust for Kept {
                 let fact = domain_fact(&domain);
                 (Box::new(move |permissions| add(&mut permissions.trusted_domains, &domain)), fact, None)
             }
+            Subject::Program { name } => command(name),
+            Subject::GitReading => command(GIT_READING.into()),
             // What a topic holds for, its plugin alone says: that is trusted as long as this process runs.
             Subject::Topic { .. } | Subject::Change { .. } => return Ok(()),
         };
@@ -241,6 +248,24 @@ impl KeepTrust for Kept {
         });
         written.map_err(|error| Fault::other(error.report().to_string()))?;
         kept.map_err(|error| Fault::other(error.report().to_string()))
+    }
+}
+
+/// What stands among the programs for reading the repository with git. No program is called so.
+const GIT_READING: &str = "git (reading)";
+
+/// What a line of the programs stands for.
+fn of_command(command: &str) -> Subject {
+    match command {
+        GIT_READING => Subject::GitReading,
+        name => Subject::Program { name: name.to_owned() },
+    }
+}
+
+fn command_fact(command: &str) -> String {
+    match command {
+        GIT_READING => "permissions: the repository may be read with git without asking you".into(),
+        name => format!("permissions: the program {} may be run", quoted(name)),
     }
 }
 
@@ -270,7 +295,7 @@ fn forget_revoked(layout: &Layout, answered: &mut Answered) {
 fn permission_facts(permissions: &Permissions) -> Facts {
     // What another version keeps there does nothing in this one.
     let Permissions { fs_directories, trusted_commands, trusted_domains, trusted_tools, other: _ } = permissions;
-    let command = |name: &String| format!("permissions: the program {} may be run", quoted(name));
+    let command = |name: &String| command_fact(name);
     let folders = fs_directories.iter().map(|path| folder_fact(path));
     let commands = trusted_commands.iter().map(command);
     let domains = trusted_domains.iter().map(|name| domain_fact(name));
@@ -458,6 +483,38 @@ mod tests {
         world.allow(r#"{"trusted_tools": ["p/c"]}"#);
         let now = world.standing("", true).unwrap().trusted().unwrap();
         assert!(now.contains(&tool("c")) && !now.contains(&of_new));
+    }
+
+    #[tokio::test]
+    async fn a_program_that_a_person_trusts_is_trusted_in_the_next_run() {
+        let world = World::new();
+        let first = world.standing("", true).unwrap();
+        let (git, reading) = (Subject::Program { name: "git".into() }, Subject::GitReading);
+        assert!(!first.trusted().unwrap().contains(&git));
+        let desk = Desk::new(Policy::Never, first.trusted().unwrap());
+        let mut inbox = desk.attend().unwrap();
+        for subject in [&git, &reading, &git] {
+            let cx = RunCx::new("ada");
+            let person = async {
+                if !desk.trusts(subject) {
+                    let asked = inbox.next().await.unwrap();
+                    inbox.decide(asked.id, Verdict::Trust).unwrap();
+                }
+            };
+            tokio::join!(desk.permit(&cx, subject.clone(), ""), person).0.unwrap();
+        }
+        assert_eq!(Permissions::load(&world.layout()).unwrap().trusted_commands, ["git", "git (reading)"]);
+        let again = world.standing("", true).unwrap();
+        assert!(again.is_trusted(), "the person wrote it here: {again:?}");
+        let trusted = again.trusted().unwrap();
+        assert!(trusted.contains(&git) && trusted.contains(&reading));
+        // What another project says is asked about first.
+        world.allow(r#"{"trusted_commands": ["git", "rm", "git (reading)"]}"#);
+        let brought = world.standing("", true).unwrap();
+        assert_eq!(lines(brought.new_facts()), ["permissions: the program `rm` may be run"]);
+        world.allow(r#"{"trusted_commands": ["git"]}"#);
+        let less = world.standing("", true).unwrap();
+        assert!(less.is_trusted() && !less.trusted().unwrap().contains(&reading));
     }
 
     #[test]

@@ -64,6 +64,11 @@ impl Desk {
         self.0.0.state().attended
     }
 
+    /// Whether this was trusted.
+    pub fn trusts(&self, subject: &Subject) -> bool {
+        self.0.0.state().trusted.contains(subject)
+    }
+
     /// Asks a person. None: nobody is there to answer. Dropping the future withdraws the question.
     ///
     /// # Errors
@@ -233,7 +238,8 @@ impl Shared {
         let is_same = |open: &Open| open.question.run == cx.run && open.question.kind.is_same(kind);
         if let Some((id, open)) = state.open.iter().find(|(_, open)| is_same(open)) {
             let answer = open.answer.subscribe();
-            return Step::Waits(Waiter { id: *id, is_first: false, answer: Some(answer), shared: Arc::clone(self) });
+            let part = if kind.is_for_all() { Part::Any } else { Part::Further };
+            return Step::Waits(Waiter { id: *id, part, answer: Some(answer), shared: Arc::clone(self) });
         }
         let Some(place) = place.or_else(|| Arc::clone(&self.places).try_acquire_owned().ok()) else {
             return Step::NeedsPlace;
@@ -245,7 +251,8 @@ impl Shared {
         state.open.insert(id, open);
         drop(state);
         self.changed.notify_waiters();
-        Step::Waits(Waiter { id, is_first: true, answer: Some(answer), shared: Arc::clone(self) })
+        let part = if kind.is_for_all() { Part::Any } else { Part::First };
+        Step::Waits(Waiter { id, part, answer: Some(answer), shared: Arc::clone(self) })
     }
 }
 
@@ -270,11 +277,21 @@ impl State {
     }
 }
 
+/// How the question that is shown stands to one who waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// It is the same for all who wait.
+    Any,
+    /// It shows what this one wants: a yes is for this one.
+    First,
+    /// It shows what another one wants.
+    Further,
+}
+
 /// Somebody who waits for the answer to an open question.
 struct Waiter {
     id: u64,
-    /// Whether the question shows what this one wants.
-    is_first: bool,
+    part: Part,
     /// None once it has let go.
     answer: Option<watch::Receiver<Option<Given>>>,
     shared: Arc<Shared>,
@@ -285,7 +302,7 @@ impl Waiter {
     async fn given(&mut self) -> Option<Given> {
         let given = self.answer.as_mut()?.wait_for(Option::is_some).await.ok()?.clone()?;
         match given {
-            Given::Verdict(Verdict::Yes) if !self.is_first => None,
+            Given::Verdict(Verdict::Yes) if self.part == Part::Further => None,
             given => Some(given),
         }
     }
@@ -298,8 +315,7 @@ impl Drop for Waiter {
         drop(self.answer.take());
         let Some(open) = state.open.get(&self.id) else { return };
         // Nobody may be allowed what was shown of somebody else.
-        let shows_its_own = self.is_first && matches!(open.question.kind, QuestionKind::Permission { .. });
-        if shows_its_own || open.answer.receiver_count() == 0 {
+        if self.part == Part::First || open.answer.receiver_count() == 0 {
             state.open.remove(&self.id);
             drop(state);
             self.shared.changed.notify_waiters();

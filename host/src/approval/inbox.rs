@@ -98,7 +98,8 @@ impl Inbox {
         })
     }
 
-    /// Decides a permission. A [`Verdict::Yes`] is for who asked first, the others ask again.
+    /// Decides a permission. A [`Verdict::Yes`] is for who asked first, the others ask again; to [`GitReading`](super::Subject::GitReading) it is
+    /// for all.
     ///
     /// # Errors
     ///

@@ -84,6 +84,13 @@ pub enum Subject {
         /// SHA-256 of the plugin's component.
         digest: String,
     },
+    /// Running a program with whatever arguments, for every agent of the project.
+    Program {
+        /// Its name, or, of one that is not looked for in the folders of `PATH`, its path.
+        name: String,
+    },
+    /// Reading the project's repository with git, which changes nothing: one yes is for all who wait for it.
+    GitReading,
     /// Reading a folder with all below it, by the tools of one agent as long as it works. It is trusted for all agents to
     /// which the config lets a person open folders, and with it the folders below it.
     Folder {
@@ -232,6 +239,8 @@ impl Subject {
             }
             // All of it is shown among the details.
             Self::Folder { path } => ("a folder", path.as_os_str().len(), limits::PERMISSION_DETAIL_CHARS / 2),
+            Self::Program { name } => ("a program", name.len(), limits::QUESTION_LABEL_BYTES),
+            Self::GitReading => return Ok(()),
             Self::Server { url } => ("a server", url.len(), limits::PERMISSION_DETAIL_CHARS / 2),
         };
         if bytes > most {
@@ -239,6 +248,11 @@ impl Subject {
             return Err(Fault::TooLarge { message });
         }
         Ok(())
+    }
+
+    /// Whether a yes to one who asks is a yes to all who ask it with them: it does not depend on the details.
+    pub(super) fn is_for_all(&self) -> bool {
+        matches!(self, Self::GitReading)
     }
 }
 
@@ -248,6 +262,8 @@ impl fmt::Display for Subject {
         match self {
             Self::Tool { origin, name, .. } => write!(f, "call the tool `{name}` of `{origin}`"),
             Self::Topic { origin, topic, .. } => write!(f, "do what `{origin}` asks about: `{topic}`"),
+            Self::Program { name } => write!(f, "run the program `{name}`"),
+            Self::GitReading => f.write_str("read the project's repository with `git`"),
             Self::Folder { path } => write!(f, "read the folder `{}` with all below it", path.display()),
             Self::Server { url } => write!(f, "send requests to `{url}`"),
             Self::Change { origin, name, .. } => write!(f, "change files, as `{name}` of `{origin}` proposes"),
@@ -262,6 +278,14 @@ impl QuestionKind {
             (Self::Open(one), Self::Open(two)) => one == two,
             (Self::Permission { subject: one, .. }, Self::Permission { subject: two, .. }) => one == two,
             (Self::Open(_), Self::Permission { .. }) | (Self::Permission { .. }, Self::Open(_)) => false,
+        }
+    }
+
+    /// Whether one yes is for all who ask it.
+    pub(super) fn is_for_all(&self) -> bool {
+        match self {
+            Self::Open(_) => true,
+            Self::Permission { subject, .. } => subject.is_for_all(),
         }
     }
 

@@ -105,6 +105,31 @@ async fn a_yes_is_for_the_one_call_that_was_shown() {
 }
 
 #[tokio::test]
+async fn a_yes_that_depends_on_no_detail_is_for_all_who_wait() {
+    let desk = desk(Policy::Never);
+    let mut inbox = desk.attend().unwrap();
+    let cx = RunCx::new("ada");
+    for verdict in [Verdict::No, Verdict::Yes] {
+        let mut calls: Vec<_> =
+            ["one", "two", "three"].map(|detail| Box::pin(desk.permit(&cx, Subject::GitReading, detail))).into();
+        for call in &mut calls {
+            assert!(poll!(call).is_pending());
+        }
+        let asked = inbox.next().await.unwrap();
+        // Whoever asked first goes away: the others still wait for it.
+        drop(calls.remove(0));
+        inbox.decide(asked.id, verdict).unwrap();
+        assert_eq!(future::join_all(calls).await, [by_person(verdict), by_person(verdict)]);
+    }
+    assert!(poll!(pin!(inbox.next())).is_pending(), "nobody asks again");
+    let git = Subject::Program { name: "git".into() };
+    assert!(!desk.trusts(&git) && !desk.trusts(&Subject::GitReading));
+    let long = Subject::Program { name: "x".repeat(limits::QUESTION_LABEL_BYTES + 1) };
+    let fault = desk.permit(&cx, long, "").await.unwrap_err();
+    assert!(fault.to_string().starts_with("a program whose name has more than 256 bytes"), "{fault}");
+}
+
+#[tokio::test]
 async fn what_is_asked_in_another_run_is_another_question() {
     let desk = desk(Policy::Never);
     let mut inbox = desk.attend().unwrap();

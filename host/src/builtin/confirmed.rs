@@ -73,17 +73,7 @@ impl Tool for ConfirmedTool {
         };
         let ruling = self.desk.permit(&cx.run, subject, &call.arguments).await?;
         if ruling.verdict == Verdict::No {
-            let message = match ruling.by {
-                AnsweredBy::Person => format!(
-                    "the person declined this call of `{name}`: do not reach the same by another way; go on without \
-                     it, or say what you need it for"
-                ),
-                AnsweredBy::Policy | AnsweredBy::Trust => format!(
-                    "a call of `{name}` needs a person's consent, and nobody is there to give it: go on without it, \
-                     or say what you lack"
-                ),
-            };
-            return Err(Fault::Denied { message });
+            return Err(declined(name, ruling.by));
         }
         cx.begin(&*self.tool).await?;
         // The time that the person took is not the tool's.
@@ -93,6 +83,21 @@ impl Tool for ConfirmedTool {
             Err(_) => Err(Fault::Timeout { message: format!("it took longer than {}", seconds(limit)) }),
         }
     }
+}
+
+/// What a model reads of a no to a call of this tool.
+pub(super) fn declined(tool: &str, by: AnsweredBy) -> Fault {
+    let message = match by {
+        AnsweredBy::Person => format!(
+            "the person declined this call of `{tool}`: do not reach the same by another way; go on without it, or say what \
+             you need it for"
+        ),
+        AnsweredBy::Policy | AnsweredBy::Trust => format!(
+            "a call of `{tool}` needs a person's consent, and nobody is there to give it: go on without it, or say what \
+             you lack"
+        ),
+    };
+    Fault::Denied { message }
 }
 
 #[cfg(test)]

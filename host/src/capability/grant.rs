@@ -25,18 +25,20 @@ pub struct Wants {
     pub credentials: bool,
     /// What it sees of the conversation, and what its effect does to it.
     pub powers: Powers,
+    /// Programs that the host runs for it.
+    pub programs: bool,
 }
 
 impl Wants {
     /// The grant that would give all of it, wherever its files are.
     pub fn grant(&self) -> Grant {
-        let Self { files, clock, random, chat, kv, models, ref http, credentials, ref powers } = *self;
+        let Self { files, clock, random, chat, kv, models, ref http, credentials, ref powers, programs } = *self;
         let files = files.map(Files::everywhere).unwrap_or_default();
         let kv = if kv { KvScope::ALL.into() } else { KvScopes::new() };
         let all_if = |wanted| if wanted { Names::all() } else { Names::default() };
-        let (models, credentials) = (all_if(models), all_if(credentials));
+        let (models, credentials, programs) = (all_if(models), all_if(credentials), all_if(programs));
         let (http, powers, mcp) = (http.clone(), powers.clone(), Names::default());
-        Grant { files, clock, random, chat, kv, models, http, credentials, powers, mcp }
+        Grant { files, clock, random, chat, kv, models, http, credentials, powers, mcp, programs }
     }
 }
 
@@ -64,6 +66,8 @@ pub struct Grant {
     pub powers: Powers,
     /// MCP servers whose tools it may call. No plugin has any: they are the agent's own.
     pub mcp: Names,
+    /// Programs that it may have run, by their names in the config.
+    pub programs: Names,
 }
 
 impl Grant {
@@ -75,7 +79,7 @@ impl Grant {
 
     /// What both allow.
     pub fn meet(&self, other: &Self) -> Self {
-        let Self { files, clock, random, chat, kv, models, http, credentials, powers, mcp } = self;
+        let Self { files, clock, random, chat, kv, models, http, credentials, powers, mcp, programs } = self;
         Self {
             files: files.meet(&other.files),
             clock: *clock && other.clock,
@@ -87,12 +91,13 @@ impl Grant {
             credentials: credentials.meet(&other.credentials),
             powers: powers & &other.powers,
             mcp: mcp.meet(&other.mcp),
+            programs: programs.meet(&other.programs),
         }
     }
 
     /// What one of them allows.
     pub fn join(&self, other: &Self) -> Self {
-        let Self { files, clock, random, chat, kv, models, http, credentials, powers, mcp } = self;
+        let Self { files, clock, random, chat, kv, models, http, credentials, powers, mcp, programs } = self;
         Self {
             files: files.join(&other.files),
             clock: *clock || other.clock,
@@ -104,6 +109,7 @@ impl Grant {
             credentials: credentials.join(&other.credentials),
             powers: powers | &other.powers,
             mcp: mcp.join(&other.mcp),
+            programs: programs.join(&other.programs),
         }
     }
 
@@ -122,15 +128,16 @@ impl Grant {
         // Nor which models: any is one.
         let any = |given: &Names, wants| if given.is_empty() && wants { Names::all() } else { Names::default() };
         let (models, credentials) = (any(&self.models, wants.models), any(&self.credentials, wants.credentials));
+        let programs = any(&self.programs, wants.programs);
         // Nor all of the places that it names: who gives some of it has chosen.
         let http = if self.http.meet(&wants.http).is_empty() { wants.http.clone() } else { Http::default() };
-        let others = Self { files: Files::default(), kv, models, http, credentials, ..wants.grant() };
+        let others = Self { files: Files::default(), kv, models, http, credentials, programs, ..wants.grant() };
         files.into_iter().chain(self.lacking(&others)).collect()
     }
 
     /// What `other` allows and this does not: the capability and the line of config that would give it.
     pub fn lacking(&self, other: &Self) -> Vec<Missing> {
-        let Self { files, clock, random, chat, kv, models, http, credentials, powers, mcp } = other;
+        let Self { files, clock, random, chat, kv, models, http, credentials, powers, mcp, programs } = other;
         let lacks = |(path, access): &(&Path, Access)| self.files.access(path) < Some(*access);
         let folder = |(path, access): (&Path, Access)| Missing::folder(&path.to_string_lossy(), access);
         let mut missing: Vec<_> = files.iter().filter(lacks).map(folder).collect();
@@ -152,6 +159,7 @@ impl Grant {
             ("http", self.http.lacking(http)),
             ("credentials", to_owned(self.credentials.lacking(credentials, "NAME"))),
             ("mcp", to_owned(self.mcp.lacking(mcp, "SERVER"))),
+            ("programs", to_owned(self.programs.lacking(programs, "PROGRAM"))),
         ] {
             if !lacking.is_empty() {
                 missing.push(Missing { capability: name.into(), line: format!("{name}: [{}]", lacking.join(", ")) });
@@ -176,6 +184,7 @@ impl Grant {
             ("models", !self.models.is_empty(), wants.models),
             ("http", !self.http.is_empty(), !wants.http.is_empty()),
             ("credentials", !self.credentials.is_empty(), wants.credentials),
+            ("programs", !self.programs.is_empty(), wants.programs),
         ] {
             if given && !wanted {
                 unwanted.push(name.into());
@@ -275,9 +284,10 @@ pub(super) mod tests {
             credentials,
             powers,
             mcp: Names::default(),
+            programs: ["cargo".into()].into_iter().collect(),
         };
         let wants = Wants { clock: true, powers: [Power::Note].into(), ..Wants::default() };
-        let unwanted = ["files", "random", "chat", "kv", "models", "http", "credentials", "powers: [stop]"];
+        let unwanted = ["files", "random", "chat", "kv", "models", "http", "credentials", "programs", "powers: [stop]"];
         assert_eq!(given.unwanted(&wants), unwanted);
         assert_eq!(given.meet(&wants.grant()).unwanted(&wants), [""; 0]);
         let http = Http::place("https://other").unwrap();
@@ -291,6 +301,7 @@ pub(super) mod tests {
             http: http.clone(),
             credentials: true,
             powers: given.powers.clone(),
+            programs: true,
         };
         assert_eq!(given.unwanted(&wants), ["http: [{url: https://h, methods: [GET]}]"]);
         assert_eq!(given.unwanted(&Wants { http: http.join(&given.http), ..wants }), [""; 0]);
@@ -322,6 +333,17 @@ pub(super) mod tests {
         let lines = |missing: Vec<Missing>| missing.into_iter().map(|missing| missing.line).collect::<Vec<_>>();
         assert_eq!(lines(Grant::default().missing(&wants)), ["models: [MODEL]"]);
         assert_eq!(lines(Grant::default().lacking(&given)), ["models: [cheap]"]);
+    }
+
+    #[test]
+    fn a_program_is_one_that_is_named() {
+        let wants = Wants { programs: true, ..Wants::default() };
+        let given = Grant { programs: ["cargo".into()].into_iter().collect(), ..Grant::default() };
+        assert_eq!(given.meet(&wants.grant()), given);
+        let lines = |missing: Vec<Missing>| missing.into_iter().map(|missing| missing.line).collect::<Vec<_>>();
+        assert_eq!(lines(Grant::default().missing(&wants)), ["programs: [PROGRAM]"]);
+        assert_eq!(lines(Grant::default().lacking(&given)), ["programs: [cargo]"]);
+        assert!(given.missing(&wants).is_empty() && given.meet(&Wants::default().grant()).programs.is_empty());
     }
 
     #[test]
@@ -369,8 +391,8 @@ pub(super) mod tests {
             prop_oneof![8 => some.prop_map(|names| names.into_iter().collect()), 1 => Just(Names::all())]
         };
         let switches = any::<[bool; 3]>();
-        (files, switches, kv, names(), super::super::http::tests::any(), names(), powers, names()).prop_map(
-            |(files, [clock, random, chat], kv, models, http, credentials, powers, mcp)| Grant {
+        (files, switches, kv, names(), super::super::http::tests::any(), names(), powers, [names(), names()]).prop_map(
+            |(files, [clock, random, chat], kv, models, http, credentials, powers, [mcp, programs])| Grant {
                 files,
                 clock,
                 random,
@@ -381,6 +403,7 @@ pub(super) mod tests {
                 credentials,
                 powers,
                 mcp,
+                programs,
             },
         )
     }

@@ -74,6 +74,7 @@ impl Config {
                 return wrong(format!("agents.{}.options.max_iterations: it is at most {most}", agent.name));
             }
         }
+        self.check_programs()?;
         if self.context.max_external_file_size > limits::CONTEXT_FILE_CEILING {
             return wrong(format!("context.max_external_file_size: it is at most {}", limits::CONTEXT_FILE_CEILING));
         }

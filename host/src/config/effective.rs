@@ -79,6 +79,8 @@ impl Effective {
             providers,
             credentials,
             mcp_servers,
+            programs,
+            git,
             plugin_dirs: _,
             agents,
             entry_agent,
@@ -101,6 +103,19 @@ impl Effective {
             ("providers", list(providers.iter().zip(&known.prices).map(|(one, price)| provider(one, config, *price)))),
             ("credentials", list(credentials.iter().map(|one| credential(one, config)))),
             ("mcp_servers", list(mcp_servers.iter().map(|one| servers::server(one, config)))),
+            (
+                "programs",
+                Setting::new(Holds::Map(
+                    programs.iter().map(|(name, one)| (name.clone(), programs::program(name, one, config))).collect(),
+                )),
+            ),
+            (
+                "git",
+                map([(
+                    "work_dir",
+                    is(&config.root.join(&git.work_dir)).noted_if(git.work_dir.as_os_str().is_empty(), "the root"),
+                )]),
+            ),
             ("default_context_windows", Setting::new(Holds::Map(windows.collect()))),
             ("plugin_dirs", is(&known.plugin_dirs)),
             ("agents", list(agents.iter().zip(&known.agents).map(one_agent))),
@@ -121,7 +136,7 @@ impl Effective {
                 ]),
             ),
             ("limits", bounds.setting()),
-            ("house", house()),
+            ("house", house::house()),
         ]))
     }
 
@@ -410,7 +425,8 @@ fn budget_setting(budget: &Budget) -> Setting {
 }
 
 fn grant_setting(grant: Option<&GrantConfig>, without: &'static str, config: &Config) -> Setting {
-    let Some(GrantConfig { files, clock, random, chat, kv, models, http, credentials, powers, mcp }) = grant else {
+    let Some(GrantConfig { files, clock, random, chat, kv, models, http, credentials, powers, mcp, programs }) = grant
+    else {
         return is(&()).noted(without);
     };
     let folder =
@@ -426,6 +442,7 @@ fn grant_setting(grant: Option<&GrantConfig>, without: &'static str, config: &Co
         ("credentials", is(credentials)),
         ("powers", is(powers)),
         ("mcp", is(mcp)),
+        ("programs", is(programs)),
     ])
 }
 
@@ -501,6 +518,7 @@ fn plugin_keys(uses: &PluginUse, known: &KnownPlugin, config: &Config) -> Vec<(&
         http,
         credentials,
         powers,
+        programs,
         ask,
         confirm,
         changes,
@@ -523,6 +541,7 @@ fn plugin_keys(uses: &PluginUse, known: &KnownPlugin, config: &Config) -> Vec<(&
         ("http", list(http.iter().map(http_setting))),
         ("credentials", is(credentials)),
         ("powers", is(powers)),
+        ("programs", is(programs)),
         ("ask", is(ask)),
         ("confirm", set(confirm)),
         ("changes", set(changes)),
@@ -542,37 +561,8 @@ fn kv_setting(kv: Option<KvScope>) -> Setting {
     is(&kv).noted_if(kv.is_none(), "it has no store")
 }
 
-/// The bounds of the house: those that no key changes, and the times that hold where `limits` names none.
-fn house() -> Setting {
-    map([
-        ("max_iterations", is(&limits::MAX_ITERATIONS_CEILING).noted("what 0 stands for")),
-        ("max_delegation_depth", is(&limits::DELEGATION_DEPTH_CEILING)),
-        ("tasks_per_delegation", is(&limits::TASKS_PER_DELEGATION)),
-        ("delegation_time", is(&shown(limits::DELEGATION_TIME))),
-        ("working_agents", is(&limits::WORKING_AGENTS).noted("at once; one that waits for others is none")),
-        ("agents", is(&limits::AGENTS_PER_CREW).noted("from the beginning of a run to its end")),
-        ("waiting_messages", is(&limits::INBOX_MESSAGES).noted("for one agent")),
-        ("tool_calls_per_reply", is(&limits::CALLS_PER_REPLY)),
-        ("tool_calls_at_once", is(&limits::PARALLEL_TOOL_CALLS).noted("of one reply")),
-        ("tool_time", is(&shown(limits::TOOL_TIME))),
-        ("tool_result_chars", is(&limits::TOOL_RESULT_CHARS)),
-        ("question_time", is(&shown(limits::QUESTION_TIME)).noted("that a person has")),
-        ("open_questions", is(&limits::OPEN_QUESTIONS)),
-        ("completion_time", is(&shown(limits::COMPLETION_TIME))),
-        ("completion_retries", is(&limits::HTTP_RETRIES)),
-        ("reply_bytes", is(&limits::REPLY_BYTES)),
-        ("chat_bytes", is(&limits::CHAT_BYTES)),
-        ("plugin_calls", is(&limits::PLUGIN_CALLS).noted("at once, in the whole process")),
-        ("plugin_step_time", is(&shown(limits::STEP_TIME)).noted("of an effect or a middleware")),
-        ("plugin_kv_bytes", is(&limits::KV_STORE_BYTES).noted("of one store, keys and values")),
-        ("plugin_kv_keys", is(&limits::KV_STORE_KEYS).noted("of one store")),
-        ("event_queue", is(&limits::EVENT_QUEUE)),
-        ("budget_time", is(&shown(limits::BUDGET_TIME)).noted("the longest that a budget can name")),
-        ("budget_usd", is(&limits::MONEY_DOLLARS).noted("the most that a budget can name")),
-        ("config_bytes", is(&limits::CONFIG_BYTES)),
-    ])
-}
-
+mod house;
+mod programs;
 mod servers;
 #[cfg(test)]
 mod tests;

@@ -6,10 +6,7 @@ use crate::{
 };
 
 /// Keys of the predecessor's config whose features come later: told apart from mistakes.
-const NOT_YET: [&str; 3] = ["git", "process", "teams"];
-
-/// Values that come later: kinds of providers, and toolboxes.
-pub(super) const NOT_YET_VALUES: [&str; 2] = ["exec", "git"];
+const NOT_YET: [&str; 2] = ["process", "teams"];
 
 /// A mistake in the file as its reader sees it. Nothing of the file is quoted but names of keys and variants: the line
 /// may hold a credential.
@@ -78,9 +75,6 @@ pub(super) fn explain(error: &serde_saphyr::Error, text: &str) -> Report {
         }
         Error::SerdeInvalidType { expected, .. } | Error::SerdeInvalidValue { expected, .. } => {
             not(expected).hint(format!("write {expected}"))
-        }
-        Error::SerdeUnknownVariant { variant, .. } if NOT_YET_VALUES.contains(&variant.as_str()) => {
-            usage(format!("`{variant}` is not supported yet")).hint("remove it, or use a newer shelly-host")
         }
         Error::SerdeUnknownVariant { variant, expected, .. } => {
             let shown = cut(variant);
@@ -153,6 +147,7 @@ pub fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>)
             "agent" => "the config has none: add it under `agents`",
             "model" => "the config has none: add it under `providers`",
             "credential" => "the config has none: add it under `credentials`",
+            "program" => "the config has none: add it under `programs`",
             "MCP server" => "the config has none: add it under `mcp_servers`",
             "skill" => "there is none at all: write it as .shelly/skills/NAME/SKILL.md, or leave it out",
             _ => "there is none at all",

@@ -7,8 +7,8 @@ use sha2::{Digest, Sha256};
 use url::Url;
 
 use super::{
-    AgentConfig, ChangesUse, Config, CredentialConfig, FileUse, Listed, LoginGrant, McpServerConfig, OAuthConfig,
-    PluginUse, ProviderConfig, ServerUse, ToolboxUse,
+    AgentConfig, ChangesUse, Config, CredentialConfig, FileUse, GitConfig, Listed, LoginGrant, McpServerConfig,
+    OAuthConfig, OwnToolbox, PluginUse, ProgramConfig, ProviderConfig, ServerUse, Toolbox, ToolboxUse,
     egress::requests,
     mask::{MASK, masked_params, masked_url},
 };
@@ -16,6 +16,7 @@ use crate::{
     agent::OnFailure,
     capability::{Access, Grant, Http, KvScope},
     files,
+    process::shown_words,
     trust::{Facts, quoted, quoted_path},
 };
 
@@ -30,6 +31,9 @@ impl Config {
             mcp_servers,
             // What lies there is told where it is used.
             plugin_dirs: _,
+            programs,
+            // Told of who uses it.
+            git: GitConfig { work_dir },
             agents,
             // Which of them begins, and how long what it says may be.
             entry_agent: _,
@@ -48,7 +52,8 @@ impl Config {
         providers.iter().for_each(|provider| provider_facts(provider, root, &mut facts));
         credentials.iter().for_each(|credential| credential_facts(credential, root, &mut facts));
         mcp_servers.iter().for_each(|server| server_facts(server, root, &mut facts));
-        agents.iter().for_each(|agent| agent_facts(agent, root, &mut facts));
+        programs.iter().for_each(|(name, program)| program_facts(name, program, root, &mut facts));
+        agents.iter().for_each(|agent| agent_facts(agent, root, work_dir, &mut facts));
         facts
     }
 }
@@ -134,7 +139,7 @@ fn provider_facts(provider: &ProviderConfig, root: &Path, facts: &mut Facts) {
     }
 }
 
-fn agent_facts(agent: &AgentConfig, root: &Path, facts: &mut Facts) {
+fn agent_facts(agent: &AgentConfig, root: &Path, work_dir: &Path, facts: &mut Facts) {
     let AgentConfig {
         name,
         // They are all told below.
@@ -162,8 +167,9 @@ fn agent_facts(agent: &AgentConfig, root: &Path, facts: &mut Facts) {
     let ceiling = ceiling.as_ref().map(|ceiling| ceiling.grant(|path| files::resolved(&root.join(path))));
     for toolbox in toolboxes {
         match toolbox {
-            // They reach nothing but the project's notes, other agents and the person. Plugins are told below.
-            ToolboxUse::Own(_) | ToolboxUse::Shipped(_) => {}
+            ToolboxUse::Own(uses) => toolbox_facts(name, uses, &root.join(work_dir), facts),
+            // Plugins are told below.
+            ToolboxUse::Shipped(_) => {}
             ToolboxUse::Server(uses) => server_use_facts(name, uses, facts),
         }
     }
@@ -187,6 +193,65 @@ fn agent_facts(agent: &AgentConfig, root: &Path, facts: &mut Facts) {
     }
 }
 
+/// What an agent reaches with tools of the host.
+fn toolbox_facts(agent: &str, uses: &OwnToolbox, work_dir: &Path, facts: &mut Facts) {
+    let OwnToolbox {
+        name,
+        // Which of them a model is shown.
+        tools: _,
+        programs,
+        ns: _,
+    } = uses;
+    let who = format!("the agent {}", quoted(agent));
+    match (name, programs) {
+        // They reach nothing but the project's notes, other agents and the person.
+        (Toolbox::Ask | Toolbox::State | Toolbox::Tasks | Toolbox::Notes, _) => {}
+        (Toolbox::Exec, None) => {
+            facts.add(format!("{who} may run programs outside the sandbox, if you say yes to each"))
+        }
+        (Toolbox::Exec, Some(names)) => {
+            for program in names {
+                facts.add(format!("{who} may run the program {}, and you are not asked before", quoted(program)));
+            }
+        }
+        (Toolbox::Git, _) => {
+            let folder = quoted_path(&files::resolved(work_dir));
+            facts.add(format!("{who} may use git in {folder}, if you say yes to it"));
+        }
+    }
+}
+
+fn program_facts(name: &str, program: &ProgramConfig, root: &Path, facts: &mut Facts) {
+    let ProgramConfig {
+        command,
+        args: _,
+        cwd,
+        env,
+        inherit_env,
+        // How long, below the ceiling of the house.
+        timeout: _,
+    } = program;
+    let who = format!("the program {}", quoted(name));
+    let command = shown_words([command.as_deref().unwrap_or(name)]);
+    let folder = files::resolved(&cwd.as_ref().map_or_else(|| root.to_owned(), |cwd| root.join(cwd)));
+    let args: Vec<_> = program.patterns().iter().map(ToString::to_string).collect();
+    // A list is as long as it is, and a line is not: what is not shown has a digest.
+    let (args, digest) = (args.join(" or "), digest_of(&args.join("\n")));
+    let args = if args.len() <= SHOWN_PARAMS_BYTES { quoted(&args) } else { format!("lists of sha256:{digest}") };
+    facts.add(format!(
+        "{who} is {}, run outside the sandbox in {}, with the arguments {args}",
+        quoted(&command),
+        quoted_path(&folder)
+    ));
+    for variable in inherit_env {
+        facts.add(format!("{who} gets the environment's {}", quoted(variable)));
+    }
+    for (variable, value) in env {
+        // A program may do anything for what stands in its environment.
+        facts.add(format!("{who} has {} in its environment (sha256:{})", quoted(variable), digest_of(value)));
+    }
+}
+
 /// What decides how a step guards: who changes that is asked about.
 fn step_facts(who: &str, uses: &PluginUse, facts: &mut Facts) {
     if !uses.params.is_empty() {
@@ -205,12 +270,6 @@ fn step_facts(who: &str, uses: &PluginUse, facts: &mut Facts) {
 
 /// Bytes of params that are shown as they are.
 const SHOWN_PARAMS_BYTES: usize = 300;
-
-/// A word of a command such that no two lists of words look alike.
-fn shown_word(word: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "_-./:=@%+,~".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) { word.into() } else { format!("{word:?}") }
-}
 
 /// SHA-256 in hexadecimal.
 fn digest_of(text: &str) -> String {
@@ -231,6 +290,7 @@ fn plugin_facts(who: &str, uses: &PluginUse, ceiling: Option<&Grant>, root: &Pat
         http: _,
         credentials: _,
         powers: _,
+        programs: _,
         // Each time somebody is asked then, and told what for.
         ask: _,
         confirm,
@@ -261,7 +321,7 @@ fn plugin_facts(who: &str, uses: &PluginUse, ceiling: Option<&Grant>, root: &Pat
             facts.add(format!("{who} may {may} {}", quoted_path(path)));
         }
     }
-    let Grant { files: _, clock, random, chat, kv, models, http, credentials, powers, mcp: _ } =
+    let Grant { files: _, clock, random, chat, kv, models, http, credentials, powers, mcp: _, programs } =
         narrowed(uses.grant(|path| path.to_owned()));
     powerful(who, clock, random, kv.into_iter().next(), facts);
     if chat {
@@ -271,6 +331,9 @@ fn plugin_facts(who: &str, uses: &PluginUse, ceiling: Option<&Grant>, root: &Pat
         facts.add(format!("{who} may send the conversation to the model {}", quoted(model)));
     }
     way_out(who, &http, credentials.names(), facts);
+    for program in programs.names() {
+        facts.add(format!("{who} may have the program {} run", quoted(program)));
+    }
     for power in powers {
         facts.add(format!("{who} has the power `{power}`"));
     }
@@ -403,7 +466,7 @@ fn server_use_facts(agent: &str, uses: &ServerUse, facts: &mut Facts) {
 }
 
 fn shown_command(words: &[String]) -> String {
-    quoted(&words.iter().map(|word| shown_word(word)).collect::<Vec<_>>().join(" "))
+    quoted(&shown_words(words.iter().map(String::as_str)))
 }
 
 fn powerful(who: &str, clock: bool, random: bool, kv: Option<KvScope>, facts: &mut Facts) {

@@ -12,6 +12,7 @@ mod explain;
 mod facts;
 mod mask;
 mod mcp;
+mod programs;
 mod provider;
 mod schema;
 mod setting;
@@ -36,6 +37,7 @@ pub use egress::{CredentialConfig, HttpUse, requests};
 pub use explain::{nearest, unknown};
 pub(crate) use facts::variables;
 pub use mcp::{LoginGrant, McpServerConfig, OAuthConfig, Protocol, check_url};
+pub use programs::{ANY_PROGRAM, GIT_PROGRAM, GitConfig, ProgramConfig};
 pub use provider::{AuthConfig, ProviderConfig, ProviderKind};
 pub use schema::{
     AgentConfig, AgentOptions, ChangesUse, ContextConfig, DelegableConfig, FileUse, FolderUse, GrantConfig, PluginUse,
@@ -66,6 +68,12 @@ pub struct Config {
     /// MCP servers, each under a name.
     #[serde(default)]
     pub mcp_servers: Vec<McpServerConfig>,
+    /// Programs that agents and plugins may run, each under a name.
+    #[serde(default)]
+    pub programs: IndexMap<String, ProgramConfig>,
+    /// Where the toolbox `git` works.
+    #[serde(default)]
+    pub git: GitConfig,
     /// Directories of plugin folders; relative ones are below the config's root.
     #[serde(default)]
     pub plugin_dirs: Vec<PathBuf>,

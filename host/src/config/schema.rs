@@ -13,7 +13,7 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-use super::{HttpUse, LimitsConfig, StepUse, ToolboxUse, egress::requests};
+use super::{ANY_PROGRAM, HttpUse, LimitsConfig, StepUse, ToolboxUse, egress::requests};
 use crate::{
     agent::{Cost, Interaction, OnFailure},
     capability::{Access, Askable, Budget, Grant, KvScope, KvScopes, Names, Powers},
@@ -106,6 +106,9 @@ pub struct GrantConfig {
     /// MCP servers by their names in `mcp_servers`.
     #[serde(default)]
     pub mcp: Vec<String>,
+    /// Programs by their names in `programs`; `git` for the toolbox, `*` for any program.
+    #[serde(default)]
+    pub programs: Vec<String>,
 }
 
 /// A folder and how it may be used.
@@ -269,6 +272,9 @@ pub struct PluginUse {
     /// What it may see of the conversation, and what its effect may do to it.
     #[serde(default)]
     pub powers: Powers,
+    /// Programs by their names in `programs`, which it may have run.
+    #[serde(default)]
+    pub programs: Vec<String>,
     /// What a person is asked for, in the middle of a run, where a tool of it lacks some.
     #[serde(default)]
     pub ask: Vec<Askable>,
@@ -331,6 +337,7 @@ impl PluginUse {
             credentials: names(&self.credentials),
             powers: self.powers.clone(),
             mcp: Names::default(),
+            programs: names(&self.programs),
         }
     }
 }
@@ -356,6 +363,10 @@ impl GrantConfig {
             credentials: names(&self.credentials),
             powers: self.powers.clone(),
             mcp: names(&self.mcp),
+            programs: match self.programs.iter().any(|name| name == ANY_PROGRAM) {
+                true => Names::all(),
+                false => names(&self.programs),
+            },
         }
     }
 }

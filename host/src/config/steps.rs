@@ -81,6 +81,8 @@ impl<'de> Deserialize<'de> for StepUse {
             http: Vec<HttpUse>,
             #[serde(default)]
             credentials: Vec<String>,
+            #[serde(default)]
+            programs: Vec<String>,
             powers: Option<Powers>,
             #[serde(default)]
             confirm: bool,
@@ -117,6 +119,7 @@ impl<'de> Deserialize<'de> for StepUse {
                     models: full.models,
                     http: full.http,
                     credentials: full.credentials,
+                    programs: full.programs,
                     powers: full.powers.unwrap_or_default(),
                     // Their tools belong to what watches: what that may see is not widened.
                     ask: Vec::new(),
@@ -183,6 +186,7 @@ impl StepUse {
                 http,
                 credentials,
                 powers,
+                programs,
                 ask,
                 confirm,
                 changes,
@@ -197,6 +201,7 @@ impl StepUse {
                 && credentials.is_empty()
                 && ask.is_empty()
                 && powers.is_empty()
+                && programs.is_empty()
                 && *limits == LimitsConfig::default()
                 && *changes == ChangesUse::default()
                 && switches == [false; 6]

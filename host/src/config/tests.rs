@@ -50,7 +50,6 @@ fn mistakes_name_place_and_mend() {
         (helper("    net: {}\n"), "there is no key `net`", "the key is `http`, of each plugin"),
         (model("http: ['https://h']"), "providers.a.http: this is for providers of kind `plugin`", "`kind: plugin`"),
         (model("credentials: [x]"), "providers.a.credentials: this is for providers of kind `plugin`", "remove it"),
-        (helper("    toolboxes: [git]\n"), "`git` is not supported yet", "newer shelly-host"),
         (helper("    toolboxes: [{name: taks}]\n"), "no toolbox or MCP server `taks`", "did you mean `tasks`?"),
         (helper("    toolboxes: [{name: tasks, ns: x}]\n"), "the value of `toolboxes` cannot be used", "remove it"),
         (helper("    toolboxes: [ask, taks]\n"), "no toolbox or MCP server `taks`", "did you mean `tasks`?"),

@@ -15,7 +15,7 @@ use serde::{
     },
 };
 
-use super::{ChangesUse, FileUse, FolderUse, HttpUse, PluginUse, explain::NOT_YET_VALUES};
+use super::{ChangesUse, FileUse, FolderUse, HttpUse, PluginUse};
 use crate::capability::{Access, Askable, Power};
 
 /// Tools that an agent has: a name, or a mapping with more.
@@ -36,6 +36,8 @@ pub struct OwnToolbox {
     pub name: Toolbox,
     /// Only these of its tools; none: all.
     pub tools: Option<Vec<String>>,
+    /// `exec`: the programs that it may run unasked, by their names in `programs`; none: any, and a person is asked.
+    pub programs: Option<Vec<String>>,
     /// `state`: which blackboard; it stands before the names of its tools. None: `shared`.
     pub ns: Option<String>,
 }
@@ -78,16 +80,32 @@ pub enum Toolbox {
     Tasks,
     /// Notes that outlast a run.
     Notes,
+    /// Programs.
+    Exec,
+    /// A repository.
+    Git,
 }
 
 impl Toolbox {
-    /// Their names, those of plugins, and those that are kept for later ones: no MCP server has one of these.
+    /// Their names and those of plugins: no MCP server has one of these.
     pub fn is_reserved(name: &str) -> bool {
-        Self::of(name).is_ok() || Shipped::of(name).is_ok() || NOT_YET_VALUES.contains(&name)
+        Self::of(name).is_ok() || Shipped::of(name).is_ok()
     }
 
     /// The names of all of them.
-    pub const NAMES: [&str; 4] = ["ask", "state", "tasks", "notes"];
+    pub const NAMES: [&str; 6] = ["ask", "state", "tasks", "notes", "exec", "git"];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ask => "ask",
+            Self::State => "state",
+            Self::Tasks => "tasks",
+            Self::Notes => "notes",
+            Self::Exec => "exec",
+            Self::Git => "git",
+        }
+    }
 
     fn of(name: &str) -> Result<Self, value::Error> {
         Self::deserialize(name.into_deserializer())
@@ -202,6 +220,14 @@ fn plain(path: &Path) -> PathBuf {
 }
 
 impl ToolboxUse {
+    /// What an agent has of the host, if these are tools of it.
+    pub fn own(&self) -> Option<&OwnToolbox> {
+        match self {
+            Self::Own(own) => Some(own),
+            Self::Server(_) | Self::Shipped(_) => None,
+        }
+    }
+
     /// The plugins that these are, if they are.
     pub fn shipped(&self) -> Option<&ShippedUse> {
         match self {
@@ -225,6 +251,7 @@ impl ToolboxUse {
 struct Full {
     name: String,
     tools: Option<Vec<String>>,
+    programs: Option<Vec<String>>,
     ns: Option<String>,
     files: Option<Vec<FolderUse>>,
     http: Option<Vec<HttpUse>>,
@@ -239,15 +266,18 @@ impl Full {
     fn of<E: de::Error>(self) -> Result<ToolboxUse, E> {
         match (Toolbox::of(&self.name), Shipped::of(&self.name)) {
             (Ok(own), _) => {
-                self.has_only(if own == Toolbox::State { &["tools", "ns"] } else { &["tools"] })?;
-                Ok(ToolboxUse::Own(OwnToolbox { name: own, tools: self.tools, ns: self.ns }))
+                self.has_only(match own {
+                    Toolbox::State => &["tools", "ns"],
+                    Toolbox::Exec => &["tools", "programs"],
+                    Toolbox::Ask | Toolbox::Tasks | Toolbox::Notes | Toolbox::Git => &["tools"],
+                })?;
+                let Self { tools, programs, ns, .. } = self;
+                Ok(ToolboxUse::Own(OwnToolbox { name: own, tools, programs, ns }))
             }
             (_, Ok(shipped)) => {
                 self.has_only(shipped.keys())?;
                 Ok(ToolboxUse::Shipped(ShippedUse::of(shipped, self)))
             }
-            // Later ones, and nothing that a server is called.
-            _ if NOT_YET_VALUES.contains(&self.name.as_str()) => Err(E::unknown_variant(&self.name, &Toolbox::NAMES)),
             _ => {
                 self.has_only(&["tools", "confirm", "sampling", "elicitation"])?;
                 Ok(ToolboxUse::Server(ServerUse {
@@ -263,9 +293,10 @@ impl Full {
 
     /// Refuses a key that such a toolbox has no use for.
     fn has_only<E: de::Error>(&self, keys: &[&str]) -> Result<(), E> {
-        let Self { name, tools, ns, files, http, ask, confirm, changes, sampling, elicitation } = self;
+        let Self { name, tools, programs, ns, files, http, ask, confirm, changes, sampling, elicitation } = self;
         let given = [
             ("tools", tools.is_some()),
+            ("programs", programs.is_some()),
             ("ns", ns.is_some()),
             ("files", files.is_some()),
             ("http", http.is_some()),

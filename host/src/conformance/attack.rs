@@ -211,7 +211,7 @@ impl Attack {
     /// What it has in the end.
     pub(super) fn given(&self) -> Wants {
         let (granted, ceiling) = (self.granted(), self.ceiling.as_ref().unwrap_or(self.granted()));
-        let Wants { files, clock, random, chat, kv, models, http, credentials: _, powers } = granted;
+        let Wants { files, clock, random, chat, kv, models, http, credentials: _, powers, programs: _ } = granted;
         Wants {
             files: (*files).min(ceiling.files),
             clock: *clock && ceiling.clock,
@@ -227,7 +227,7 @@ impl Attack {
 
     /// The manifest of the plugin that it is.
     pub(super) fn manifest(&self) -> String {
-        let Wants { files, clock, random, chat, kv, models, http, credentials: _, powers } = &self.wants;
+        let Wants { files, clock, random, chat, kv, models, http, credentials: _, powers, programs: _ } = &self.wants;
         let files = match files {
             Some(Access::Read) => "files = \"read\"\n",
             Some(Access::Write) => "files = \"write\"\n",

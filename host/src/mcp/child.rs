@@ -19,7 +19,8 @@ use super::{McpError, Program};
 use crate::{
     error::{cut, why_unreadable},
     limits,
-    net::{Process, Secret},
+    net::Secret,
+    process::Process,
 };
 
 /// A program that is running.

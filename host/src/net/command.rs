@@ -1,17 +1,20 @@
 //! Programs that print a credential: run without a shell, for a bounded time, with bounded output.
 
 use std::{
-    io::{self, Read},
+    io,
     path::Path,
+    pin::pin,
     process::{Command, ExitStatus, Stdio},
-    thread,
     time::Duration,
 };
 
-use tokio::{sync::oneshot, time::timeout};
+use futures_util::future::{Either, select};
+use tokio::time::timeout;
 
-use super::process::Process;
-use crate::limits;
+use crate::{
+    limits,
+    process::{Beyond, Heard, Process},
+};
 
 /// What a program came to.
 pub(super) struct Output {
@@ -48,42 +51,29 @@ pub(super) async fn run(program: &str, arguments: &[String], most: u64, time: Du
         command.current_dir(root);
     }
     let mut running = Process::start(&mut command)?;
-    let stdout = reader(running.child().stdout.take(), most.saturating_add(1), Beyond::HangUp);
-    let stderr = reader(running.child().stderr.take(), most, Beyond::Forget);
-    let whole = async {
-        let stdout = stdout.await.unwrap_or_default();
-        if stdout.len() as u64 > most {
-            return Err(Failure::TooMuch);
-        }
-        let status = running.end().await?;
-        if status.success() {
-            return Ok(Output { status, stdout, stderr: Vec::new() });
-        }
-        // What it has started may go on and hold its pipe.
-        let stderr = timeout(limits::SECRET_COMMAND_GRACE, stderr).await.ok().and_then(Result::ok).unwrap_or_default();
-        Ok(Output { status, stdout, stderr })
+    let child = running.child();
+    let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
+        return Err(io::Error::from(io::ErrorKind::BrokenPipe).into());
     };
-    timeout(time, whole).await.unwrap_or(Err(Failure::Time))
-}
-
-/// What a reader does with what is beyond its bound.
-#[derive(PartialEq, Eq)]
-enum Beyond {
-    HangUp,
-    Forget,
-}
-
-/// The first `most` bytes of a pipe, by a thread of its own: one of the runtime's could keep the process from ending.
-fn reader(pipe: Option<impl Read + Send + 'static>, most: u64, beyond: Beyond) -> oneshot::Receiver<Vec<u8>> {
-    let (sender, receiver) = oneshot::channel();
-    thread::spawn(move || {
-        let (Some(mut pipe), mut bytes) = (pipe, Vec::new()) else { return };
-        // What came before an error is what there is.
-        let _ = pipe.by_ref().take(most).read_to_end(&mut bytes);
-        if beyond == Beyond::Forget {
-            let _ = io::copy(&mut pipe, &mut io::sink());
+    let most = usize::try_from(most).unwrap_or(usize::MAX);
+    let (mut said, mut complained) = (Heard::default(), Heard::default());
+    let whole = async {
+        let going = async {
+            said.listen(stdout, most, Beyond::HangUp).await?;
+            if said.is_cut { Err(Failure::TooMuch) } else { Ok(running.end().await?) }
+        };
+        let complaining = complained.listen(stderr, most, Beyond::Forget);
+        match select(pin!(going), pin!(complaining)).await {
+            Either::Left((Ok(status), complaining)) if !status.success() => {
+                // What it has started may go on and hold its pipe.
+                let _ = timeout(limits::SECRET_COMMAND_GRACE, complaining).await;
+                Ok(status)
+            }
+            Either::Left((status, _)) => status,
+            Either::Right((_, going)) => going.await,
         }
-        let _ = sender.send(bytes);
-    });
-    receiver
+    };
+    let status = timeout(time, whole).await.unwrap_or(Err(Failure::Time))?;
+    let stderr = if status.success() { Vec::new() } else { complained.bytes };
+    Ok(Output { status, stdout: said.bytes, stderr })
 }

@@ -33,6 +33,7 @@ use crate::{
     kv::Stores,
     limits,
     net::egress::{Credential, Egress, EgressLimits},
+    process::Programs,
 };
 
 /// What an agent's config says of a plugin.
@@ -62,6 +63,8 @@ pub struct Settings {
     pub stores: Stores,
     /// The credentials that it is granted, as far as they are there.
     pub credentials: Vec<Arc<Credential>>,
+    /// The programs that the config names: what it is granted is among them.
+    pub programs: Programs,
 }
 
 impl Settings {
@@ -82,6 +85,7 @@ impl Settings {
             on_failure: None,
             stores: Stores::default(),
             credentials: Vec::new(),
+            programs: Programs::default(),
         }
     }
 
@@ -351,6 +355,12 @@ impl Plugin {
         Some(Asker { egress, cx, plugin, idle: None, nobody_listens: Arc::default() })
     }
 
+    /// The programs that one of its calls may have run.
+    pub(super) fn programs(&self) -> Option<Programs> {
+        let granted = &self.grant.programs;
+        (!granted.is_empty()).then(|| self.settings.programs.only(|name| granted.contains(name)))
+    }
+
     /// Where a path is that it names in a proposal, if it may propose anything.
     pub(super) fn place(&self, path: &str) -> Result<Place, Fault> {
         if !self.grant.powers.contains(&Power::ProposeFiles) {
@@ -365,9 +375,9 @@ impl Plugin {
         Ok(folders::place(&self.settings, &self.grant, path)?)
     }
 
-    /// Which places the calls of its tools take: who sends requests waits for servers.
+    /// Which places the calls of its tools take: who sends requests waits for servers, who has programs run for those.
     pub(super) fn lane(&self) -> Lane {
-        if self.egress.is_some() { Lane::Stream } else { Lane::Step }
+        if self.egress.is_some() || !self.grant.programs.is_empty() { Lane::Stream } else { Lane::Step }
     }
 
     /// Its id.

@@ -102,6 +102,8 @@ struct FileWants {
     credentials: FileNames,
     #[serde(default)]
     powers: Powers,
+    #[serde(default)]
+    programs: bool,
     wasi: Option<FileWasi>,
 }
 
@@ -255,6 +257,7 @@ impl Manifest {
             models: false,
             http: Http::default(),
             credentials: false,
+            programs: needs(Need::Programs),
             powers: if offers_tools_as_effect(&anatomy.kinds) { [Power::ProvideTools].into() } else { Powers::new() },
         };
         let (version, description, kinds) = (String::new(), String::new(), anatomy.kinds.clone());
@@ -328,8 +331,9 @@ impl Manifest {
         let functions = said(file.only, file.leave_out, file.instance, file.functions, &kinds)?;
         check_chat(&file.wants, &kinds)?;
         check_network(&file.wants, &kinds)?;
-        let FileWants { files, clock, random, chat, kv, models, http, credentials, powers, wasi } = file.wants;
-        let (models, models_are_optional) = models.wanted();
+        let FileWants { files, clock, random, chat, kv, models, http, credentials, powers, programs, wasi } =
+            file.wants;
+        let (http, (models, models_are_optional)) = (http.wanted()?, models.wanted());
         let (credentials, credentials_are_optional) = credentials.wanted();
         let files_are_optional = matches!(files, FileFiles::Optional);
         let files = files.wanted();
@@ -343,7 +347,7 @@ impl Manifest {
             description: file.description,
             component: file.component,
             kinds,
-            wants: Wants { files, clock, random, chat, kv, models, http: http.wanted()?, credentials, powers },
+            wants: Wants { files, clock, random, chat, kv, models, http, credentials, powers, programs },
             wasi: wasi.is_some(),
             wants_are_optional: false,
             phases,
@@ -443,7 +447,7 @@ fn check_chat(wants: &FileWants, kinds: &[Kind]) -> Result<(), String> {
     Ok(())
 }
 
-/// A step that waits for somebody else's server holds up the run: what it needs from there a tool or a model gets.
+/// A step that waits for somebody else's server, or for a program, holds up the run: what it needs from there a tool or a model gets.
 fn check_network(wants: &FileWants, kinds: &[Kind]) -> Result<(), String> {
     let sends = !matches!(wants.http, FileHttp::Any(false));
     if sends && !HTTP_KINDS.iter().any(|kind| kinds.contains(kind)) {
@@ -451,6 +455,9 @@ fn check_network(wants: &FileWants, kinds: &[Kind]) -> Result<(), String> {
     }
     if wants.credentials.wanted().0 && !sends {
         return Err("credentials: they go into requests: ask for `http` too".into());
+    }
+    if wants.programs && !kinds.contains(&Kind::Tool) && !kinds.contains(&Kind::Functions) {
+        return Err("programs: only a plugin of kind `tool` or `functions` has programs run".into());
     }
     Ok(())
 }
@@ -612,6 +619,7 @@ mod tests {
             (with(&format!("wants = {{ http = [{}] }}", "\"https://h\", ".repeat(65))), "http: name 1 to 64 places"),
             (with("wants = { http = [\"api.example.com\"] }"), "http: `api.example.com` is no URL: write it with"),
             (with("wants = { http = true, credentials = \"some\" }"), "it is `true` or `\"optional\"`"),
+            (kinds("[\"run-middleware\"]", "wants = { programs = true }"), "programs: only a plugin of kind `tool`"),
             (with("wants = { credentials = true }"), "credentials: they go into requests: ask for `http` too"),
             (
                 kinds(r#"["model-middleware"]"#, "wants = { http = true }"),

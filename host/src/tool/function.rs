@@ -73,6 +73,7 @@ pub struct FnTool<A, F> {
     hides_arguments: bool,
     is_counted: bool,
     is_repeatable: bool,
+    begins_itself: bool,
     call: F,
     arguments: PhantomData<fn(A)>,
 }
@@ -88,6 +89,7 @@ impl<A, F> FnTool<A, F> {
             hides_arguments: false,
             is_counted: true,
             is_repeatable: false,
+            begins_itself: false,
             call,
             arguments: PhantomData,
         }
@@ -123,6 +125,12 @@ impl<A, F> FnTool<A, F> {
         self
     }
 
+    /// The closure says itself when a call begins, with [`ToolCx::begin_now`]: it waits for something before that.
+    pub fn beginning_itself(mut self) -> Self {
+        self.begins_itself = true;
+        self
+    }
+
     /// What it does to the world.
     pub fn with_hints(mut self, hints: ToolHints) -> Self {
         Arc::make_mut(&mut self.spec).hints = hints;
@@ -152,6 +160,10 @@ where
 
     fn is_repeatable(&self) -> bool {
         self.is_repeatable || self.spec.hints.idempotent || self.spec.hints.read_only
+    }
+
+    fn begins_itself(&self) -> bool {
+        self.begins_itself
     }
 
     fn hides_arguments(&self) -> bool {

@@ -112,6 +112,8 @@ const CONFIGURED: &str = "providers/configured.rs";
 const WAY_OUT: &str = "../../host/src/config/egress.rs";
 /// Where MCP servers are read.
 const SERVERS: &str = "../../host/src/config/mcp.rs";
+/// Where programs are read.
+const PROGRAMS: &str = "../../host/src/config/programs.rs";
 /// A credential that nobody asks for.
 const HELD: &str = "credentials: [{name: third, env: THIRD, for: ['https://h']}]";
 /// Where it is read what plugins may take.
@@ -159,6 +161,18 @@ pub fn table() -> Vec<(&'static str, Shown)> {
         ("oauth.grant", By(SERVERS, "a_server_is_read")),
         ("oauth.issuer", By(SERVERS, "a_server_is_read")),
         ("oauth.networks", By(SERVERS, "a_server_is_read")),
+        ("config.programs", By(PROGRAMS, "programs_are_read")),
+        ("program.command", By(PROGRAMS, "programs_are_read")),
+        ("program.args", By("programs.rs", "what_a_config_names_is_run_as_it_says")),
+        ("program.cwd", By("programs.rs", "what_a_config_names_is_run_as_it_says")),
+        ("program.env", By("programs.rs", "what_a_config_names_is_run_as_it_says")),
+        ("program.inherit_env", By("programs.rs", "what_a_config_names_is_run_as_it_says")),
+        ("program.timeout", By("programs.rs", "what_a_config_names_is_run_as_it_says")),
+        ("config.git", By("programs.rs", "git_works_where_the_config_says")),
+        ("git.work_dir", By("programs.rs", "git_works_where_the_config_says")),
+        ("toolbox.programs", By("programs.rs", "what_a_config_names_is_run_as_it_says")),
+        ("plugin.programs", By("programs.rs", "a_plugin_has_run_what_it_is_granted")),
+        ("grant.programs", By("programs.rs", "programs_are_run_as_far_as_a_ceiling_allows")),
         ("toolbox.confirm", By("mcp.rs", "a_call_is_confirmed_and_trusted_as_that_of_a_plugin")),
         ("toolbox.sampling", By("mcp.rs", "a_server_asks_the_model_of_the_agent_by_grant_and_within_its_budget")),
         ("toolbox.elicitation", By("mcp.rs", "a_server_is_told_of_folders_and_asks_nobody_who_is_not_there")),

@@ -130,7 +130,8 @@ fn form(from: &str, kind: &QuestionKind) -> Result<Elicitation, Fault> {
                 Subject::Tool { .. } => "with this",
                 Subject::Topic { .. } => "because of this",
                 Subject::Folder { .. } | Subject::Server { .. } => "which a tool lacks",
-                Subject::Change { .. } => "so",
+                Subject::Change { .. } | Subject::Program { .. } => "so",
+                Subject::GitReading => "for this",
             };
             let message = format!("The agent `{from}` wants to {subject}, {what}:\n\n{detail}");
             let (once, trust) = match subject {

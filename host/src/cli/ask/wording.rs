@@ -52,6 +52,12 @@ pub fn coloured(detail: &str) -> String {
 /// What the person is to write.
 pub fn prompt(kind: &QuestionKind, in_words: bool) -> &'static str {
     match kind {
+        QuestionKind::Permission { subject: Subject::Program { .. }, .. } => {
+            "allow it? [y]es, once; [t]rust this program, with any arguments, from now on; [n]o: "
+        }
+        QuestionKind::Permission { subject: Subject::GitReading, .. } => {
+            "allow it? [y]es, in this session; [t]rust all agents here with it from now on; [n]o: "
+        }
         QuestionKind::Permission { subject: Subject::Folder { .. } | Subject::Server { .. }, .. } => {
             "allow it? [y]es, as long as this runs; [t]rust this project with it from now on; [n]o: "
         }

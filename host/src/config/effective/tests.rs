@@ -9,6 +9,8 @@ credentials:
   - {name: github, env: TOKEN, for: ['https://api.github.com']}
   - {name: hub, file: keys/hub, for: ['https://hub.example'], auth: {header: x-key}}
 default_context_windows: {openai: 8000}
+programs: {cargo: {args: [[test]], env: {TOKEN: 'sk-secret'}, timeout: 5m}, fmt: {command: ./fmt, cwd: sub}}
+git: {work_dir: sub}
 agents:
   - name: lead
     options: {max_iterations: 0, max_delegation_depth: 2}
@@ -16,12 +18,12 @@ agents:
     max_concurrency: 2
     budget: {time: 90s}
     instructions: \"two\\nlines: # no comment\"
-    toolboxes: [{name: state, tools: [shared_state_get]}]
-    plugins: {guard: {http: ['https://api.github.com', {url: 'http://nas.lan', methods: [GET], networks: [10.0.0.0/8]}], credentials: [hub]}}
+    toolboxes: [{name: state, tools: [shared_state_get]}, exec]
+    plugins: {guard: {programs: [fmt], http: ['https://api.github.com', {url: 'http://nas.lan', methods: [GET], networks: [10.0.0.0/8]}], credentials: [hub]}}
 ";
     let config = Config::parse(text, "/project".into()).unwrap();
     let coder = KnownAgent {
-        toolboxes: vec![vec!["shared_state_get".into()]],
+        toolboxes: vec![vec!["shared_state_get".into()], vec!["exec_run".into()]],
         plugins: vec![KnownPlugin { kinds: vec!["effect"], ..KnownPlugin::default() }],
         order: Order { effects: vec!["guard".into()], ..Order::default() },
         ..KnownAgent::default()
@@ -36,6 +38,15 @@ agents:
         "api_key: \"***\"",
         "env: TOKEN",
         "file: /project/keys/hub",
+        "command: cargo # its name",
+        "command: ./fmt",
+        "cwd: /project # the root",
+        "cwd: /project/sub",
+        "timeout: 5m",
+        "timeout: 2m",
+        "work_dir: /project/sub",
+        "programs: null # any, and a person is asked",
+        "programs: 16 # that run at once",
         "header: authorization # default",
         "header: x-key",
         "methods: null # all",

@@ -10,10 +10,13 @@ pub(super) fn settings(agent: &AgentConfig, known: &KnownAgent, config: &Config)
     let shipped = agent.all_plugins().zip(&known.plugins).filter(|((listed, ..), _)| *listed == Listed::Toolboxes);
     let mut shipped = shipped.map(|((_, id, uses), known)| (id.to_owned(), map(plugin_keys(uses, known, config))));
     list(agent.toolboxes.iter().zip(&known.toolboxes).map(|(uses, of_it)| match uses {
-        ToolboxUse::Own(OwnToolbox { name, tools: _, ns }) => {
+        ToolboxUse::Own(OwnToolbox { name, tools: _, programs, ns }) => {
             let mut keys = vec![("name", is(name))];
             if *name == Toolbox::State {
                 keys.push(("ns", or(ns.as_deref(), DEFAULT_NAMESPACE, "default")));
+            }
+            if *name == Toolbox::Exec {
+                keys.push(("programs", is(programs).noted_if(programs.is_none(), "any, and a person is asked")));
             }
             keys.push(("tools", is(of_it)));
             map(keys)

@@ -331,3 +331,33 @@ fn what_servers_are_run_and_reached_and_what_they_may_ask_is_told() {
     let quieter = SERVERS.replace("confirm: true, ", "confirm: true, tools: [find], ");
     assert_eq!(lines(&quieter), all, "fewer tools are nothing to be asked about");
 }
+
+#[test]
+fn programs_and_who_runs_them_are_told() {
+    let text = "programs:\n\
+                \x20 cargo: {args: [[test, '**'], [build]], cwd: sub, env: {TERM: dumb}, inherit_env: [PATH], timeout: 5m}\n\
+                \x20 fmt: {command: ./tools/my fmt}\n\
+                git: {work_dir: sub}\n\
+                agents: [{name: a, toolboxes: [exec, git]}, {name: b, toolboxes: [{name: exec, programs: [fmt]}],\n\
+                \x20 plugins: {p: {programs: [cargo, fmt]}}, use: {programs: [cargo]}}]";
+    assert_eq!(
+        lines(text),
+        [
+            "the agent `a` may run programs outside the sandbox, if you say yes to each",
+            "the agent `a` may use git in `/nowhere/sub`, if you say yes to it",
+            "the agent `b` may run the program `fmt`, and you are not asked before",
+            "the agent `b`: the plugin `p` is used, and you are not asked before each call",
+            "the agent `b`: the plugin `p` may have the program `cargo` run",
+            r#"the program `cargo` is `cargo`, run outside the sandbox in `/nowhere/sub`, with the arguments `["test", "**"] or ["build"]`"#,
+            "the program `cargo` gets the environment's `PATH`",
+            "the program `cargo` has `TERM` in its environment (sha256:ac996ae492f9a987c84f109f2118d3f6632e2259455d30c455a9ecd66c3c4959)",
+            r#"the program `fmt` is `"./tools/my fmt"`, run outside the sandbox in `/nowhere`, with the arguments `[]`"#,
+        ]
+    );
+    // Whatever changes of one changes a line, however long its lists are.
+    let long = |last: &str| {
+        let word = "x".repeat(400);
+        lines(&format!("programs: {{p: {{args: [[{word}, {last}]]}}}}"))
+    };
+    assert_ne!(long("a"), long("b"));
+}

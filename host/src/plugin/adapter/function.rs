@@ -62,7 +62,7 @@ impl PluginFunction {
         let returned = self.plugin.call(
             &cx.run,
             setup,
-            |state| state.asker = self.plugin.asker(&cx.run),
+            |state| self.reach(state, cx),
             async |store, instance| self.called(values, store, instance).await,
         );
         self.output(&returned.await?, None)
@@ -77,7 +77,7 @@ impl PluginFunction {
             &mut slot,
             &cx.run,
             setup,
-            |state| state.asker = self.plugin.asker(&cx.run),
+            |state| self.reach(state, cx),
             async |store, instance| self.called(given.values, store, instance).await,
         );
         let returned = returned.await?;
@@ -88,6 +88,12 @@ impl PluginFunction {
             slot.lose("a call gave more than could be told");
         }
         output
+    }
+
+    /// What a call may reach beside its imports.
+    fn reach(&self, state: &mut PluginState, cx: &ToolCx) {
+        state.asker = self.plugin.asker(&cx.run);
+        state.programs = self.plugin.programs();
     }
 
     fn gives_handles(&self) -> bool {

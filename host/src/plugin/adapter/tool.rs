@@ -63,6 +63,7 @@ impl Tool for PluginTool {
             setup,
             |state| {
                 state.asker = self.plugin.asker(&cx.run);
+                state.programs = self.plugin.programs();
                 state.progress = Some(Progress { call: call.id.clone(), told: None, waiting: None });
                 if self.plugin.grant.chat {
                     let (chat, tools, powers) = (cx.chat.clone(), cx.tools.clone(), self.plugin.grant.powers.clone());

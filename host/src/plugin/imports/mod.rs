@@ -9,6 +9,7 @@ mod http;
 mod kv;
 mod log;
 mod outgoing;
+mod process;
 mod progress;
 mod random;
 mod sink;
@@ -67,6 +68,8 @@ pub enum Need {
     Kv,
     /// To be granted `http`.
     Http,
+    /// To be granted `programs`.
+    Programs,
     /// To be granted `files` or `http`, which are read through it.
     Streams,
     /// Nothing, if its types alone are taken, as `wasi:filesystem` and `wasi:http` take them; for its functions to have
@@ -91,6 +94,7 @@ pub fn need_of_import(import: &str) -> Option<Need> {
             "random" => Need::Random,
             "kv" => Need::Kv,
             "http" => Need::Http,
+            "process" => Need::Programs,
             _ => return None,
         });
     }
@@ -144,7 +148,7 @@ impl Need {
 
     /// Whether the manifest asks for it.
     pub fn is_asked_for_by(self, manifest: &Manifest) -> bool {
-        let Wants { files, clock, random, chat, kv, http, .. } = &manifest.wants;
+        let Wants { files, clock, random, chat, kv, http, programs, .. } = &manifest.wants;
         if manifest.wasi && self.is_in_base() {
             return true;
         }
@@ -157,6 +161,7 @@ impl Need {
             Self::Files => files.is_some(),
             Self::Kv => *kv,
             Self::Http => !http.is_empty(),
+            Self::Programs => *programs,
             // Types of the clocks come with them.
             Self::Streams | Self::WasiClock => files.is_some() || !http.is_empty(),
             Self::WasiRandom | Self::WasiBase => false,
@@ -173,6 +178,7 @@ impl Need {
             Self::Files => "files = \"read\"",
             Self::Kv => "kv = true",
             Self::Http => "http = true",
+            Self::Programs => "programs = true",
             Self::Streams => "http = true, or files = \"read\"",
             Self::WasiClock | Self::WasiRandom | Self::WasiBase => "wasi = \"powerless\"",
         }
@@ -188,6 +194,7 @@ impl Need {
             Self::Files => Some("files"),
             Self::Kv => Some("kv"),
             Self::Http => Some("http"),
+            Self::Programs => Some("programs"),
         }
     }
 
@@ -214,6 +221,7 @@ impl Need {
             Self::Files => !granted.files.is_empty(),
             Self::Kv => !granted.kv.is_empty(),
             Self::Http => !granted.http.is_empty(),
+            Self::Programs => !granted.programs.is_empty(),
             Self::Streams => !granted.files.is_empty() || !granted.http.is_empty(),
         }
     }
@@ -248,6 +256,9 @@ pub fn link(linker: &mut Linker<PluginState>, grant: &Grant, kinds: &[Kind], was
     }
     if !grant.kv.is_empty() {
         imports::kv::add_to_linker::<_, Own>(linker, PluginState::called)?;
+    }
+    if !grant.programs.is_empty() {
+        imports::process::add_to_linker::<_, Own>(linker, PluginState::called)?;
     }
     if wasi || !grant.files.is_empty() || !grant.http.is_empty() {
         link_streams(linker)?;

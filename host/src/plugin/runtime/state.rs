@@ -14,6 +14,7 @@ use crate::{
         folders::Folders,
         imports::{Asker, Attachments, Base, Files, KvBinding, Listings, Logged, WasiDoor},
     },
+    process::Programs,
 };
 
 /// What one instance of a plugin can reach: what that plugin was granted for that agent, and nothing else.
@@ -40,6 +41,8 @@ pub struct PluginState {
     pub kv: Option<Arc<KvBinding>>,
     /// Who sends its requests, in calls that may send some.
     pub asker: Option<Asker>,
+    /// The programs that it may have run, in calls that may have some run.
+    pub programs: Option<Programs>,
     /// What it may take.
     pub limits: Arc<Limits>,
     /// What it takes.
@@ -83,6 +86,7 @@ impl PluginState {
             base: Base::default(),
             kv: None,
             asker: None,
+            programs: None,
             wasi_http: WasiDoor::default(),
             limits,
             meter: Arc::default(),

@@ -1,0 +1,172 @@
+use std::{borrow::Cow, time::Duration};
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::confirmed::declined;
+use crate::{
+    approval::{Desk, Subject, Verdict},
+    chat::{Content, ToolHints},
+    error::{Fault, cut, seconds},
+    limits,
+    process::{Ended, Exit, Ground, Job, Programs, Wish, shown_words},
+    tool::{self, ToolBox, ToolCx, ToolOutput},
+};
+
+/// What an agent may have run.
+#[derive(Debug, Clone)]
+pub enum Runs {
+    /// Any program, if a person says yes to it.
+    Asked(Ground),
+    /// Those that a config names, with the arguments that it names: who wrote that has said yes.
+    Named(Programs),
+}
+
+/// The arguments. Vendors that insist on every key send null for what is left out.
+#[derive(Deserialize, JsonSchema)]
+struct ExecRun {
+    /// The program.
+    command: String,
+    /// Its arguments, one word each. There is no shell: quotes, `|`, `>`, `*` and `$` are plain characters.
+    args: Option<Vec<String>>,
+    /// The folder to work in, relative to the one that it has.
+    cwd: Option<String>,
+    /// What it reads from its standard input.
+    stdin: Option<String>,
+    /// Seconds after which it is ended.
+    timeout: Option<u64>,
+}
+
+/// The tool `exec_run`: an agent has a program run and reads what it printed.
+pub fn exec_tools(desk: Desk, runs: Runs) -> ToolBox {
+    let run = {
+        let runs = runs.clone();
+        move |cx: ToolCx, args: ExecRun| {
+            let (desk, runs) = (desk.clone(), runs.clone());
+            async move {
+                let (command, wish) = args.read();
+                let (job, ground) = match &runs {
+                    Runs::Named(programs) => (programs.job(&command, wish)?, programs.ground()),
+                    Runs::Asked(ground) => {
+                        let job = ground.job(&command, wish)?;
+                        let subject = Subject::Program { name: trusted_name(&command, &job, ground) };
+                        let ruling = desk.permit(&cx.run, subject, &asked(&command, &job)?).await?;
+                        if ruling.verdict == Verdict::No {
+                            return Err(declined(EXEC_RUN, ruling.by));
+                        }
+                        (job, ground)
+                    }
+                };
+                cx.begin_now().await?;
+                let time = job.time;
+                Ok(told(ground.run(job).await?, time))
+            }
+        }
+    };
+    let most = limits::QUESTION_TIME + limits::PROCESS_PLACE_WAIT + limits::PROCESS_TIME_CEILING + limits::TOOL_TIME;
+    let tool = tool::function(EXEC_RUN, &description(&runs), run)
+        .with_hints(ToolHints::default())
+        .with_time_limit(most)
+        .beginning_itself();
+    ToolBox::new().with(tool)
+}
+
+const EXEC_RUN: &str = "exec_run";
+
+fn description(runs: &Runs) -> String {
+    let (time, most) = (limits::PROCESS_TIME.as_secs(), limits::PROCESS_TIME_CEILING.as_secs());
+    let what = "Runs a program in the project's folder, waits for its end, and gives what it printed; a status other than 0 is \
+                an error. There is no shell and no terminal, and what it leaves running is ended with it.";
+    match runs {
+        Runs::Asked(_) => format!(
+            "{what} The program is named by its name, or by its path in the project. The person is shown the command and may \
+             say no. It has {time} seconds, or up to {most} in `timeout`."
+        ),
+        Runs::Named(programs) => {
+            let named = programs.iter().map(|(name, entry)| {
+                let args: Vec<_> = entry.args.iter().map(ToString::to_string).collect();
+                let args = if args.is_empty() { "[]".into() } else { args.join(" or ") };
+                format!("`{name}` with {args}, up to {} seconds", entry.time.as_secs_f32())
+            });
+            let named: Vec<_> = named.collect();
+            let named = cut(&named.join("; "), limits::TOOL_DESCRIPTION_BYTES / 8);
+            format!(
+                "{what} There is: {named}. In such a list `*` in a word stands for any characters (no option where it comes \
+                 first), `?` for one, and `**` for any further arguments."
+            )
+        }
+    }
+}
+
+impl ExecRun {
+    fn read(self) -> (String, Wish) {
+        let Self { command, args, cwd, stdin, timeout } = self;
+        let stdin = stdin.unwrap_or_default().into_bytes();
+        (command, Wish { args: args.unwrap_or_default(), folder: cwd, stdin, time: timeout.map(Duration::from_secs) })
+    }
+}
+
+/// What is trusted where this is: a name stands for what is found in the folders of `PATH`, but not for what anybody may have
+/// put into the project.
+fn trusted_name(command: &str, job: &Job, ground: &Ground) -> String {
+    let path = job.program.canonicalize().unwrap_or_else(|_| job.program.clone());
+    let root = ground.root.canonicalize().unwrap_or_else(|_| ground.root.clone());
+    match command.contains(std::path::is_separator) || path.starts_with(root) {
+        true => path.to_string_lossy().into_owned(),
+        false => command.to_owned(),
+    }
+}
+
+/// What a person is shown: all that is run, and the beginning of what it reads.
+fn asked(command: &str, job: &Job) -> Result<String, Fault> {
+    let words = shown_words([command].into_iter().chain(job.args.iter().map(String::as_str)));
+    let chars = words.chars().count();
+    if chars > limits::COMMAND_SHOWN_CHARS {
+        let most = limits::COMMAND_SHOWN_CHARS;
+        let message = format!(
+            "the command has {chars} characters as the person is shown it, at most {most} are asked about: have it read what \
+             is long from a file or from its standard input"
+        );
+        return Err(Fault::TooLarge { message });
+    }
+    let path = |path: &std::path::Path| shown_words([&*path.to_string_lossy()]);
+    let (program, folder, time) = (path(&job.program), path(&job.folder), seconds(job.time));
+    let mut detail = format!("{words}\nThe program is {program}. It works in {folder}, for {time} at most.");
+    if !job.stdin.is_empty() {
+        let text = String::from_utf8_lossy(&job.stdin);
+        let shown = cut(&text, limits::PROGRAM_STDIN_SHOWN_CHARS);
+        let bytes = job.stdin.len();
+        let how_much = if shown.len() < text.len() { ", of which this is the beginning" } else { "" };
+        detail.push_str(&format!("\nIt reads {bytes} bytes{how_much}:\n{shown}"));
+    }
+    Ok(detail)
+}
+
+/// What a model reads of a run.
+pub(super) fn told(ended: Ended, time: Duration) -> ToolOutput {
+    let text = |bytes: &[u8]| -> String {
+        let text: Cow<str> = String::from_utf8_lossy(bytes);
+        text.trim_end_matches(['\n', '\r']).to_owned()
+    };
+    let (said, complained) = (text(&ended.stdout), text(&ended.stderr));
+    let stderr = if complained.is_empty() { String::new() } else { format!("[standard error]\n{complained}") };
+    let how = match ended.exit {
+        Exit::Status(0) => String::new(),
+        Exit::Time => format!("[it was ended after {}]", seconds(time)),
+        exit => format!("[{exit}]"),
+    };
+    // What is long is cut at its end: why it failed comes first.
+    let parts = if ended.is_success() { [how, said, stderr] } else { [how, stderr, said] };
+    let mut parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    if ended.is_cut {
+        parts.push(format!("[it printed more than {} bytes, and the rest is not here]", limits::PROCESS_OUTPUT_BYTES));
+    }
+    let text = if parts.is_empty() { "[it printed nothing]".into() } else { parts.join("\n") };
+    match ended.is_success() {
+        true => text.into(),
+        false => ToolOutput::Failed(vec![Content::Text(text)]),
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests;

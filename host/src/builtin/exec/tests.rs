@@ -1,0 +1,193 @@
+use std::{fs, os::unix::fs::PermissionsExt, path::Path};
+
+use super::*;
+use crate::{
+    approval::{Policy, QuestionKind, Trusted},
+    chat::{Snapshot, ToolCall},
+    event::RunCx,
+    process::{ArgsPattern, Entry, Finder},
+};
+
+fn ground(root: &Path) -> Ground {
+    let environment = vec![("PATH".into(), "/usr/bin:/bin".into())];
+    Ground { finder: Finder::new("/usr/bin:/bin"), root: root.into(), environment, ..Ground::default() }
+}
+
+async fn call(tools: &ToolBox, arguments: serde_json::Value) -> (bool, String) {
+    let cx = ToolCx { run: RunCx::new("ada"), chat: Snapshot::default(), tools: [].into(), begin: Default::default() };
+    let call = ToolCall { id: "c".into(), name: EXEC_RUN.into(), arguments: arguments.to_string(), meta: vec![] };
+    let result = tools.dispatch(&cx, &call).await.result;
+    (result.is_error, result.text())
+}
+
+#[tokio::test]
+async fn a_program_runs_if_the_person_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    fs::write(root.join("own.sh"), "#!/bin/sh\necho own\n").unwrap();
+    fs::set_permissions(root.join("own.sh"), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::create_dir(root.join("a b")).unwrap();
+    let desk = Desk::new(Policy::Never, Trusted::default());
+    let tools = exec_tools(desk.clone(), Runs::Asked(ground(&root)));
+    let unasked = call(&tools, serde_json::json!({"command": "echo", "args": ["x"]})).await;
+    assert!(unasked.0 && unasked.1.contains("needs a person's consent, and nobody is there"), "{unasked:?}");
+
+    let mut inbox = desk.attend().unwrap();
+    let shown = root.display();
+    let own = format!("run the program `{shown}/own.sh`");
+    for (arguments, subject, detail, verdict, result) in [
+        (
+            serde_json::json!({"command": "echo", "args": ["a b", "; rm -rf ~", "$HOME", "\n[y]es"]}),
+            "run the program `echo`",
+            format!("echo \"a b\" \"; rm -rf ~\" \"$HOME\" \"\\n[y]es\"\nThe program is /usr/bin/echo. It works in {shown}, for 120 seconds at most."),
+            Verdict::Yes,
+            (false, "a b ; rm -rf ~ $HOME \n[y]es".to_owned()),
+        ),
+        (
+            serde_json::json!({"command": "cat", "args": null, "cwd": "a b", "stdin": "told", "timeout": 7}),
+            "run the program `cat`",
+            format!("cat\nThe program is /usr/bin/cat. It works in \"{shown}/a b\", for 7 seconds at most.\nIt reads 4 bytes:\ntold"),
+            Verdict::Yes,
+            (false, "told".into()),
+        ),
+        (
+            serde_json::json!({"command": "./own.sh"}),
+            &own,
+            format!("./own.sh\nThe program is {shown}/./own.sh. It works in {shown}, for 120 seconds at most."),
+            Verdict::No,
+            (true, "the person declined this call of `exec_run`: do not reach the same by another way; go on without it, or say what you need it for".into()),
+        ),
+        (
+            serde_json::json!({"command": "sh", "args": ["-c", "echo out; echo err >&2; exit 3"], "timeout": 90_000}),
+            "run the program `sh`",
+            format!("sh -c \"echo out; echo err >&2; exit 3\"\nThe program is /usr/bin/sh. It works in {shown}, for 3600 seconds at most."),
+            Verdict::Trust,
+            (true, "[exit status 3]\n[standard error]\nerr\nout".into()),
+        ),
+    ] {
+        let person = async {
+            let asked = inbox.next().await.unwrap();
+            let QuestionKind::Permission { subject: about, detail: told } = &asked.question.kind else { panic!() };
+            // Either is the same program.
+            let told = told.replace("The program is /bin/", "The program is /usr/bin/");
+            assert_eq!((about.to_string().as_str(), &told), (subject, &detail));
+            inbox.decide(asked.id, verdict).unwrap();
+        };
+        assert_eq!(tokio::join!(call(&tools, arguments), person).0, result);
+    }
+    // It is trusted with whatever arguments, and none of the others is.
+    let trusted = serde_json::json!({"command": "sh", "args": ["-c", "exit 0"]});
+    assert_eq!(call(&tools, trusted).await, (false, "[it printed nothing]".into()));
+    assert!(desk.trusts(&Subject::Program { name: "sh".into() }));
+    assert!(!desk.trusts(&Subject::Program { name: "echo".into() }));
+    // What cannot be run is not asked about.
+    let long = "x".repeat(limits::COMMAND_SHOWN_CHARS);
+    for (arguments, says) in [
+        (serde_json::json!({"command": "no-such-program"}), "there is no program `no-such-program`"),
+        (serde_json::json!({"command": "echo x"}), "there is no program `echo x` in the folders of PATH"),
+        (serde_json::json!({"command": "echo", "cwd": ".."}), "the folder `..` is outside"),
+        (serde_json::json!({"command": "echo", "timeout": 0}), "it is to take no time at all"),
+        (serde_json::json!({"command": "echo", "args": [long]}), "at most 2400 are asked about"),
+        (serde_json::json!({"command": "echo", "args": "x"}), "the arguments do not fit"),
+    ] {
+        let (is_error, text) = call(&tools, arguments).await;
+        assert!(is_error && text.contains(says), "{says}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn a_program_of_the_project_is_not_trusted_by_the_name_of_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    fs::create_dir(root.join("bin")).unwrap();
+    let program = root.join("bin/echo");
+    fs::write(&program, "#!/bin/sh\necho evil\n").unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let finder = Finder::new(&format!("{}/bin:/usr/bin:/bin", root.display()));
+    let trusted = Trusted::new([Subject::Program { name: "echo".into() }]).unwrap();
+    let desk = Desk::new(Policy::Granted, trusted);
+    let tools = exec_tools(desk, Runs::Asked(Ground { finder, ..ground(&root) }));
+    let (is_error, text) = call(&tools, serde_json::json!({"command": "echo"})).await;
+    assert!(is_error && text.contains("needs a person's consent"), "{text}");
+}
+
+#[tokio::test]
+async fn what_a_config_names_runs_unasked_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let pattern = ArgsPattern::new(&["hello".to_owned(), "*".to_owned()]).unwrap();
+    let entry = Entry {
+        command: "echo".into(),
+        args: vec![pattern],
+        folder: folder.path().into(),
+        environment: vec![],
+        time: Duration::from_secs(9),
+    };
+    let programs = Programs::new(ground(folder.path()), [("greet".to_owned(), entry)]);
+    // Whatever was trusted or would be allowed.
+    let trusted = Trusted::new([Subject::Program { name: "echo".into() }]).unwrap();
+    let tools = exec_tools(Desk::new(Policy::All, trusted), Runs::Named(programs));
+    let description = &tools.specs()[0].description;
+    assert!(description.contains(r#"`greet` with ["hello", "*"], up to 9 seconds"#), "{description}");
+    for (command, args, is_error, says) in [
+        ("greet", &["hello", "you"][..], false, "hello you"),
+        ("greet", &["hello", "-e"], true, "`greet` may not be run with the arguments `hello -e`"),
+        ("greet", &["hello", "you", "too"], true, "it may with [\"hello\", \"*\"]"),
+        ("echo", &["hello", "you"], true, "there is no program `echo` to run; there is: greet"),
+        ("/bin/echo", &[], true, "there is no program `/bin/echo` to run"),
+        ("../greet", &[], true, "there is no program `../greet` to run"),
+    ] {
+        let (was_error, text) = call(&tools, serde_json::json!({"command": command, "args": args})).await;
+        assert!(was_error == is_error && text.contains(says), "{command} {args:?}: {text}");
+    }
+}
+
+#[test]
+fn a_run_is_told_with_why_it_failed_first() {
+    let time = Duration::from_secs(5);
+    let ended =
+        |exit, stdout: &str, stderr: &str, is_cut| Ended { exit, stdout: stdout.into(), stderr: stderr.into(), is_cut };
+    let failed = |text: &str| ToolOutput::Failed(vec![Content::Text(text.into())]);
+    for (ended, output) in [
+        (ended(Exit::Status(0), "a\nb\n\n", "", false), "a\nb".into()),
+        (ended(Exit::Status(0), "", "warned\n", false), "[standard error]\nwarned".into()),
+        (ended(Exit::Status(0), "a", "warned", false), "a\n[standard error]\nwarned".into()),
+        (
+            ended(Exit::Status(0), "a", "", true),
+            "a\n[it printed more than 1048576 bytes, and the rest is not here]".into(),
+        ),
+        (ended(Exit::Status(1), "a", "why", false), failed("[exit status 1]\n[standard error]\nwhy\na")),
+        (ended(Exit::Signal(11), "", "", false), failed("[ended by signal 11]")),
+        (ended(Exit::Time, "so far", "", false), failed("[it was ended after 5 seconds]\nso far")),
+    ] {
+        assert_eq!(told(ended, time), output);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_begins_before_the_person_has_said_yes() {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let desk = Desk::new(Policy::Never, Trusted::default());
+    let mut inbox = desk.attend().unwrap();
+    let tools = exec_tools(desk, Runs::Asked(ground(folder.path())));
+    let told = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&told);
+    let begin = tool::Begin::new(move || {
+        count.fetch_add(1, Ordering::Relaxed);
+        Box::pin(async { Err(Fault::other("the disk is full")) })
+    });
+    let cx = ToolCx { run: RunCx::new("ada"), chat: Snapshot::default(), tools: [].into(), begin };
+    let arguments = r#"{"command":"touch","args":["made"]}"#.into();
+    let call = ToolCall { id: "c".into(), name: EXEC_RUN.into(), arguments, meta: vec![] };
+    let person = async {
+        let asked = inbox.next().await.unwrap();
+        assert_eq!(told.load(Ordering::Relaxed), 0);
+        inbox.decide(asked.id, Verdict::Yes).unwrap();
+    };
+    let (dispatched, ()) = tokio::join!(tools.dispatch(&cx, &call), person);
+    assert_eq!((dispatched.result.text().as_str(), told.load(Ordering::Relaxed)), ("the disk is full", 1));
+    assert!(!folder.path().join("made").exists());
+}

@@ -1,0 +1,432 @@
+//! The tools `git_*`: what an agent needs of git every day. A repository may be somebody else's, and what stands in it runs no
+//! program: see [`repository`].
+
+mod repository;
+
+use std::{
+    collections::HashSet,
+    path::{Component, Path},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use futures_util::{FutureExt, future::BoxFuture};
+use repository::Prepared;
+pub use repository::Repository;
+use schemars::JsonSchema;
+use serde::{Deserialize, de::DeserializeOwned};
+
+use super::{confirmed::declined, exec::told};
+use crate::{
+    approval::{Desk, Subject, Verdict},
+    chat::ToolHints,
+    error::{Fault, cut},
+    event::RunCx,
+    limits,
+    process::shown_words,
+    tool::{self, Tool, ToolBox, ToolCx, ToolOutput},
+};
+
+/// The tools of this repository. That they read it is asked once in a session, what changes something each time, unless the
+/// program `git` is trusted.
+pub fn git_tools(desk: Desk, repository: Repository) -> ToolBox {
+    let git = Git { desk, repository, read_in: Arc::default(), changing: Arc::default() };
+    let reads = ToolHints { read_only: true, closed_world: true, ..ToolHints::default() };
+    let changes = ToolHints { closed_world: true, ..ToolHints::default() };
+    ToolBox::new()
+        .with(git.tool("git_status", "Which files are changed, staged or not tracked, and on which branch.", reads, Git::status))
+        .with(git.tool(
+            "git_diff",
+            "What is changed in files, as a unified diff: what is not staged, or what is.",
+            reads,
+            Git::diff,
+        ))
+        .with(git.tool("git_log", "The newest commits.", reads, Git::log))
+        .with(git.tool("git_show", "One commit with its diff, or a file as it was (`REVISION:PATH`).", reads, Git::show))
+        .with(git.tool("git_branch", "Lists branches, makes one, or switches to one.", changes, Git::branch))
+        .with(git.tool("git_add", "Stages files for the next commit. The person is asked.", changes, Git::add))
+        .with(git.tool(
+            "git_commit",
+            "Commits what is staged, all changes of tracked files (`all`), or these files alone (`files`). The person is shown \
+             the message and the files, and may say no.",
+            changes,
+            Git::commit,
+        ))
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Status {
+    /// One line for each file, in git's two letters.
+    short: Option<bool>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Diff {
+    /// What is staged, in place of what is not.
+    staged: Option<bool>,
+    /// This file or folder alone.
+    path: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Log {
+    /// How many; 10 if it is left out.
+    count: Option<u32>,
+    /// How much of each; `oneline` if it is left out.
+    format: Option<Format>,
+    /// Those that changed this file or folder.
+    path: Option<String>,
+}
+
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Format {
+    Oneline,
+    Short,
+    Medium,
+    Full,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Show {
+    /// A commit, a branch, a tag, `HEAD~2`, or `HEAD:src/main.rs`; `HEAD` if it is left out.
+    revision: Option<String>,
+    /// This file or folder alone.
+    path: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Branch {
+    /// What to do; `list` if it is left out.
+    action: Option<Action>,
+    /// The branch to make or to switch to.
+    name: Option<String>,
+}
+
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Action {
+    List,
+    Create,
+    Switch,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Add {
+    /// Files and folders.
+    paths: Vec<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Commit {
+    /// The message.
+    message: String,
+    /// Only these files, staged or not.
+    files: Option<Vec<String>>,
+    /// All files that git knows, staged or not.
+    all: Option<bool>,
+}
+
+#[derive(Clone)]
+struct Git {
+    desk: Desk,
+    repository: Repository,
+    /// The runs in which the person lets it be read, up to [`limits::GIT_RUNS`].
+    read_in: Arc<Mutex<HashSet<Arc<str>>>>,
+    /// Held by who changes something: git itself refuses the second one.
+    changing: Arc<tokio::sync::Mutex<()>>,
+}
+
+/// A call of one of the tools.
+type Called<A> = fn(Git, ToolCx, A) -> BoxFuture<'static, Result<ToolOutput, Fault>>;
+
+impl Git {
+    fn tool<A>(&self, name: &str, description: &str, hints: ToolHints, call: Called<A>) -> impl Tool + use<A>
+    where
+        A: DeserializeOwned + JsonSchema + Send + 'static,
+    {
+        let git = self.clone();
+        let most = limits::QUESTION_TIME + limits::PROCESS_PLACE_WAIT + limits::GIT_TIME + limits::TOOL_TIME;
+        tool::function(name, description, move |cx, args: A| call(git.clone(), cx, args))
+            .with_hints(hints)
+            .with_time_limit(most)
+            .beginning_itself()
+    }
+
+    fn status(self, cx: ToolCx, args: Status) -> BoxFuture<'static, Result<ToolOutput, Fault>> {
+        let short: &[&str] = if args.short.unwrap_or_default() { &["--short", "--branch"] } else { &[] };
+        let words = [&["status", "--ignore-submodules=dirty"], short].concat();
+        async move { self.read(&cx, "git_status", &words).await }.boxed()
+    }
+
+    fn diff(self, cx: ToolCx, args: Diff) -> BoxFuture<'static, Result<ToolOutput, Fault>> {
+        async move {
+            let mut words = [&["diff", "--ignore-submodules=dirty"], PLAIN].concat();
+            words.extend(args.staged.unwrap_or_default().then_some("--cached"));
+            words.push("--");
+            words.extend(path(args.path.as_deref())?);
+            self.read(&cx, "git_diff", &words).await
+        }
+        .boxed()
+    }
+
+    fn log(self, cx: ToolCx, args: Log) -> BoxFuture<'static, Result<ToolOutput, Fault>> {
+        async move {
+            let count = format!("--max-count={}", args.count.unwrap_or(10).min(limits::GIT_COMMITS));
+            let format = match args.format.unwrap_or(Format::Oneline) {
+                Format::Oneline => "--format=%h %ad %an: %s",
+                Format::Short => "--format=short",
+                Format::Medium => "--format=medium",
+                Format::Full => "--format=full",
+            };
+            let mut words = [&["log", "--date=short", "--no-show-signature", &*count, format], PLAIN, &["--"]].concat();
+            words.extend(path(args.path.as_deref())?);
+            self.read(&cx, "git_log", &words).await
+        }
+        .boxed()
+    }
+
+    fn show(self, cx: ToolCx, args: Show) -> BoxFuture<'static, Result<ToolOutput, Fault>> {
+        async move {
+            let revision = revision(args.revision.as_deref().unwrap_or("HEAD"))?;
+            let mut words = [&["show", "--no-show-signature"], PLAIN, &[revision, "--"]].concat();
+            words.extend(path(args.path.as_deref())?);
+            self.read(&cx, "git_show", &words).await
+        }
+        .boxed()
+    }
+
+    fn branch(self, cx: ToolCx, args: Branch) -> BoxFuture<'static, Result<ToolOutput, Fault>> {
+        const TOOL: &str = "git_branch";
+        async move {
+            let name = || branch(args.name.as_deref().ok_or_else(|| Fault::invalid("name the branch in `name`"))?);
+            match args.action.unwrap_or(Action::List) {
+                Action::List => self.read(&cx, TOOL, &["branch", "--list", "--verbose", "--no-color"]).await,
+                Action::Create => {
+                    let prepared = self.repository.prepare().await?;
+                    let words = ["branch", "--no-track", "--", name()?];
+                    self.change(&cx, TOOL, &prepared, Change::of(&words)).await
+                }
+                Action::Switch => {
+                    let prepared = self.repository.prepare().await?;
+                    let words = ["switch", "--no-guess", "--no-recurse-submodules", name()?];
+                    self.change(&cx, TOOL, &prepared, Change::of(&words)).await
+                }
+            }
+        }
+        .boxed()
+    }
+
+    fn add(self, cx: ToolCx, args: Add) -> BoxFuture<'static, Result<ToolOutput, Fault>> {
+        async move {
+            let prepared = self.repository.prepare().await?;
+            let paths = paths(&args.paths)?;
+            self.change(&cx, "git_add", &prepared, Change::of(&[&["add", "--"], &*paths].concat())).await
+        }
+        .boxed()
+    }
+
+    fn commit(self, cx: ToolCx, args: Commit) -> BoxFuture<'static, Result<ToolOutput, Fault>> {
+        async move {
+            let Commit { message, files, all } = args;
+            message_check(&message)?;
+            let files = files.unwrap_or_default();
+            if all.unwrap_or_default() && !files.is_empty() {
+                return Err(Fault::invalid("`files` and `all` both say what to commit: leave one of them out"));
+            }
+            let prepared = self.repository.prepare().await?;
+            // The message is read, not parsed.
+            let words = ["commit", "--no-gpg-sign", "--no-verify", "--file=-"];
+            let (list, first, words) = match (all.unwrap_or_default(), files.is_empty()) {
+                (true, _) => {
+                    let list = ["status", "--short", "--untracked-files=no", "--ignore-submodules=dirty"].into();
+                    (list, None, [&words[..], &["--all"]].concat())
+                }
+                (false, true) => (
+                    ["diff", "--cached", "--name-status"].into_iter().chain(PLAIN.iter().copied()).collect(),
+                    None,
+                    words.to_vec(),
+                ),
+                (false, false) => {
+                    let files = paths(&files)?;
+                    let list = [&["status", "--short", "--ignore-submodules=dirty", "--"], &*files].concat();
+                    // So that those which git does not know yet are committed too.
+                    let first = [&["add", "--"], &*files].concat();
+                    (list, Some(first), [&words[..], &["--only", "--"], &files].concat())
+                }
+            };
+            let listed: Vec<_> = list;
+            let listed = self.repository.run(&prepared, &listed, Vec::new()).await?;
+            if !listed.is_success() {
+                return Ok(told(listed, limits::GIT_TIME));
+            }
+            let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+            if listed.trim().is_empty() {
+                return Err(Fault::invalid(
+                    "there is nothing to commit: stage files with git_add, or name them in `files`, or set `all`",
+                ));
+            }
+            let shown = cut(&listed, limits::GIT_LIST_SHOWN_CHARS);
+            let detail = format!("git commit with the message:\n{message}\n\nand these files:\n{shown}");
+            let change = Change { first, words, stdin: message.into_bytes(), detail: Some(detail) };
+            self.change(&cx, "git_commit", &prepared, change).await
+        }
+        .boxed()
+    }
+
+    /// Runs what changes nothing, if the person lets the repository be read.
+    async fn read(&self, cx: &ToolCx, tool: &str, words: &[&str]) -> Result<ToolOutput, Fault> {
+        let prepared = self.repository.prepare().await?;
+        self.may_read(&cx.run, tool, &prepared).await?;
+        Ok(told(self.repository.run(&prepared, words, Vec::new()).await?, limits::GIT_TIME))
+    }
+
+    async fn may_read(&self, cx: &RunCx, tool: &str, prepared: &Prepared) -> Result<(), Fault> {
+        if self.read_in().contains(&cx.run) {
+            return Ok(());
+        }
+        let program = Subject::Program { name: GIT.into() };
+        let subject = if self.desk.trusts(&program) { program } else { Subject::GitReading };
+        let detail = format!("git status, diff, log, show and branch.\n{prepared}");
+        let ruling = self.desk.permit(cx, subject, &detail).await?;
+        if ruling.verdict == Verdict::No {
+            return Err(declined(tool, ruling.by));
+        }
+        let mut read_in = self.read_in();
+        if read_in.len() >= limits::GIT_RUNS {
+            read_in.clear();
+        }
+        read_in.insert(Arc::clone(&cx.run));
+        Ok(())
+    }
+
+    fn read_in(&self) -> MutexGuard<'_, HashSet<Arc<str>>> {
+        self.read_in.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs what changes something, if the person says yes to it.
+    async fn change(
+        &self,
+        cx: &ToolCx,
+        tool: &str,
+        prepared: &Prepared,
+        change: Change<'_>,
+    ) -> Result<ToolOutput, Fault> {
+        prepared.may_change()?;
+        let Change { first, words, stdin, detail } = change;
+        let detail = detail.unwrap_or_else(|| shown_words([GIT].into_iter().chain(words.iter().copied())));
+        if detail.chars().count() > limits::PERMISSION_DETAIL_CHARS {
+            let message =
+                "this is more than a person can be shown who is asked about it: do it in several steps".into();
+            return Err(Fault::TooLarge { message });
+        }
+        let detail = format!("{detail}\n{prepared}");
+        let ruling = self.desk.permit(&cx.run, Subject::Program { name: GIT.into() }, &detail).await?;
+        if ruling.verdict == Verdict::No {
+            return Err(declined(tool, ruling.by));
+        }
+        cx.begin_now().await?;
+        let _alone = self.changing.lock().await;
+        if let Some(first) = first {
+            let ended = self.repository.run(prepared, &first, Vec::new()).await?;
+            if !ended.is_success() {
+                return Ok(told(ended, limits::GIT_TIME));
+            }
+        }
+        Ok(told(self.repository.run(prepared, &words, stdin).await?, limits::GIT_TIME))
+    }
+}
+
+/// What changes a repository.
+struct Change<'a> {
+    /// What is run before it.
+    first: Option<Vec<&'a str>>,
+    words: Vec<&'a str>,
+    stdin: Vec<u8>,
+    /// What the person is shown; none: the words.
+    detail: Option<String>,
+}
+
+impl<'a> Change<'a> {
+    fn of(words: &[&'a str]) -> Self {
+        Self { first: None, words: words.to_vec(), stdin: Vec::new(), detail: None }
+    }
+}
+
+const GIT: &str = "git";
+
+/// Diffs are git's own: no program makes them, whatever the repository says.
+const PLAIN: &[&str] = &["--no-ext-diff", "--no-textconv", "--no-color"];
+
+/// A path that a model has named, if it names one.
+fn path(path: Option<&str>) -> Result<Option<&str>, Fault> {
+    path.filter(|path| !path.is_empty()).map(checked_path).transpose()
+}
+
+fn paths(all: &[String]) -> Result<Vec<&str>, Fault> {
+    if all.is_empty() || all.len() > limits::GIT_PATHS {
+        return Err(Fault::invalid(format!("name 1 to {} files or folders", limits::GIT_PATHS)));
+    }
+    all.iter().map(|path| checked_path(path)).collect()
+}
+
+/// It is below the folder in which git works. Patterns and options it is not: it follows `--`, and git takes it as it is.
+fn checked_path(path: &str) -> Result<&str, Fault> {
+    let is_below = Path::new(path).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+    if path.is_empty() || path.contains('\0') || !is_below {
+        let shown = cut(path, limits::NAME_SHOWN_CHARS);
+        let message =
+            format!("`{}` is no path for this: write it relative to the project, without `..`", shown.escape_debug());
+        return Err(Fault::invalid(message));
+    }
+    Ok(path)
+}
+
+/// Something that names a commit or what is in it, and no option.
+fn revision(revision: &str) -> Result<&str, Fault> {
+    let is_one = |c: char| c.is_alphanumeric() || "._-/@{}^~:+,= ".contains(c);
+    let is_range = revision.split(':').next().unwrap_or_default().contains("..");
+    let is_fine = !revision.trim().is_empty() && !revision.starts_with(['-', ':', '^']) && revision.chars().all(is_one);
+    match is_fine && !is_range && revision.len() <= limits::GIT_NAME_BYTES {
+        true => Ok(revision),
+        false => Err(named_badly(revision, "revision: write one such as `HEAD~2`, a branch, or `HEAD:src/main.rs`")),
+    }
+}
+
+/// The name of a branch, and no option.
+fn branch(name: &str) -> Result<&str, Fault> {
+    let is_one = |c: char| c.is_alphanumeric() || "._-/+".contains(c);
+    let is_fine =
+        !name.is_empty() && !name.starts_with(['-', '/', '.']) && name.chars().all(is_one) && !name.contains("..");
+    match is_fine && name.len() <= limits::GIT_NAME_BYTES {
+        true => Ok(name),
+        false => Err(named_badly(
+            name,
+            "name of a branch: write letters, digits, `.`, `_`, `-`, `+` and `/`, and no `-` first",
+        )),
+    }
+}
+
+fn named_badly(name: &str, what: &str) -> Fault {
+    let shown = cut(name, limits::NAME_SHOWN_CHARS);
+    Fault::invalid(format!("`{}` is no {what}", shown.escape_debug()))
+}
+
+fn message_check(message: &str) -> Result<(), Fault> {
+    let chars = message.chars().count();
+    if message.trim().is_empty() {
+        return Err(Fault::invalid("the message is empty: say what the commit does and why"));
+    }
+    if message.starts_with('-') || message.contains('\0') {
+        return Err(Fault::invalid("the message begins with `-`, or has a NUL in it: write it in words"));
+    }
+    if chars > limits::COMMAND_SHOWN_CHARS {
+        let most = limits::COMMAND_SHOWN_CHARS;
+        return Err(Fault::TooLarge {
+            message: format!("the message has {chars} characters, at most {most} are asked about"),
+        });
+    }
+    Ok(())
+}
+
+#[cfg(all(test, unix))]
+mod tests;

@@ -1,0 +1,201 @@
+//! A repository, and git run in it so that nothing which lies there runs a program: no hook, no monitor, no external diff, no
+//! text conversion, no filter, no pager, editor, signing or credential program, and nothing that reaches the network.
+//!
+//! What can be switched off for one command is. Filters have names that only the repository knows: it is asked for them
+//! first, which runs nothing, and they are replaced by none for what reads; with them, nothing is changed, since files would
+//! be stored that are not what they are meant to be. What the person's own configuration says, holds.
+
+use std::{collections::BTreeSet, fmt, path::PathBuf, sync::Arc};
+
+use crate::{
+    error::{Fault, cut},
+    limits,
+    process::{Ended, Exit, Ground, Wish},
+};
+
+/// Where git works.
+#[derive(Debug, Clone)]
+pub struct Repository(Arc<Ground>);
+
+/// What was found out of a repository before a command is run in it.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    top: PathBuf,
+    git_dir: PathBuf,
+    /// Filters of its own, by their names.
+    filters: BTreeSet<String>,
+    /// Hooks of its own that its configuration names.
+    hooks: bool,
+}
+
+/// Options that switch off for one command what a repository could have run.
+const SETTINGS: [&str; 28] = [
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.pager=cat",
+    "core.editor=false",
+    "sequence.editor=false",
+    "core.askPass=false",
+    "core.sshCommand=false",
+    "core.gitProxy=",
+    "core.alternateRefsCommand=",
+    "credential.helper=",
+    "interactive.diffFilter=",
+    "commit.gpgSign=false",
+    "tag.gpgSign=false",
+    "log.showSignature=false",
+    "gpg.program=false",
+    "gpg.openpgp.program=false",
+    "gpg.ssh.program=false",
+    "gpg.x509.program=false",
+    "gpg.ssh.defaultKeyCommand=",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "submodule.recurse=false",
+    "status.submoduleSummary=false",
+    "diff.ignoreSubmodules=dirty",
+    "safe.bareRepository=explicit",
+    "color.ui=false",
+    "core.quotePath=false",
+    "i18n.logOutputEncoding=UTF-8",
+];
+
+/// The same in the environment, which git's own programs inherit. `GIT_ALLOW_PROTOCOL` names the only ways to other
+/// repositories, and there is none of this name.
+const ENVIRONMENT: [(&str, &str); 12] = [
+    ("LC_ALL", "C"),
+    ("GIT_CONFIG_NOSYSTEM", "1"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("GIT_OPTIONAL_LOCKS", "0"),
+    ("GIT_NO_LAZY_FETCH", "1"),
+    ("GIT_ALLOW_PROTOCOL", "none"),
+    ("GIT_PAGER", "cat"),
+    ("GIT_EDITOR", "false"),
+    ("GIT_ASKPASS", "false"),
+    ("SSH_ASKPASS", "false"),
+    ("GIT_SSH_COMMAND", "false"),
+    ("GIT_LITERAL_PATHSPECS", "1"),
+];
+
+impl Repository {
+    /// That in which the root of this ground is.
+    pub fn new(mut ground: Ground) -> Self {
+        ground.environment.retain(|(name, _)| !ENVIRONMENT.iter().any(|(own, _)| own == name));
+        ground.environment.extend(ENVIRONMENT.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        Self(Arc::new(ground))
+    }
+
+    /// Looks at it before a command is run in it.
+    ///
+    /// # Errors
+    ///
+    /// A [`Fault`]: there is no repository, git is not there, or it leads out of the project.
+    pub(super) async fn prepare(&self) -> Result<Prepared, Fault> {
+        let places = self.asked(&["rev-parse", "--path-format=absolute", "--show-toplevel", "--git-dir"]).await?;
+        let mut lines = places.lines().map(PathBuf::from);
+        let (Some(top), Some(git_dir)) = (lines.next(), lines.next()) else {
+            return Err(Fault::other("git does not say where the repository is"));
+        };
+        let settings = self.asked(&["config", "--list", "--null", "--show-scope", "--includes"]).await?;
+        let (mut filters, mut hooks, mut moved) = (BTreeSet::new(), false, false);
+        let mut words = settings.split('\0');
+        while let (Some(scope), Some(setting)) = (words.next(), words.next()) {
+            if !matches!(scope, "local" | "worktree") {
+                continue;
+            }
+            let key = setting.split('\n').next().unwrap_or_default();
+            let (section, variable) = key.rsplit_once('.').unwrap_or_default();
+            match section.split_once('.').unwrap_or((section, "")) {
+                ("filter", name) if ["clean", "smudge", "process"].contains(&variable) => {
+                    filters.insert(name.to_owned());
+                }
+                ("hook", _) => hooks = true,
+                ("core", "") if variable == "worktree" => moved = true,
+                _ => {}
+            }
+        }
+        // Where its files are is said by the repository itself: that may be a folder of somebody else.
+        if moved && !top.join(".git").exists() {
+            let message = format!(
+                "the repository {} says that its files are in {}, which is not its folder: nothing is done with it",
+                git_dir.display(),
+                top.display()
+            );
+            return Err(Fault::Denied { message });
+        }
+        if let Some(name) = filters.iter().find(|name| name.contains(['=', '\n'])) {
+            let name = cut(name, limits::NAME_SHOWN_CHARS);
+            let message =
+                format!("the repository has a filter `{}`, which cannot be switched off", name.escape_debug());
+            return Err(Fault::Denied { message });
+        }
+        Ok(Prepared { top, git_dir, filters, hooks })
+    }
+
+    /// Runs git with these words.
+    ///
+    /// # Errors
+    ///
+    /// A [`Fault`] if it does not run. That it failed stands in what came of it.
+    pub(super) async fn run(&self, prepared: &Prepared, words: &[&str], stdin: Vec<u8>) -> Result<Ended, Fault> {
+        let off = |name: &String| {
+            ["clean=", "smudge=", "process=", "required=false"].map(|setting| format!("filter.{name}.{setting}"))
+        };
+        let off: Vec<_> = prepared.filters.iter().flat_map(off).collect();
+        self.run_with(&off, words, stdin).await
+    }
+
+    async fn run_with(&self, more: &[String], words: &[&str], stdin: Vec<u8>) -> Result<Ended, Fault> {
+        let settings = SETTINGS.into_iter().chain(more.iter().map(String::as_str));
+        let settings = settings.flat_map(|setting| ["-c", setting]);
+        let args = ["--no-pager", "--literal-pathspecs"].into_iter().chain(settings).chain(words.iter().copied());
+        let args = args.map(str::to_owned).collect();
+        let wish = Wish { args, folder: None, stdin, time: Some(limits::GIT_TIME) };
+        self.0.run(self.0.job("git", wish)?).await
+    }
+
+    /// What git answers to a question that it must answer.
+    async fn asked(&self, words: &[&str]) -> Result<String, Fault> {
+        let ended = self.run_with(&[], words, Vec::new()).await?;
+        let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        match ended.exit {
+            Exit::Status(0) if !ended.is_cut => Ok(said(&ended.stdout)),
+            Exit::Status(0) => {
+                Err(Fault::TooLarge { message: "the configuration of the repository is too large".into() })
+            }
+            exit => {
+                let why = cut(said(&ended.stderr).trim(), limits::ERROR_BYTES / 4);
+                Err(Fault::other(format!("git cannot be used here: {why} ({exit})")))
+            }
+        }
+    }
+}
+
+impl Prepared {
+    /// Whether what lies in it would have a say in what is changed.
+    ///
+    /// # Errors
+    ///
+    /// A [`Fault`] that says what.
+    pub fn may_change(&self) -> Result<(), Fault> {
+        let what = match (self.filters.first(), self.hooks) {
+            (Some(name), _) => format!("the filter `{}`", cut(name, limits::NAME_SHOWN_CHARS).escape_debug()),
+            (None, true) => "hooks".into(),
+            (None, false) => return Ok(()),
+        };
+        let message = format!(
+            "the repository's own configuration has {what}, which is a program that is not run, and without it this would \
+             not do what is meant: say so, or run git another way"
+        );
+        Err(Fault::Denied { message })
+    }
+}
+
+/// Where it is, for a person.
+impl fmt::Display for Prepared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (top, git_dir) = (self.top.to_string_lossy(), self.git_dir.to_string_lossy());
+        let shown = |path: &str| crate::process::shown_words([path]);
+        write!(f, "The files are in {}, the repository is {}.", shown(&top), shown(&git_dir))
+    }
+}

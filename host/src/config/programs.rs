@@ -1,0 +1,225 @@
+//! Programs that agents and plugins may run, and where git works.
+
+use std::{path::PathBuf, time::Duration};
+
+use indexmap::IndexMap;
+use serde::Deserialize;
+
+use super::{Config, Toolbox, ToolboxUse, schema::set_duration, unknown};
+use crate::{
+    error::{ErrorKind, Report},
+    limits,
+    process::ArgsPattern,
+};
+
+/// A program, with what it may be run.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProgramConfig {
+    /// Its name, which is looked for in `PATH`, or its path, relative ones from the config's root on; none: it is called as
+    /// its entry.
+    pub command: Option<String>,
+    /// Lists of words, each of which stands for lists of arguments; see [`ArgsPattern`]. Without any it is run without
+    /// arguments.
+    #[serde(default = "no_arguments")]
+    pub args: Vec<Vec<String>>,
+    /// Where it works; relative paths are below the config's root. None: the root.
+    pub cwd: Option<PathBuf>,
+    /// What stands in its environment.
+    #[serde(default)]
+    pub env: IndexMap<String, String>,
+    /// Variables of this program's environment that it has too; no others.
+    #[serde(default)]
+    pub inherit_env: Vec<String>,
+    /// The longest that it may take.
+    #[serde(default = "usual_time", deserialize_with = "set_duration")]
+    pub timeout: Duration,
+}
+
+/// What git works on.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct GitConfig {
+    /// The folder; a relative one is below the config's root, and so is the empty path the root itself.
+    pub work_dir: PathBuf,
+}
+
+fn no_arguments() -> Vec<Vec<String>> {
+    vec![Vec::new()]
+}
+
+fn usual_time() -> Duration {
+    limits::PROCESS_TIME
+}
+
+/// What stands for every program in a grant.
+pub const ANY_PROGRAM: &str = "*";
+
+/// How a grant names the program of the toolbox `git`, whether or not `programs` has one of that name.
+pub const GIT_PROGRAM: &str = "git";
+
+impl ProgramConfig {
+    /// The arguments that it may be run with. What is no pattern, which no config that was read has, is left out.
+    pub fn patterns(&self) -> Vec<ArgsPattern> {
+        self.args.iter().filter_map(|words| ArgsPattern::new(words).ok()).collect()
+    }
+
+    /// What serde cannot see.
+    pub(super) fn check(&self, name: &str) -> Result<(), Report> {
+        let usage = |what: String| Err(Report::new(ErrorKind::Usage, what));
+        let at = format!("programs.{}", name.escape_debug());
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "._+-".contains(c);
+        let most = limits::PROGRAM_NAME_BYTES;
+        if !(1..=most).contains(&name.len()) || !name.chars().all(is_plain) || name.starts_with(['-', '.']) {
+            return usage(format!("{at}: a program is called by 1 to {most} of a-z, A-Z, 0-9, `.`, `_`, `+` and `-`"));
+        }
+        if self.command.as_deref().is_some_and(|command| command.trim().is_empty() || command.contains('\0')) {
+            return usage(format!("{at}.command: it is empty"));
+        }
+        let most = limits::PROGRAM_LISTS;
+        if self.args.len().max(self.env.len()).max(self.inherit_env.len()) > most {
+            return usage(format!("{at}: `args`, `env` and `inherit_env` have at most {most} entries each"));
+        }
+        for words in &self.args {
+            if words.len() > limits::PROGRAM_WORDS {
+                return usage(format!("{at}.args: a list has at most {} words", limits::PROGRAM_WORDS));
+            }
+            ArgsPattern::new(words).or_else(|error| usage(format!("{at}.args: {error}")).map(|()| unreachable!()))?;
+        }
+        let names =
+            self.env.keys().map(|name| ("env", name)).chain(self.inherit_env.iter().map(|name| ("inherit_env", name)));
+        for (key, name) in names {
+            if name.is_empty() || name.contains(['=', '\0']) {
+                return usage(format!("{at}.{key}: `{}` is no name of a variable", name.escape_debug()));
+            }
+        }
+        if let Some(name) = self.env.iter().find(|(_, value)| value.contains('\0')).map(|(name, _)| name) {
+            return usage(format!("{at}.env.{name}: there is a NUL in it"));
+        }
+        if let Some((name, _)) = self.env.iter().find(|(_, value)| value.contains("${")) {
+            let report = Report::new(ErrorKind::Usage, format!("{at}.env.{name}: a value is taken as it is written"));
+            return Err(report.hint(format!("write `inherit_env: [{name}]` to hand on your variable of that name")));
+        }
+        if self.timeout > limits::PROCESS_TIME_CEILING {
+            let most = humantime::format_duration(limits::PROCESS_TIME_CEILING);
+            return usage(format!("{at}.timeout: it is at most {most}"));
+        }
+        Ok(())
+    }
+}
+
+impl Config {
+    pub(super) fn check_programs(&self) -> Result<(), Report> {
+        if self.programs.len() > limits::PROGRAMS {
+            let most = limits::PROGRAMS;
+            return Err(Report::new(ErrorKind::Usage, format!("programs: there are more than {most}")));
+        }
+        self.programs.iter().try_for_each(|(name, program)| program.check(name))?;
+        let check = |names: &[String], more: &[&str], place: String| {
+            let is_known = |name: &&String| self.programs.contains_key(*name) || more.contains(&name.as_str());
+            match names.iter().find(|name| !is_known(name)) {
+                None => Ok(()),
+                Some(name) => {
+                    let known = self.programs.keys().map(String::as_str);
+                    Err(unknown("program", name, known).cause(format!("{place} names it")))
+                }
+            }
+        };
+        for agent in &self.agents {
+            let name = &agent.name;
+            let own = || agent.toolboxes.iter().filter_map(ToolboxUse::own);
+            for toolbox in [Toolbox::Exec, Toolbox::Git] {
+                if own().filter(|uses| uses.name == toolbox).count() > 1 {
+                    let what = format!("agents.{name}.toolboxes: `{}` is there twice", toolbox.name());
+                    return Err(Report::new(ErrorKind::Usage, what).hint("join them into one"));
+                }
+            }
+            for toolbox in own() {
+                let names = toolbox.programs.as_deref().unwrap_or_default();
+                check(names, &[], format!("agents.{name}.toolboxes"))?;
+            }
+            for (listed, id, uses) in agent.all_plugins() {
+                check(&uses.programs, &[], format!("agents.{name}.{listed}.{id}.programs"))?;
+            }
+            for (key, grant) in [("use", &agent.ceiling), ("delegable.grant", &agent.delegable.grant)] {
+                let names = grant.as_ref().map(|grant| grant.programs.as_slice()).unwrap_or_default();
+                check(names, &[ANY_PROGRAM, GIT_PROGRAM], format!("agents.{name}.{key}.programs"))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Config, Report> {
+        Config::parse(text, "/project".into())
+    }
+
+    #[test]
+    fn programs_are_read() {
+        let config = parse(
+            "programs:\n\
+             \x20 cargo: {args: [[test, '**'], [build]], cwd: sub, env: {TERM: dumb}, inherit_env: [PATH, HOME], timeout: 5m}\n\
+             \x20 fmt: {command: ./tools/fmt}\n\
+             git: {work_dir: sub}\n\
+             agents: [{name: a, toolboxes: [exec, {name: git, tools: [git_status]}]},\n\
+             \x20 {name: b, toolboxes: [{name: exec, programs: [cargo]}], use: {programs: ['*']}, delegable: {grant: {programs: [fmt, git]}}}]",
+        )
+        .unwrap_or_else(|report| panic!("{report:?}"));
+        let cargo = &config.programs["cargo"];
+        let patterns: Vec<_> = cargo.patterns().iter().map(ToString::to_string).collect();
+        assert_eq!(patterns, [r#"["test", "**"]"#, r#"["build"]"#]);
+        assert_eq!((cargo.timeout, cargo.cwd.clone()), (Duration::from_secs(300), Some("sub".into())));
+        assert_eq!((cargo.env["TERM"].as_str(), cargo.inherit_env.len()), ("dumb", 2));
+        let fmt = &config.programs["fmt"];
+        assert_eq!((fmt.command.as_deref(), fmt.timeout), (Some("./tools/fmt"), limits::PROCESS_TIME));
+        assert!(fmt.patterns()[0].fits(&[]) && !fmt.patterns()[0].fits(&["x".into()]), "it has no arguments");
+        assert_eq!(config.git.work_dir, PathBuf::from("sub"));
+        let ToolboxUse::Own(exec) = &config.agents[1].toolboxes[0] else { panic!() };
+        assert_eq!((exec.name, exec.programs.as_deref()), (Toolbox::Exec, Some(&["cargo".to_owned()][..])));
+        let granted = config.agents[1].ceiling.as_ref().unwrap().grant(|path| path.into());
+        assert!(granted.programs.contains("anything"));
+    }
+
+    #[test]
+    fn what_is_no_program_is_said() {
+        let many = vec!["[a]"; limits::PROGRAM_LISTS + 1].join(", ");
+        let words = vec!["a"; limits::PROGRAM_WORDS + 1].join(", ");
+        let programs: Vec<_> = (0..=limits::PROGRAMS).map(|at| format!("p{at}: {{}}")).collect();
+        for (text, says) in [
+            ("programs: {'a b': {}}".to_owned(), "programs.a b: a program is called by 1 to 64 of"),
+            ("programs: {'-x': {}}".into(), "programs.-x: a program is called by"),
+            (format!("programs: {{{}: {{}}}}", "x".repeat(65)), "a program is called by"),
+            ("programs: {a: {command: ' '}}".into(), "programs.a.command: it is empty"),
+            ("programs: {a: {args: [['**', x]]}}".into(), "programs.a.args: `**` is for what follows"),
+            ("programs: {a: {args: [['x\\']]}}".into(), "programs.a.args: `x\\` ends in the middle"),
+            (format!("programs: {{a: {{args: [{many}]}}}}"), "have at most 64 entries each"),
+            (format!("programs: {{a: {{args: [[{words}]]}}}}"), "a list has at most 64 words"),
+            (format!("programs: {{{}}}", programs.join(", ")), "programs: there are more than 256"),
+            ("programs: {a: {env: {'A=B': c}}}".into(), "programs.a.env: `A=B` is no name of a variable"),
+            ("programs: {a: {env: {T: '${T}'}}}".into(), "programs.a.env.T: a value is taken as it is written"),
+            ("programs: {a: {inherit_env: ['']}}".into(), "programs.a.inherit_env: `` is no name of a variable"),
+            ("programs: {a: {timeout: 2h}}".into(), "programs.a.timeout: it is at most 1h"),
+            ("programs: {a: {timeout: 0s}}".into(), "it must be longer than nothing"),
+            ("programs: {a: {arg: []}}".into(), "there is no key `arg`"),
+            ("git: {dir: x}".into(), "there is no key `dir`"),
+            (
+                "programs: {fmt: {}}\nagents: [{name: a, toolboxes: [{name: exec, programs: [fnt]}]}]".into(),
+                "there is no program `fnt`",
+            ),
+            ("agents: [{name: a, toolboxes: [{name: git, programs: [x]}]}]".into(), "`programs` is not for `git`"),
+            ("agents: [{name: a, toolboxes: [exec, exec]}]".into(), "agents.a.toolboxes: `exec` is there twice"),
+            ("agents: [{name: a, use: {programs: [x]}}]".into(), "there is no program `x`"),
+            ("agents: [{name: a, delegable: {grant: {programs: [x]}}}]".into(), "there is no program `x`"),
+            ("agents: [{name: a, plugins: {p: {programs: [x]}}}]".into(), "there is no program `x`"),
+            ("agents: [{name: a, plugins: {p: {programs: ['*']}}}]".into(), "there is no program `*`"),
+        ] {
+            let report = parse(&text).unwrap_err();
+            let said = report.to_string() + &report.causes.concat();
+            assert!(said.contains(says), "{text}\n{report:?}");
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Where a program is. Nobody but the host looks for one: what a model or a plugin says is a name.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// Looks for programs in folders, and where they are named by their path.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Finder {
+    folders: Vec<PathBuf>,
+}
+
+/// Why a program is not there.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
+pub enum FindError {
+    /// What was said is no name of one.
+    #[error("`{}` is no name of a program: write its name, and each of its arguments by itself", name.escape_debug())]
+    NoName { name: String },
+    /// There is none of this name.
+    #[error("there is no program `{}` in the folders of PATH", name.escape_debug())]
+    NotInPath { name: String },
+    /// There is none at this path.
+    #[error("{} is no program: there is no such file, or it may not be run", path.display())]
+    NoProgram { path: PathBuf },
+}
+
+impl Finder {
+    /// The folders of a `PATH`. Those that are not named from the root on are passed over: which they are depends on where
+    /// one stands, and that may be a folder of somebody else.
+    pub fn new(path: &str) -> Self {
+        Self { folders: std::env::split_paths(path).filter(|folder| folder.is_absolute()).collect() }
+    }
+
+    /// The file of a program: of one that is named by a path, which may be relative to `base`, that; else the first of that
+    /// name in the folders.
+    ///
+    /// # Errors
+    ///
+    /// [`FindError`].
+    pub fn find(&self, name: &str, base: &Path) -> Result<PathBuf, FindError> {
+        if name.trim().is_empty() || name.contains('\0') || matches!(name, "." | "..") {
+            return Err(FindError::NoName { name: name.into() });
+        }
+        if name.contains(std::path::is_separator) {
+            let path = base.join(name);
+            return if is_program(&path) { Ok(path) } else { Err(FindError::NoProgram { path }) };
+        }
+        let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
+        let mut all = self.folders.iter().flat_map(|folder| [folder.join(name), folder.join(&file)]);
+        all.find(|path| is_program(path)).ok_or_else(|| FindError::NotInPath { name: name.into() })
+    }
+}
+
+fn is_program(path: &Path) -> bool {
+    let Ok(about) = fs::metadata(path) else { return false };
+    #[cfg(unix)]
+    let may_run = std::os::unix::fs::PermissionsExt::mode(&about.permissions()) & 0o111 != 0;
+    #[cfg(not(unix))]
+    let may_run = true;
+    about.is_file() && may_run
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_program_is_found_where_it_may_be() {
+        let world = tempfile::tempdir().unwrap();
+        let file = |name: &str, mode: u32| {
+            let path = world.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, "").unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            path
+        };
+        let (first, second) = (file("one/tool", 0o755), file("two/tool", 0o755));
+        let (plain, own) = (file("one/plain", 0o644), file("project/run.sh", 0o755));
+        let only_two = file("two/plain", 0o755);
+        fs::create_dir_all(world.path().join("one/folder")).unwrap();
+        let (one, two, base) = (world.path().join("one"), world.path().join("two"), world.path().join("project"));
+        let finder = Finder::new(&format!("project:.::{}:{}", one.display(), two.display()));
+        assert_eq!(finder.find("tool", &base), Ok(first), "the first");
+        assert_eq!(finder.find("plain", &base), Ok(only_two), "{} may not be run", plain.display());
+        for relative in ["./run.sh", "../project/run.sh"] {
+            assert_eq!(finder.find(relative, &base), Ok(base.join(relative)));
+        }
+        assert_eq!(finder.find(&own.to_string_lossy(), &two), Ok(own));
+        assert_eq!(finder.find(&second.to_string_lossy(), &base), Ok(second));
+        for name in ["folder", "run.sh", "none"] {
+            assert_eq!(finder.find(name, &base), Err(FindError::NotInPath { name: name.into() }));
+        }
+        for name in ["", " ", ".", "..", "a\0b"] {
+            assert_eq!(finder.find(name, &base), Err(FindError::NoName { name: name.into() }));
+        }
+        let none = finder.find("./none", &base).unwrap_err();
+        assert!(
+            none.to_string().ends_with("project/./none is no program: there is no such file, or it may not be run")
+        );
+    }
+}

@@ -1,0 +1,196 @@
+//! Which arguments a program may be run with.
+
+use std::fmt;
+
+/// A list of words that stands for lists of arguments. A word stands for one argument: `*` in it for any characters, `?` for
+/// one, `\` before a character for that character. A word that begins with `*` or `?` stands for no argument that begins with
+/// `-`: options are written down. The last word may be `**`: any further arguments, options too.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArgsPattern {
+    words: Vec<String>,
+    has_rest: bool,
+}
+
+/// Why a list of words is no pattern.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
+pub enum PatternError {
+    /// `**` stands before its end.
+    #[error("`**` is for what follows: it can only be the last word")]
+    RestWithin,
+    /// Nothing follows a `\`.
+    #[error("`{word}` ends in the middle: `\\` stands before a character that is meant as it is")]
+    Unended { word: String },
+}
+
+impl ArgsPattern {
+    /// Reads one.
+    ///
+    /// # Errors
+    ///
+    /// [`PatternError`].
+    pub fn new(words: &[String]) -> Result<Self, PatternError> {
+        let (words, has_rest) = match words.split_last() {
+            Some((last, before)) if last == REST => (before, true),
+            _ => (words, false),
+        };
+        if words.iter().any(|word| word == REST) {
+            return Err(PatternError::RestWithin);
+        }
+        let unended = |word: &&String| word.chars().rev().take_while(|c| *c == '\\').count() % 2 == 1;
+        match words.iter().find(unended) {
+            Some(word) => Err(PatternError::Unended { word: word.clone() }),
+            None => Ok(Self { words: words.to_vec(), has_rest }),
+        }
+    }
+
+    /// Whether it stands for these arguments.
+    pub fn fits(&self, args: &[String]) -> bool {
+        let has_as_many = if self.has_rest { args.len() >= self.words.len() } else { args.len() == self.words.len() };
+        has_as_many && self.words.iter().zip(args).all(|(word, arg)| fits(word, arg))
+    }
+}
+
+const REST: &str = "**";
+
+/// Whether a word stands for an argument. In time that grows with the product of both at most.
+fn fits(word: &str, arg: &str) -> bool {
+    if word.starts_with(['*', '?']) && arg.starts_with('-') {
+        return false;
+    }
+    let pieces = pieces(word);
+    let arg: Vec<char> = arg.chars().collect();
+    // Where to go on if it does not fit: after the last `*`, with one more character of it.
+    let (mut at, mut piece, mut retry) = (0, 0, None);
+    while at < arg.len() {
+        match pieces.get(piece) {
+            Some(Piece::Any) => {
+                retry = Some((at, piece + 1));
+                piece += 1;
+                continue;
+            }
+            Some(Piece::One) => (at, piece) = (at + 1, piece + 1),
+            Some(Piece::Is(c)) if *c == arg[at] => (at, piece) = (at + 1, piece + 1),
+            _ => match &mut retry {
+                Some((from, after)) => {
+                    *from += 1;
+                    (at, piece) = (*from, *after);
+                }
+                None => return false,
+            },
+        }
+    }
+    pieces[piece..].iter().all(|piece| *piece == Piece::Any)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Piece {
+    /// Any characters.
+    Any,
+    /// Any one.
+    One,
+    /// This one.
+    Is(char),
+}
+
+fn pieces(word: &str) -> Vec<Piece> {
+    let mut chars = word.chars();
+    let mut pieces = Vec::new();
+    while let Some(c) = chars.next() {
+        pieces.push(match c {
+            '*' => Piece::Any,
+            '?' => Piece::One,
+            '\\' => Piece::Is(chars.next().unwrap_or('\\')),
+            c => Piece::Is(c),
+        });
+    }
+    pieces
+}
+
+/// As it is written in a config.
+impl fmt::Display for ArgsPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rest = self.has_rest.then_some(REST);
+        let words: Vec<_> =
+            self.words.iter().map(|word| format!("{word:?}")).chain(rest.map(|rest| format!("{rest:?}"))).collect();
+        write!(f, "[{}]", words.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn words(words: &[&str]) -> Vec<String> {
+        words.iter().map(|word| (*word).to_owned()).collect()
+    }
+
+    #[test]
+    fn a_pattern_stands_for_what_it_says() {
+        for (pattern, args, fits) in [
+            (&[][..], &[][..], true),
+            (&[], &["x"], false),
+            (&["test"], &["test"], true),
+            (&["test"], &[], false),
+            (&["test"], &["test", "--all"], false),
+            (&["test"], &["Test"], false),
+            (&["test", "**"], &["test"], true),
+            (&["test", "**"], &["test", "--config=x", "y"], true),
+            (&["test", "**"], &["run"], false),
+            (&["**"], &[], true),
+            (&["**"], &["-x"], true),
+            (&["run", "*"], &["run", "build"], true),
+            (&["run", "*"], &["run", ""], true),
+            (&["run", "*"], &["run", "-rf"], false),
+            (&["run", "*"], &["run", "--prefix=/tmp"], false),
+            (&["run", "?x"], &["run", "-x"], false),
+            (&["run", "?x"], &["run", "ax"], true),
+            (&["run", "-*"], &["run", "-rf"], true),
+            (&["run", "\\*"], &["run", "*"], true),
+            (&["run", "\\*"], &["run", "x"], false),
+            (&["\\\\*"], &["\\x"], true),
+            (&["--package=*"], &["--package=a b/c"], true),
+            (&["--package=*"], &["--packages=a"], false),
+            (&["a*b*c"], &["abbcbc"], true),
+            (&["a*b*c"], &["abbcb"], false),
+            (&["é?*"], &["éè"], true),
+        ] {
+            let pattern = ArgsPattern::new(&words(pattern)).unwrap();
+            assert_eq!(pattern.fits(&words(args)), fits, "{pattern} {args:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_pattern_is_said() {
+        assert_eq!(ArgsPattern::new(&words(&["**", "x"])), Err(PatternError::RestWithin));
+        assert_eq!(ArgsPattern::new(&words(&["a\\"])), Err(PatternError::Unended { word: "a\\".into() }));
+        assert!(ArgsPattern::new(&words(&["a\\\\"])).is_ok());
+        assert_eq!(ArgsPattern::new(&words(&["run", "a b", "**"])).unwrap().to_string(), r#"["run", "a b", "**"]"#);
+    }
+
+    #[test]
+    fn a_pattern_of_stars_takes_no_time() {
+        let pattern = ArgsPattern::new(&[format!("{}b", "*a".repeat(500))]).unwrap();
+        assert!(!pattern.fits(&["a".repeat(50_000)]));
+    }
+
+    proptest! {
+        #[test]
+        fn it_fits_as_the_plain_way_has_it(word in "[ab*?]{0,6}", arg in "[ab]{0,6}") {
+            fn plain(pieces: &[Piece], arg: &[char]) -> bool {
+                match (pieces.split_first(), arg.split_first()) {
+                    (None, None) => true,
+                    (Some((Piece::Any, rest)), _) if plain(rest, arg) => true,
+                    (Some((Piece::Any, _)), Some((_, beyond))) => plain(pieces, beyond),
+                    (Some((Piece::One, rest)), Some((_, beyond))) => plain(rest, beyond),
+                    (Some((Piece::Is(c), rest)), Some((d, beyond))) => c == d && plain(rest, beyond),
+                    _ => false,
+                }
+            }
+            let chars: Vec<char> = arg.chars().collect();
+            prop_assert_eq!(fits(&word, &arg), plain(&pieces(&word), &chars));
+        }
+    }
+}

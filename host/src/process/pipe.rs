@@ -1,0 +1,129 @@
+//! What a program says and is told, through its pipes.
+
+#[cfg(not(unix))]
+pub(crate) use elsewhere::feed;
+#[cfg(unix)]
+pub(crate) use unix::feed;
+
+/// What is done with what comes beyond a bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Beyond {
+    /// The pipe is closed.
+    HangUp,
+    /// It is read and dropped: a full pipe would stop the program.
+    Forget,
+}
+
+/// What a program has written to one of its pipes so far.
+#[derive(Debug, Default)]
+pub(crate) struct Heard {
+    pub bytes: Vec<u8>,
+    /// Whether more than was wanted came.
+    pub is_cut: bool,
+}
+
+impl Heard {
+    /// Takes in a part.
+    fn take(&mut self, part: &[u8], most: usize) {
+        let room = most - self.bytes.len();
+        self.is_cut |= part.len() > room;
+        self.bytes.extend_from_slice(&part[..part.len().min(room)]);
+    }
+}
+
+/// On Unix the runtime itself waits for the pipes: nothing is left behind where somebody else keeps one open.
+#[cfg(unix)]
+mod unix {
+    use std::{io, os::fd::OwnedFd};
+
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::unix::pipe,
+    };
+
+    use super::{Beyond, Heard};
+    use crate::limits;
+
+    impl Heard {
+        /// Listens to a pipe to its end, and keeps its first `most` bytes. Where this is dropped, what has come so far is
+        /// there.
+        ///
+        /// # Errors
+        ///
+        /// The pipe cannot be waited for.
+        pub async fn listen(&mut self, pipe: impl Into<OwnedFd>, most: usize, beyond: Beyond) -> io::Result<()> {
+            let mut pipe = pipe::Receiver::from_owned_fd(pipe.into())?;
+            let mut part = vec![0; limits::PROCESS_PART_BYTES];
+            // What came before an error is what there is.
+            while let Ok(count @ 1..) = pipe.read(&mut part).await {
+                self.take(&part[..count], most);
+                if self.is_cut && beyond == Beyond::HangUp {
+                    break;
+                }
+            }
+            Ok(())
+        }
+    }
+
+    /// Writes all of it and closes the pipe. A program that does not read on has what it wants.
+    pub(crate) async fn feed(pipe: impl Into<OwnedFd>, bytes: &[u8]) -> io::Result<()> {
+        let mut pipe = pipe::Sender::from_owned_fd(pipe.into())?;
+        let _ = pipe.write_all(bytes).await;
+        Ok(())
+    }
+}
+
+/// Elsewhere each pipe has a thread: one of the runtime's could keep the process from ending.
+#[cfg(not(unix))]
+mod elsewhere {
+    use std::{
+        io::{self, Read, Write},
+        thread,
+    };
+
+    use tokio::sync::{mpsc, oneshot};
+
+    use super::{Beyond, Heard};
+    use crate::limits;
+
+    impl Heard {
+        /// Listens to a pipe to its end, and keeps its first `most` bytes. Where this is dropped, what has come so far is
+        /// there.
+        pub async fn listen(
+            &mut self,
+            mut pipe: impl Read + Send + 'static,
+            most: usize,
+            beyond: Beyond,
+        ) -> io::Result<()> {
+            let (sender, mut parts) = mpsc::channel::<Vec<u8>>(1);
+            thread::spawn(move || {
+                let mut part = vec![0; limits::PROCESS_PART_BYTES];
+                while let Ok(count @ 1..) = pipe.read(&mut part) {
+                    if sender.blocking_send(part[..count].to_vec()).is_err() {
+                        return;
+                    }
+                }
+            });
+            while let Some(part) = parts.recv().await {
+                self.take(&part, most);
+                if self.is_cut && beyond == Beyond::HangUp {
+                    break;
+                }
+            }
+            Ok(())
+        }
+    }
+
+    /// Writes all of it and closes the pipe. A program that does not read on has what it wants.
+    pub(crate) async fn feed(mut pipe: impl Write + Send + 'static, bytes: &[u8]) -> io::Result<()> {
+        let (done, written) = oneshot::channel();
+        let bytes = bytes.to_vec();
+        thread::spawn(move || {
+            let _ = pipe.write_all(&bytes);
+            drop(pipe);
+            let _ = done.send(());
+        });
+        let _ = written.await;
+        Ok(())
+    }
+}

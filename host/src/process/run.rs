@@ -1,0 +1,196 @@
+//! One run of a program from its start to its end.
+
+use std::{
+    fmt, io,
+    path::PathBuf,
+    pin::pin,
+    process::{Command, ExitStatus, Stdio},
+    sync::Arc,
+    time::Duration,
+};
+
+use tokio::{select, sync::Semaphore, time::timeout, try_join};
+
+use super::{Beyond, Heard, Process, pipe::feed};
+use crate::{
+    error::{Fault, why_unreadable},
+    limits,
+};
+
+/// What is to be run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Job {
+    /// The file.
+    pub program: PathBuf,
+    /// One word each; there is no shell.
+    pub args: Vec<String>,
+    /// Where it works.
+    pub folder: PathBuf,
+    /// All of its environment.
+    pub environment: Vec<(String, String)>,
+    /// What it reads; nothing: there is nothing to read.
+    pub stdin: Vec<u8>,
+    /// How long it may take.
+    pub time: Duration,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// By itself, with this status.
+    Status(i32),
+    /// By a signal, as a crash does.
+    Signal(i32),
+    /// Its time was over, and it was ended.
+    Time,
+}
+
+/// What came of a run.
+#[derive(Debug)]
+pub struct Ended {
+    /// How it ended.
+    pub exit: Exit,
+    /// The first [`limits::PROCESS_OUTPUT_BYTES`] of what it wrote to its standard output.
+    pub stdout: Vec<u8>,
+    /// The same of its standard error.
+    pub stderr: Vec<u8>,
+    /// Whether it wrote more than that to one of them.
+    pub is_cut: bool,
+}
+
+/// Why a program did not run, or what it came to is not known.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
+pub enum RunError {
+    /// As many run already as may.
+    #[error("{most} programs are running already: try again when some of them have ended")]
+    Busy { most: usize },
+    /// It did not start.
+    #[error("the program {} does not start: {}", program.display(), why_unreadable(error))]
+    Start { program: PathBuf, error: io::Error },
+    /// The system does not say what becomes of it.
+    #[error("the program {} was started and cannot be waited for: {}", program.display(), why_unreadable(error))]
+    Wait { program: PathBuf, error: io::Error },
+}
+
+impl RunError {
+    /// As a model or a plugin reads it.
+    pub fn fault(&self) -> Fault {
+        let message = self.to_string();
+        match self {
+            Self::Busy { .. } => Fault::Unavailable { message, after: None },
+            Self::Start { error, .. } if error.kind() == io::ErrorKind::ArgumentListTooLong => {
+                Fault::TooLarge { message }
+            }
+            Self::Start { .. } | Self::Wait { .. } => Fault::Other { message },
+        }
+    }
+}
+
+/// Places for programs that run at once, [`limits::PROCESSES`] of them. Clones are the same places.
+#[derive(Debug, Clone)]
+pub struct Places(Arc<Semaphore>);
+
+impl Default for Places {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(limits::PROCESSES)))
+    }
+}
+
+impl Places {
+    /// Runs a program to its end, without a terminal and in a session of its own. What it has started and left in that
+    /// session ends with it; dropping the future ends all of it too.
+    ///
+    /// # Errors
+    ///
+    /// [`RunError`]. That it failed, crashed or took too long is none, and stands in what came of it.
+    pub async fn run(&self, job: Job) -> Result<Ended, RunError> {
+        let most = limits::PROCESSES;
+        let place = timeout(limits::PROCESS_PLACE_WAIT, self.0.acquire()).await;
+        let _place = place.ok().and_then(Result::ok).ok_or(RunError::Busy { most })?;
+        let start = |error| RunError::Start { program: job.program.clone(), error };
+        let wait = |error| RunError::Wait { program: job.program.clone(), error };
+
+        let mut command = Command::new(&job.program);
+        command.args(&job.args).current_dir(&job.folder).env_clear();
+        command.envs(job.environment.iter().map(|(name, value)| (name, value)));
+        command.stdin(if job.stdin.is_empty() { Stdio::null() } else { Stdio::piped() });
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = Process::start_apart(&mut command).map_err(start)?;
+        let child = process.child();
+        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+
+        let most = limits::PROCESS_OUTPUT_BYTES;
+        let (mut said, mut complained) = (Heard::default(), Heard::default());
+        let (in_time, status) = {
+            let fed = async {
+                match stdin {
+                    Some(pipe) => feed(pipe, &job.stdin).await,
+                    None => Ok(()),
+                }
+            };
+            let heard = async {
+                let (Some(stdout), Some(stderr)) = (stdout, stderr) else { return Ok(()) };
+                let said = said.listen(stdout, most, Beyond::Forget);
+                try_join!(said, complained.listen(stderr, most, Beyond::Forget)).map(drop)
+            };
+            let mut talking = pin!(async { try_join!(fed, heard).map(drop) });
+            let mut has_talked = false;
+            let ended = async {
+                loop {
+                    select! {
+                        () = process.has_ended() => return Ok::<_, RunError>(()),
+                        talked = &mut talking, if !has_talked => {
+                            talked.map_err(wait)?;
+                            has_talked = true;
+                        }
+                    }
+                }
+            };
+            let in_time = timeout(job.time, ended).await.ok().transpose()?.is_some();
+            let status = process.stop().map_err(wait)?;
+            if !has_talked {
+                // All that it has said is in its pipes, which somebody may keep open who has left its session.
+                let _ = timeout(limits::PROCESS_GRACE, talking).await;
+            }
+            (in_time, status)
+        };
+        let exit = if in_time { exit(status) } else { Exit::Time };
+        let is_cut = said.is_cut || complained.is_cut;
+        Ok(Ended { exit, stdout: said.bytes, stderr: complained.bytes, is_cut })
+    }
+}
+
+#[cfg(unix)]
+fn exit(status: ExitStatus) -> Exit {
+    use std::os::unix::process::ExitStatusExt;
+    match (status.code(), status.signal()) {
+        (Some(code), _) => Exit::Status(code),
+        (None, signal) => Exit::Signal(signal.unwrap_or_default()),
+    }
+}
+
+#[cfg(not(unix))]
+fn exit(status: ExitStatus) -> Exit {
+    Exit::Status(status.code().unwrap_or_default())
+}
+
+impl Ended {
+    /// Whether it ended by itself and says that all is well.
+    pub fn is_success(&self) -> bool {
+        self.exit == Exit::Status(0)
+    }
+}
+
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Status(code) => write!(f, "exit status {code}"),
+            Self::Signal(signal) => write!(f, "ended by signal {signal}"),
+            Self::Time => f.write_str("ended because its time was over"),
+        }
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests;

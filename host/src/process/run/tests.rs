@@ -1,0 +1,210 @@
+//! Real programs, some of which do not want to end.
+
+use std::{
+    fs,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use futures_util::{FutureExt, future::join_all};
+
+use super::*;
+
+/// A job for a shell, which the host itself never asks one to do.
+fn shell(script: &str) -> Job {
+    Job {
+        program: "/bin/sh".into(),
+        args: vec!["-c".into(), script.into()],
+        folder: "/".into(),
+        environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
+        stdin: Vec::new(),
+        time: Duration::from_secs(20),
+    }
+}
+
+async fn run(job: Job) -> (Exit, String, String) {
+    let ended = Places::default().run(job).await.unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (ended.exit, text(ended.stdout), text(ended.stderr))
+}
+
+/// Waits until there is no process any more whose command line has this word in it.
+async fn is_gone(word: &str) -> bool {
+    let is_there = || {
+        let all = fs::read_dir("/proc").unwrap().flatten();
+        let lines = all.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
+        lines.into_iter().any(|line| String::from_utf8_lossy(&line).contains(word))
+    };
+    for _ in 0..500 {
+        if !is_there() {
+            return true;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    false
+}
+
+/// A word that no other process has.
+fn word(of: &str) -> String {
+    format!("{of}-{}-{:?}", std::process::id(), Instant::now()).replace(|c: char| !c.is_ascii_alphanumeric(), "")
+}
+
+#[tokio::test]
+async fn a_run_comes_to_what_the_program_came_to() {
+    let in_tmp = Job { folder: "/tmp".into(), ..shell("pwd") };
+    let told = Job { stdin: b"what it is told".to_vec(), ..shell("cat; echo; cat") };
+    let much = Job { stdin: vec![b'x'; 300_000], ..shell("wc -c") };
+    let deaf = Job { stdin: vec![b'x'; 300_000], ..shell("exec 0<&-; echo deaf") };
+    let set = Job {
+        environment: vec![("A".into(), "b c".into())],
+        program: "/usr/bin/env".into(),
+        args: vec![],
+        ..shell("")
+    };
+    for (job, exit, stdout, stderr) in [
+        (shell("echo out; echo err >&2"), Exit::Status(0), "out\n", "err\n"),
+        (shell("echo out; exit 7"), Exit::Status(7), "out\n", ""),
+        (shell("kill -ABRT $$"), Exit::Signal(6), "", ""),
+        (shell("cat"), Exit::Status(0), "", ""),
+        (in_tmp, Exit::Status(0), "/tmp\n", ""),
+        (told, Exit::Status(0), "what it is told\n", ""),
+        (much, Exit::Status(0), "300000\n", ""),
+        (deaf, Exit::Status(0), "deaf\n", ""),
+        (set, Exit::Status(0), "A=b c\n", ""),
+        // It closes its pipes and works on.
+        (shell("exec >&- 2>&-; sleep 0.1; exit 3"), Exit::Status(3), "", ""),
+    ] {
+        let shown = format!("{job:?}");
+        assert_eq!(run(job).await, (exit, stdout.into(), stderr.into()), "{shown}");
+    }
+}
+
+#[tokio::test]
+async fn it_has_no_terminal_no_file_of_ours_and_a_session_of_its_own() {
+    let ours = tempfile::NamedTempFile::new().unwrap();
+    let places = Places::default();
+    // The pipes of another run are ours too.
+    let mut other = Box::pin(places.run(shell("sleep 1000")));
+    assert!(timeout(Duration::from_millis(100), &mut other).await.is_err());
+    let (exit, out, _) = run(shell("ls -l /proc/self/fd")).await;
+    assert_eq!(exit, Exit::Status(0));
+    let pipes = out.lines().filter(|line| line.contains("pipe:")).count();
+    assert!(!out.contains(&*ours.path().to_string_lossy()) && pipes == 2, "{out}");
+    let (exit, out, _) = run(shell("cut -d' ' -f1,6,7 /proc/$$/stat; exec 2>/dev/null </dev/tty")).await;
+    let ids: Vec<_> = out.split_whitespace().collect();
+    assert_eq!((ids[0] == ids[1], ids[2]), (true, "0"), "its session is its own, and it has no terminal: {out}");
+    assert_ne!(exit, Exit::Status(0), "there is none to open");
+}
+
+#[tokio::test]
+async fn a_flood_is_read_to_its_end_and_kept_up_to_the_bound() {
+    let most = limits::PROCESS_OUTPUT_BYTES;
+    let flood = format!("head -c {} /dev/zero; head -c {most} /dev/zero >&2; echo end >&2", 5 * most);
+    let ended = Places::default().run(shell(&flood)).await.unwrap();
+    assert_eq!((ended.exit, ended.stdout.len(), ended.stderr.len()), (Exit::Status(0), most, most));
+    assert!(ended.is_cut);
+    let ended = Places::default().run(shell(&format!("head -c {most} /dev/zero"))).await.unwrap();
+    assert_eq!((ended.stdout.len(), ended.is_cut), (most, false));
+    // One without end ends when its time is over, and what it said is there.
+    let endless = Job { time: Duration::from_millis(300), ..shell("yes") };
+    let ended = Places::default().run(endless).await.unwrap();
+    assert_eq!((ended.exit, ended.stdout.len(), ended.is_cut), (Exit::Time, most, true));
+}
+
+#[tokio::test]
+async fn all_that_it_has_started_ends_with_it() {
+    let word = &word("started");
+    // Deaf to signals, in the background, in groups of their own, holding its pipes; and each starts more.
+    let nasty = format!(
+        "trap '' TERM HUP INT; set -m; for i in 1 2 3; do \
+         (trap '' TERM HUP; (trap '' TERM; while :; do sleep 0.01; done; : {word}) & while :; do sleep 1; done; : {word}) & \
+         done; echo started"
+    );
+    for (script, exit) in [(format!("{nasty}; exit 0"), Exit::Status(0)), (format!("{nasty}; wait"), Exit::Time)] {
+        let began = Instant::now();
+        let job = Job { time: Duration::from_millis(500), ..shell(&script) };
+        let (ended, out, _) = run(job).await;
+        assert_eq!((ended, out.as_str()), (exit, "started\n"));
+        assert!(began.elapsed() < Duration::from_secs(10));
+        assert!(is_gone(word).await, "{script}");
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_is_dropped_ends() {
+    let word = &word("dropped");
+    let places = Places::default();
+    let mut running = Box::pin(places.run(shell(&format!("sleep 1000 & echo {word}; sleep 1000; : {word}"))));
+    let soon = timeout(Duration::from_millis(200), &mut running).await;
+    assert!(soon.is_err());
+    let before = fs::read_dir("/proc/self/fd").unwrap().count();
+    drop(running);
+    assert!(is_gone(word).await);
+    assert!(fs::read_dir("/proc/self/fd").unwrap().count() <= before, "its pipes are closed");
+    assert!(!has_zombies(), "it was waited for");
+}
+
+/// Whether a child of ours has ended and nobody asks how.
+fn has_zombies() -> bool {
+    let me = std::process::id().to_string();
+    let look = || {
+        let stats = fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| {
+            let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
+            let (id, rest) = (stat.split(' ').next()?.to_owned(), stat.rsplit_once(") ")?.1.to_owned());
+            (rest.starts_with("Z ") && rest.split(' ').nth(1) == Some(&me)).then_some(id)
+        });
+        stats.collect::<std::collections::HashSet<_>>()
+    };
+    // Other tests end programs meanwhile: those are waited for at once.
+    let seen = look();
+    std::thread::sleep(Duration::from_millis(if seen.is_empty() { 0 } else { 300 }));
+    seen.intersection(&look()).next().is_some()
+}
+
+#[tokio::test]
+async fn what_has_left_its_session_does_not_hold_the_run_up() {
+    let began = Instant::now();
+    let (exit, out, _) = run(shell("setsid sleep 3 & echo done")).await;
+    assert_eq!((exit, out.as_str()), (Exit::Status(0), "done\n"));
+    assert!(began.elapsed() < Duration::from_millis(2_500), "{:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn no_more_run_at_once_than_may() {
+    let folder = tempfile::tempdir().unwrap();
+    let places = Places::default();
+    // Each counts those that are there with it.
+    let script = "touch $$.on; ls *.on | wc -l; sleep 0.2; rm $$.on";
+    let job = || Job { folder: folder.path().into(), ..shell(script) };
+    let all = join_all((0..2 * limits::PROCESSES).map(|_| places.run(job()))).await;
+    let counts =
+        all.into_iter().map(|ended| String::from_utf8(ended.unwrap().stdout).unwrap().trim().parse::<usize>().unwrap());
+    let most = counts.max().unwrap();
+    assert!((2..=limits::PROCESSES).contains(&most), "{most}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_waits_for_a_place_for_ever() {
+    let places = Places::default();
+    let _all = places.0.acquire_many(limits::PROCESSES as u32).await.unwrap();
+    let began = tokio::time::Instant::now();
+    let refused = places.run(shell("true")).await.unwrap_err();
+    assert!(matches!(refused.fault(), Fault::Unavailable { .. }), "{refused}");
+    assert_eq!(began.elapsed(), limits::PROCESS_PLACE_WAIT);
+}
+
+#[tokio::test]
+async fn what_does_not_start_is_said() {
+    let long = |bytes: usize| Job { args: vec!["x".repeat(bytes)], ..shell("") };
+    for (job, says, is_too_large) in [
+        (Job { program: "/no/such/program".into(), ..shell("") }, "the program /no/such/program does not start", false),
+        (Job { program: "/etc/passwd".into(), ..shell("") }, "the program /etc/passwd does not start", false),
+        (Job { args: vec!["a\0b".into()], ..shell("") }, "the program /bin/sh does not start", false),
+        (long(4 << 20), "the program /bin/sh does not start", true),
+    ] {
+        let error = Places::default().run(job).now_or_never().unwrap().unwrap_err();
+        assert!(error.to_string().starts_with(says), "{error}");
+        assert_eq!(matches!(error.fault(), Fault::TooLarge { .. }), is_too_large, "{error}");
+    }
+    assert!(!Path::new("/no/such/program").exists());
+}

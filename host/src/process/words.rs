@@ -1,0 +1,31 @@
+/// The words of a command as a person is shown them: no two lists of words look alike, and nothing of them acts on a
+/// terminal. It is no line for a shell.
+pub fn shown_words<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+    words.into_iter().map(shown_word).collect::<Vec<_>>().join(" ")
+}
+
+fn shown_word(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "_-./:=@%+,~".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) { word.into() } else { format!("{word:?}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_lists_of_words_look_alike() {
+        for (words, shown) in [
+            (&["cargo", "test", "--all"][..], "cargo test --all"),
+            (&["cargo", "test --all"], r#"cargo "test --all""#),
+            (&["echo", ""], r#"echo """#),
+            (&["echo", "\"", "a\"b"], r#"echo "\"" "a\"b""#),
+            (&["sh", "-c", "rm -rf ~; echo $HOME"], r#"sh -c "rm -rf ~; echo $HOME""#),
+            (&["echo", "a\nallow it?"], r#"echo "a\nallow it?""#),
+            (&["echo", "\u{1b}[2J", "\u{202e}x", "\u{200b}"], r#"echo "\u{1b}[2J" "\u{202e}x" "\u{200b}""#),
+            (&["echo", "*", "a'b", "\\", "`x`"], r#"echo "*" "a'b" "\\" "`x`""#),
+        ] {
+            assert_eq!(shown_words(words.iter().copied()), shown);
+        }
+    }
+}
