@@ -21,6 +21,9 @@ pub const RESULT_PIECES: usize = 256;
 /// Characters of one tool result that a model is shown. The predecessor's figure: about 8,000 tokens.
 pub const TOOL_RESULT_CHARS: usize = 32_000;
 
+/// Time to look for the shortest difference of two texts; afterwards a longer one is taken.
+pub const DIFF_TIME: Duration = Duration::from_millis(500);
+
 /// Characters of a result that was cut for the model, kept beside the conversation for it to read on: what stands around calls
 /// looks at all of it, and beyond a quarter of a million tokens nobody pages.
 pub const KEPT_RESULT_CHARS: usize = 1_000_000;

@@ -363,7 +363,7 @@ fn a_ceiling_takes_away_parts_of_the_way_out() {
     let place = place();
     let wants =
         "kinds = [\"tool\"]\nwants = {http = [\"https://*.example.com\", \"http://nas.lan\"], credentials = true}";
-    place.plugin_bytes("fetch", wants, &Guest::tool().component());
+    place.plugin_bytes("fetcher", wants, &Guest::tool().component());
     let grants = "http: [{url: 'https://*.example.com', methods: [GET, PUT]}, {url: 'http://nas.lan', \
                   networks: [10.0.0.0/8]}], credentials: [held, other]";
     let all =
@@ -390,7 +390,7 @@ fn a_ceiling_takes_away_parts_of_the_way_out() {
         ),
         ("http: ['https://example.com']", &[], &[], &[lost, "credentials: [held, other]"]),
     ] {
-        let certificate = bounded(&place, "fetch", grants, uses);
+        let certificate = bounded(&place, "fetcher", grants, uses);
         let grant = serde_json::to_value(&certificate.grant).unwrap();
         assert_eq!((&grant["http"], &grant["credentials"]), (&json!(left), &json!(credentials)), "{uses}");
         let told = certificate.decisions.iter().filter(|decision| !decision.allowed);

@@ -39,6 +39,7 @@ mod serving;
 mod sessions;
 mod steps;
 mod tidy;
+mod toolboxes;
 mod transcripts;
 mod trust;
 mod wiring;

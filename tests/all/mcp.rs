@@ -266,7 +266,9 @@ fn a_server_asks_the_model_of_the_agent_by_grant_and_within_its_budget() {
 fn a_server_is_told_of_folders_and_asks_nobody_who_is_not_there() {
     let place = Place::new();
     tools(&place, &[("roots", "Names folders."), ("form", "Has a form filled in.")]);
-    fs::create_dir_all(place.path().join("docs")).unwrap();
+    for folder in ["docs", "more"] {
+        fs::create_dir_all(place.path().join(folder)).unwrap();
+    }
     place.file(".shelly/local/permissions.json", json!({"fs_directories": [place.path().join("more")]}).to_string());
     let model = scripted(&[("t__roots", "{}")]);
     config(&place, &model, ", roots: [docs]", "t", "");

@@ -221,7 +221,7 @@ fn what_comes_with_a_kind_is_no_capability() {
     assert_eq!(chat.unwrap(), &json!({"name": name, "state": "satisfied"}), "it has it because it is an effect");
     let help = place.run(&["plugin", "certify", "--help"]).stdout;
     let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(help.contains("`powerless` that it is there in name alone"), "{help}");
+    assert!(help.contains("`powerless` that it reaches nothing"), "{help}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Programs that agents and plugins have run: from the config to what a model is told.
 
-use std::{fs, path::Path, process::Command, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, fs, path::Path, process::Command, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 use shelly_host::{
@@ -65,13 +65,16 @@ fn what_a_config_names_is_run_as_it_says() {
     for (arguments, says) in [
         (r#"{"command": "env"}"#, "GIVEN=yes\nOWN=a b"),
         (r#"{"command": "where"}"#, "[DIR]/sub"),
-        (r#"{"command": "env", "args": ["-i"]}"#, "`env` may not be run with the arguments `-i`; it may with []"),
-        (r#"{"command": "slow", "args": ["100"]}"#, "[it was ended after 0.3 seconds]"),
-        (r#"{"command": "slow", "args": ["100"], "timeout": 60}"#, "[it was ended after 0.3 seconds]"),
-        (r#"{"command": "other"}"#, "there is no program `other` to run; there is: env, slow, where"),
+        (
+            r#"{"command": "env", "args": ["-i"]}"#,
+            "Error: `env` may not be run with the arguments `-i`; it may with []",
+        ),
+        (r#"{"command": "slow", "args": ["100"]}"#, "Error: [it was ended after 0.3 seconds]"),
+        (r#"{"command": "slow", "args": ["100"], "timeout": 60}"#, "Error: [it was ended after 0.3 seconds]"),
+        (r#"{"command": "other"}"#, "Error: there is no program `other` to run; there is: env, slow, where"),
         (
             r#"{"command": "where", "cwd": ".."}"#,
-            "the folder `..` is outside of where this may work: name one below it",
+            "Error: the folder `..` is outside of where this may work: name one below it",
         ),
     ] {
         assert_eq!(told(&place, rest, ("exec_run", arguments), &[]), says, "{arguments}");
@@ -85,11 +88,13 @@ fn any_program_is_run_if_somebody_says_yes_to_it() {
     let call = ("exec_run", r#"{"command": "printenv"}"#);
     assert!(told(&place, rest, call, &[]).contains("needs a person's consent, and nobody is there to give it"));
     let environment = told(&place, rest, call, &["--approve", "all"]);
-    assert_eq!(environment, "PATH=/usr/bin:/bin\nHOME=[DIR]", "no credential of ours");
+    let names: BTreeSet<_> = environment.lines().collect();
+    assert_eq!(names, BTreeSet::from(["PATH=/usr/bin:/bin", "HOME=[DIR]"]), "no credential of ours");
     // What was trusted here is: by a person who answers at the terminal it is kept so.
     assert!(told(&place, rest, call, &["--approve", "granted"]).contains("needs a person's consent"));
     place.file(".shelly/local/permissions.json", r#"{"trusted_commands": ["printenv"]}"#);
-    assert_eq!(told(&place, rest, call, &["--approve", "granted"]), environment);
+    let again = told(&place, rest, call, &["--approve", "granted"]);
+    assert_eq!(again.lines().collect::<BTreeSet<_>>(), names);
     assert!(told(&place, rest, ("exec_run", r#"{"command": "id"}"#), &["--approve", "granted"]).contains("consent"));
 }
 
@@ -161,7 +166,7 @@ fn programs_are_run_as_far_as_a_ceiling_allows() {
                 agents: [{name: ada, toolboxes: [{name: exec, programs: [a, b]}], use: {programs: [b]}}]";
     assert_eq!(told(&place, rest, ("exec_run", r#"{"command": "b"}"#), &[]), "[DIR]");
     let refused = told(&place, rest, ("exec_run", r#"{"command": "a"}"#), &[]);
-    assert_eq!(refused, "there is no program `a` to run; there is: b");
+    assert_eq!(refused, "Error: there is no program `a` to run; there is: b");
 }
 
 #[test]
@@ -279,6 +284,6 @@ fn a_plugin_has_run_what_it_is_granted() {
     assert_eq!(told(&place, &of("programs: [where]"), call, &[]), "status Some(0), cut false\n[DIR]\n");
     assert_eq!(
         told(&place, &of("programs: [other]"), call, &[]),
-        "there is no program `where` to run; there is: other"
+        "Error: there is no program `where` to run; there is: other"
     );
 }

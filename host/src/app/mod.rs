@@ -57,7 +57,7 @@ use crate::{
     mcp::TokenStore,
     model::{Batched, Completer, PriceTable},
     net::Keyring,
-    plugin::{PluginCatalog, PluginDirs, PluginEngine},
+    plugin::{Manifest, PluginCatalog, PluginDirs, PluginEngine},
     process::{Places, Programs},
     tool::{ToolBox, looks_like},
     trust::{OwnKey, TrustStore},
@@ -391,6 +391,7 @@ impl App {
     /// Every plugin with tools that needs nothing, with nothing granted.
     fn default_agent(&self, warnings: &mut Vec<String>) -> AgentConfig {
         let mut config = AgentConfig { name: DEFAULT_AGENT.into(), ..AgentConfig::default() };
+        let mut left_out = Vec::new();
         for (id, package) in self.catalog.iter() {
             let package = match package {
                 Ok(package) => package,
@@ -403,18 +404,18 @@ impl App {
             if !package.manifest.kinds.iter().any(|kind| kind.is_tools()) {
                 continue;
             }
-            match Grant::default().missing(&package.manifest.wants).as_slice() {
-                [] => {
-                    config.plugins.insert(id.into(), None);
-                }
-                missing => {
-                    let lines: Vec<_> = missing.iter().map(|missing| format!("`{}`", missing.line)).collect();
-                    let lines = lines.join(", ");
-                    warnings.push(format!(
-                        "plugin `{id}` is left out: it wants {lines}, which a config must grant to an agent"
-                    ));
-                }
+            let Manifest { wants, files_are_optional, .. } = &package.manifest;
+            let missing = Grant::default().missing(wants).into_iter();
+            let missing = missing.filter(|missing| !(*files_are_optional && missing.capability == "files"));
+            let lines: Vec<_> = missing.map(|missing| format!("`{}`", missing.line)).collect();
+            match lines.is_empty() {
+                true => drop(config.plugins.insert(id.into(), None)),
+                false => left_out.push(format!("{id} ({})", lines.join(", "))),
             }
+        }
+        if !left_out.is_empty() {
+            let plugins = left_out.join(", ");
+            warnings.push(format!("plugins are left out that want what a config must grant to an agent: {plugins}"));
         }
         config
     }

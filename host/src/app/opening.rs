@@ -232,6 +232,7 @@ impl Door {
     fn never(&self, path: &Path) -> Option<&'static str> {
         let Keeper { root, home, .. } = &self.keeper;
         let home = home.as_ref().and_then(|home| home.canonicalize().ok());
+        let own = home.as_ref().map(|home| home.join(OWN));
         let local = crate::files::resolved(root).join(".shelly/local");
         let is_key_folder = |part: Component<'_>| KEY_FOLDERS.iter().any(|name| part.as_os_str() == *name);
         if path.parent().is_none() {
@@ -242,8 +243,8 @@ impl Door {
             Some("it holds what you have allowed, and your sessions")
         } else if path.components().any(is_key_folder) || KEY_FOLDERS.iter().any(|name| path.join(name).is_dir()) {
             Some("it holds keys")
-        } else if home.is_some_and(|home| home.starts_with(path)) {
-            Some("the person's own folder is in it, with all that they keep")
+        } else if own.is_some_and(|own| own.starts_with(path) || path.starts_with(&own)) {
+            Some("what the person keeps for themselves is in it")
         } else {
             None
         }
@@ -315,8 +316,10 @@ fn folder(named: &Path) -> io::Result<(String, PathBuf)> {
 }
 
 /// Folders in which programs keep keys, whoever's they are.
-const KEY_FOLDERS: [&str; 8] =
-    [".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store", "shelly-host"];
+const KEY_FOLDERS: [&str; 7] = [".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store"];
+
+/// In the person's own folder: the keys and answers of this program. All that is above it is theirs, too.
+const OWN: &str = ".local/state/shelly-host";
 
 /// Folders that hold no files of anybody.
 const SYSTEM: [&str; 4] = ["/proc", "/sys", "/dev", "/run"];

@@ -301,10 +301,11 @@ impl Outfit {
             ChangesUse::Apply => AsksFor::Remarkable,
         };
         let changing = ChangingTool::new(tool, self.changes.clone(), self.desk.clone(), agent, digest, asks);
-        let Grant { files, kv, http, .. } = plugin.grant();
+        let Grant { files, kv, http, programs, .. } = plugin.grant();
         let writes = files.iter().any(|(_, access)| access == Access::Write);
         let sends = !http.is_empty() || plugin.settings().ask.contains(&Askable::Http);
-        Arc::new(if writes || !kv.is_empty() || sends { changing } else { changing.pure() })
+        let is_pure = !writes && kv.is_empty() && !sends && programs.is_empty();
+        Arc::new(if is_pure { changing.pure() } else { changing })
     }
 }
 

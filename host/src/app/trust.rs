@@ -206,6 +206,9 @@ struct Kept {
     store: TrustStore,
 }
 
+/// What is added to the permissions.
+type Allow = Box<dyn Fn(&mut Permissions)>;
+
 impl KeepTrust for Kept {
     fn keep(&self, subject: &Subject) -> Result<(), Fault> {
         // Nothing of this project is kept: neither is this.
@@ -216,7 +219,7 @@ impl KeepTrust for Kept {
             let fact = command_fact(&name);
             (Box::new(move |there: &mut Permissions| add(&mut there.trusted_commands, &name)) as _, fact, None)
         };
-        let (allow, fact, tool): (Box<dyn Fn(&mut Permissions)>, _, _) = match subject.clone() {
+        let (allow, fact, tool): (Allow, _, _) = match subject.clone() {
             Subject::Tool { agent, origin, name, digest } => {
                 let tool = TrustedTool { agent, origin, name, digest };
                 let line = line(&tool);

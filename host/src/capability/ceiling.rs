@@ -31,9 +31,9 @@ impl Bound {
             (one, other) => one.as_ref().or(other.as_ref()).cloned(),
         };
         let openable = match (&self.grant, &other.grant) {
-            (Some(_), Some(_)) => self.openable.meet(&other.openable),
             (Some(_), None) => self.openable.clone(),
-            (None, _) => other.openable.clone(),
+            (None, Some(_)) => other.openable.clone(),
+            (Some(_), Some(_)) | (None, None) => self.openable.meet(&other.openable),
         };
         Self { grant, openable, agents, budget: self.budget.meet(&other.budget) }
     }

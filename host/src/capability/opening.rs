@@ -17,12 +17,14 @@ pub enum Askable {
 impl Askable {
     /// The most that could be opened of these.
     pub fn most(asked: &BTreeSet<Self>) -> Grant {
-        let has = |one| asked.contains(&one);
-        Grant {
-            files: has(Self::Files).then(|| Files::everywhere(Access::Read)).unwrap_or_default(),
-            http: has(Self::Http).then(Http::all).unwrap_or_default(),
-            ..Grant::default()
+        let mut most = Grant::default();
+        for one in asked {
+            match one {
+                Self::Files => most.files = Files::everywhere(Access::Read),
+                Self::Http => most.http = Http::all(),
+            }
         }
+        most
     }
 
     /// The capability that is opened, by its name in manifest and config.

@@ -283,7 +283,8 @@ pub(super) fn check_back(steps: &[Step]) -> Result<(), ChangeError> {
             Step::Moved { from, to, state: moved } => {
                 let (source, target) = (now(&view, from)?, now(&view, to)?);
                 let is_back = source == *moved && target.is_nothing();
-                if !is_back && !(target == *moved && source.is_nothing()) {
+                let is_there = target == *moved && source.is_nothing();
+                if !is_back && !is_there {
                     return Err(stale(to));
                 }
                 view.insert(&from.real, moved.clone());
@@ -371,7 +372,7 @@ fn copy(from: &Path, to: &Path, node: &Node) -> io::Result<()> {
 /// Makes again what was there.
 fn rebuild(to: &Path, node: &Node, images: &Images, like: Option<&fs::Metadata>) -> io::Result<()> {
     match node {
-        Node::File { digest, mode, .. } => write(to, &*images.get(*digest)?, *mode, like),
+        Node::File { digest, mode, .. } => write(to, &images.get(*digest)?, *mode, like),
         Node::Link { to: target } => link(target, to),
         Node::Folder { mode, entries } => folder(to, *mode, || {
             entries.iter().try_for_each(|(name, node)| rebuild(&to.join(name), node, images, None))

@@ -21,6 +21,9 @@ mod state;
 #[cfg(test)]
 mod tests;
 
+#[cfg(test)]
+pub(crate) use crate::trust::OwnKey;
+
 use std::sync::Arc;
 
 pub use changes::{Changes, History, Proposer, Undo};

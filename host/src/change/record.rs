@@ -86,7 +86,7 @@ impl Kept {
         let mut new = Vec::new();
         for item in &plan.items {
             let failed = ChangeError::io(&item.at.shown, "kept");
-            let kept = (|| match (&item.does, &item.before, &item.content) {
+            let mut keep = || match (&item.does, &item.before, &item.content) {
                 (Does::Write(_) | Does::Remove, State::There(Node::File { digest, .. }), Some(content)) => {
                     self.keep_one(*digest, || Ok(content.to_vec()), &mut new)
                 }
@@ -106,8 +106,8 @@ impl Kept {
                     })
                 }
                 _ => Ok(()),
-            })();
-            if let Err(error) = kept {
+            };
+            if let Err(error) = keep() {
                 forget(&new);
                 return Err(match error.kind() {
                     io::ErrorKind::InvalidData => ChangeError::Stale { shown: item.at.shown.clone() },

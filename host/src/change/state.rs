@@ -141,9 +141,8 @@ impl Node {
         let mut at = 0;
         while at < all.len() {
             if let (path, Self::Folder { entries, .. }) = &all[at] {
-                let below =
-                    |(name, node)| (if path.is_empty() { format!("{name}") } else { format!("{path}/{name}") }, node);
-                let entries: Vec<_> = entries.iter().map(|(name, node)| below((name, node))).collect();
+                let below = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") };
+                let entries: Vec<_> = entries.iter().map(|(name, node)| (below(name), node)).collect();
                 all.extend(entries);
             }
             at += 1;

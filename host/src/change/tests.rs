@@ -516,6 +516,12 @@ fn bounds_are_run_into() {
     let shown = world.history().last().unwrap().unwrap().shown().unwrap();
     assert!(shown.ends_with("more lines are not shown]\n"), "{shown}");
     assert!(changes.plan(&edit()).unwrap().is_plain());
+    let large = "m\n".repeat(limits::DIFF_BYTES / 2);
+    let count = limits::DIFFS_BYTES / limits::DIFF_BYTES + 1;
+    let many: Vec<_> = (0..count).map(|n| world.write(&format!("m{n}"), None, &large)).collect();
+    let plan = changes.plan(&many).unwrap();
+    let compared = plan.told().filter(|told| told.lines.is_some()).count();
+    assert_eq!(compared, count - 1, "the last one is too much at once");
     let kept = world.session().join("changes");
     let file = fs::File::create(kept.join("0")).unwrap();
     file.set_len(limits::SESSION_UNDO_BYTES).unwrap();

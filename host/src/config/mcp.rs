@@ -315,8 +315,8 @@ mod tests {
         let server = "mcp_servers: [{name: files, command: x}]\n";
         for (toolboxes, says, hint) in [
             ("[fils]", "there is no toolbox or MCP server `fils`", "did you mean `files`?"),
-            ("[{name: files, ns: x}]", "`ns` is for the toolbox `state`", "remove it"),
-            ("[{name: ask, confirm: true}]", "`confirm` is for MCP servers", "remove it"),
+            ("[{name: files, ns: x}]", "`ns` is not for `files`", "remove it"),
+            ("[{name: ask, confirm: true}]", "`confirm` is not for `ask`", "remove it"),
             ("[files, {name: files, tools: [a]}]", "agents.a.toolboxes: `files` is there twice", "join them into one"),
         ] {
             let report = parse(&format!("{server}agents: [{{name: a, toolboxes: {toolboxes}}}]")).unwrap_err();

@@ -1,5 +1,5 @@
 use super::*;
-use crate::capability::Access;
+use crate::capability::{Access, Askable, Http, Power, Powers};
 
 fn parse(text: &str) -> Result<Config, Report> {
     Config::parse(text, "/project".into())
@@ -37,6 +37,40 @@ agents:
 }
 
 #[test]
+fn a_toolbox_is_what_its_plugins_are_given() {
+    let config = Config::parse(
+        "agents: [{name: a, toolboxes: [filesystem, {name: search, files: [{path: ../docs}], ask: [], tools: [search_files]},
+                                        {name: http, http: ['https://h.example'], confirm: true}, everyday]},
+                  {name: b, toolboxes: [{name: filesystem, changes: apply}]}]",
+        "/work/project".into(),
+    );
+    let config = config.unwrap_or_else(|report| panic!("{report}"));
+    let uses: Vec<_> = config.agents[0].all_plugins().collect();
+    let ids: Vec<_> = uses.iter().map(|(_, id, _)| *id).collect();
+    let everyday = ["json-query", "tables", "date-time", "calculator", "encode", "convert", "compare"];
+    assert_eq!(ids, [&["filesystem", "search", "fetch"][..], &everyday].concat());
+    assert!(uses.iter().all(|(listed, ..)| *listed == Listed::Toolboxes));
+    let given = |at: usize| uses[at].2.grant(|path| config.root.join(path));
+    let shown = |at: usize| uses[at].2.files.iter().map(FileUse::shown).collect::<Vec<_>>();
+    assert_eq!(given(0).files, [("/work/project/.".into(), Access::Read)].into_iter().collect());
+    assert_eq!((shown(0), shown(1)), (vec!["/work/project".into()], vec!["/work/docs".into()]));
+    assert_eq!(given(0).powers, [Power::ProposeFiles].into());
+    assert_eq!((given(1).powers, &uses[1].2.ask), (Powers::default(), &vec![]));
+    assert_eq!(uses[0].2.ask, [Askable::Files]);
+    assert_eq!((&uses[2].2.ask, uses[2].2.confirm), (&vec![Askable::Http], true));
+    assert_eq!(given(2).http, Http::entry("https://h.example", &[], &[]).unwrap());
+    for (.., uses) in &uses[..2] {
+        assert_eq!(params(&uses.params).get(), r#"{"root":"/work/project"}"#);
+    }
+    let clocks: Vec<_> = (3..uses.len()).filter(|at| given(*at).clock).map(|at| ids[at]).collect();
+    let readers: Vec<_> = (3..uses.len()).filter(|at| !given(*at).files.is_empty()).map(|at| ids[at]).collect();
+    assert_eq!((clocks, readers), (vec!["date-time"], vec!["json-query", "tables", "encode"]));
+    assert!((3..uses.len()).all(|at| uses[at].2.ask.is_empty() && given(at).http.is_empty()));
+    let changes = |agent: usize| config.agents[agent].all_plugins().next().unwrap().2.changes;
+    assert_eq!((changes(0), changes(1)), (ChangesUse::Ask, ChangesUse::Apply));
+}
+
+#[test]
 fn mistakes_name_place_and_mend() {
     let helper = |rest: &str| format!("agents:\n  - name: helper\n{rest}");
     let model = |keys: &str| format!("providers: [{{name: a, kind: openai, model: m, {keys}}}]");
@@ -50,6 +84,31 @@ fn mistakes_name_place_and_mend() {
         (helper("    net: {}\n"), "there is no key `net`", "the key is `http`, of each plugin"),
         (model("http: ['https://h']"), "providers.a.http: this is for providers of kind `plugin`", "`kind: plugin`"),
         (model("credentials: [x]"), "providers.a.credentials: this is for providers of kind `plugin`", "remove it"),
+        (
+            helper("    toolboxes: [{name: search, changes: ask}]\n"),
+            "the value of `toolboxes` cannot",
+            "remove it: beside",
+        ),
+        (
+            helper("    toolboxes: [{name: http, files: []}]\n"),
+            "the value of `toolboxes` cannot",
+            "`http`, `ask`, `confirm`",
+        ),
+        (
+            helper("    toolboxes: [{name: everyday, ask: []}]\n"),
+            "the value of `toolboxes` cannot",
+            "has `tools`, `files`, `confirm`",
+        ),
+        (helper("    toolboxes: [{name: notes, ask: [files]}]\n"), "the value of `toolboxes` cannot", "has `tools`"),
+        (helper("    toolboxes: [{name: http, ask: [mail]}]\n"), "`ask` cannot be `mail`", "files, http"),
+        (helper("    toolboxes: [search, search]\n"), "agents.helper.toolboxes: `search` is there twice", "join them"),
+        (
+            helper("    toolboxes: [http]\n    plugins: {fetch: }\n"),
+            "agents.helper: the plugin `fetch` is there twice",
+            "join them",
+        ),
+        (helper("    toolboxes: [filesytem]\n"), "no toolbox or MCP server `filesytem`", "did you mean `filesystem`?"),
+        ("filesystem: {permissions_file: x}\n".to_owned(), "there is no key `filesystem`", "permissions.json"),
         (helper("    toolboxes: [{name: taks}]\n"), "no toolbox or MCP server `taks`", "did you mean `tasks`?"),
         (helper("    toolboxes: [{name: tasks, ns: x}]\n"), "the value of `toolboxes` cannot be used", "remove it"),
         (helper("    toolboxes: [ask, taks]\n"), "no toolbox or MCP server `taks`", "did you mean `tasks`?"),

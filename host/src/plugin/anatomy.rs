@@ -165,10 +165,12 @@ impl Anatomy {
                         exports.push((export.name.name.to_owned(), export.kind));
                     }
                 }
-                Payload::CustomSection(section) if depth == 1 && section.name() == functions::DOCS_SECTION => {
-                    if section.data().len() <= limits::PACKAGE_DOCS_BYTES {
-                        docs = Docs::read(section.data());
-                    }
+                Payload::CustomSection(section)
+                    if depth == 1
+                        && section.name() == functions::DOCS_SECTION
+                        && section.data().len() <= limits::PACKAGE_DOCS_BYTES =>
+                {
+                    docs = Docs::read(section.data());
                 }
                 Payload::CodeSectionEntry(body) => code.add(body.range().len())?,
                 _ => {}

@@ -78,7 +78,7 @@ fn place_in(mounts: &[Mount], path: &str) -> Option<PathBuf> {
     // `..` leads nowhere: it would have to be resolved with the links before it.
     let plain = |path: &str| -> Option<PathBuf> {
         let parts = Path::new(path).components().filter(|part| *part != Component::CurDir);
-        parts.map(|part| (part != Component::ParentDir).then(|| part.as_os_str())).collect()
+        parts.map(|part| (part != Component::ParentDir).then_some(part.as_os_str())).collect()
     };
     let path = plain(path)?;
     let below = mounts.iter().filter_map(|mount| {

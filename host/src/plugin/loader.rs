@@ -420,7 +420,10 @@ impl Plugin {
 
         let mut linker = Linker::new(self.engine.engine());
         imports::link(&mut linker, &Grant::default(), &[], self.package.manifest.wasi).map_err(not_runnable)?;
-        linker.define_unknown_imports_as_traps(component).map_err(not_runnable)?;
+        match self.package.manifest.wasi {
+            true => imports::link_the_rest_as_traps(&mut linker, component).map_err(not_runnable)?,
+            false => linker.define_unknown_imports_as_traps(component).map_err(not_runnable)?,
+        }
         let pre = linker.instantiate_pre(component).map_err(not_runnable)?;
 
         let (events, stream) = EventSink::channel();

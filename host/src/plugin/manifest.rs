@@ -1,8 +1,10 @@
 //! `plugin.toml`: what a plugin says of itself.
 
+mod file;
+
 use std::{collections::BTreeMap, path::Path};
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::{
     anatomy::{Anatomy, Kind},
@@ -11,6 +13,8 @@ use super::{
     functions::{Lifetime, OnFunction, Said},
     imports::{self, Need},
 };
+use file::{File, FileEffect, FileFiles, FileHttp, FileKv, FileWants};
+
 use crate::{
     agent::{OnFailure, Phase},
     capability::{Access, Http, KvScope, Power, Powers, Wants},
@@ -58,164 +62,6 @@ pub struct Manifest {
     pub params: Option<Vec<String>>,
     /// Of kind `functions`: how its functions become tools.
     pub functions: Said,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    id: String,
-    #[serde(default)]
-    version: String,
-    #[serde(default)]
-    description: String,
-    component: String,
-    kinds: Vec<String>,
-    params: Option<Vec<String>>,
-    #[serde(default)]
-    wants: FileWants,
-    effect: Option<FileEffect>,
-    on_failure: Option<OnFailure>,
-    only: Option<Vec<String>>,
-    leave_out: Option<Vec<String>>,
-    instance: Option<Lifetime>,
-    functions: Option<BTreeMap<String, OnFunction>>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct FileWants {
-    #[serde(default)]
-    files: FileFiles,
-    #[serde(default)]
-    clock: bool,
-    #[serde(default)]
-    random: bool,
-    #[serde(default)]
-    chat: bool,
-    #[serde(default)]
-    kv: FileKv,
-    #[serde(default)]
-    models: FileNames,
-    #[serde(default)]
-    http: FileHttp,
-    #[serde(default)]
-    credentials: FileNames,
-    #[serde(default)]
-    powers: Powers,
-    #[serde(default)]
-    programs: bool,
-    wasi: Option<FileWasi>,
-}
-
-/// How it wants the base of WASI: there is one way.
-#[derive(Clone, Copy, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum FileWasi {
-    Powerless,
-}
-
-/// Whether it wants models beside the agent's own, or credentials, and whether it can do without.
-#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(untagged, expecting = "it is `true` or `\"optional\"`")]
-enum FileNames {
-    Any(bool),
-    Some(Optional),
-}
-
-impl FileNames {
-    /// Whether it wants some, and can do without.
-    fn wanted(self) -> (bool, bool) {
-        match self {
-            Self::Any(wanted) => (wanted, false),
-            Self::Some(Optional::Optional) => (true, true),
-        }
-    }
-}
-
-/// Which access to files it wants, and whether it can do without.
-#[derive(Clone, Copy, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum FileFiles {
-    #[default]
-    #[serde(skip)]
-    None,
-    Read,
-    Write,
-    /// To read, if it is given something to read.
-    Optional,
-}
-
-impl FileFiles {
-    fn wanted(self) -> Option<Access> {
-        match self {
-            Self::None => None,
-            Self::Read | Self::Optional => Some(Access::Read),
-            Self::Write => Some(Access::Write),
-        }
-    }
-}
-
-/// Whether it sends HTTP requests, and where to.
-#[derive(Deserialize)]
-#[serde(untagged, expecting = "it is `true`, or a list of URLs such as `[\"https://api.example.com\"]`")]
-enum FileHttp {
-    Any(bool),
-    Some(Vec<String>),
-}
-
-impl Default for FileHttp {
-    fn default() -> Self {
-        Self::Any(false)
-    }
-}
-
-impl FileHttp {
-    fn wanted(&self) -> Result<Http, String> {
-        match self {
-            Self::Any(false) => Ok(Http::default()),
-            Self::Any(true) => Ok(Http::all()),
-            Self::Some(urls) if urls.is_empty() || urls.len() > limits::HTTP_ENTRIES => {
-                Err(format!("http: name 1 to {} places, or write `http = true`", limits::HTTP_ENTRIES))
-            }
-            Self::Some(urls) => urls.iter().try_fold(Http::default(), |all, url| {
-                Http::place(url).map(|one| all.join(&one)).map_err(|error| format!("http: {error}"))
-            }),
-        }
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Optional {
-    Optional,
-}
-
-impl Default for FileNames {
-    fn default() -> Self {
-        Self::Any(false)
-    }
-}
-
-/// Whether it wants a store, and which one it is made for.
-#[derive(Clone, Copy, Deserialize)]
-#[serde(untagged, expecting = "it is `true`, or one of `run`, `session`, `agent` and `plugin`")]
-enum FileKv {
-    Any(bool),
-    One(KvScope),
-}
-
-impl Default for FileKv {
-    fn default() -> Self {
-        Self::Any(false)
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct FileEffect {
-    phases: Vec<Phase>,
-    #[serde(default)]
-    shortens: bool,
 }
 
 impl Manifest {
@@ -435,7 +281,7 @@ fn check_chat(wants: &FileWants, kinds: &[Kind]) -> Result<(), String> {
     if wants.models.wanted().0 && !is_effect && !is_around_requests {
         return Err("models: only a plugin of kind `effect` or `model-middleware` sends requests to models".into());
     }
-    if wants.powers.contains(&Power::ProposeFiles) && wants.files.is_none() {
+    if wants.powers.contains(&Power::ProposeFiles) && wants.files.wanted().is_none() {
         return Err("powers: with `propose-files` it proposes changes in folders: ask for `files` too".into());
     }
     if wants.powers.iter().any(|power| power.is_look()) && !is_effect && !is_around_requests && !wants.chat {

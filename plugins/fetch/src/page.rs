@@ -158,5 +158,5 @@ fn lines(text: &str) -> String {
 /// The bare text of a page that is nested deeper than anything for people.
 fn plain(document: &Document) -> String {
     document.select(NOISE).remove();
-    lines(&document.root().text())
+    lines(&document.body().map(|body| body.text()).unwrap_or_default())
 }

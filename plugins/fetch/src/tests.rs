@@ -115,6 +115,8 @@ fn pages_that_make_no_sense_come_to_an_end() {
 fn of_an_endless_page_the_bare_text_is_shown() {
     let page = format!("<style>a</style>{}one<script>x < y</script> two<p>three", "<div>".repeat(3_000));
     assert_eq!(page::markdown(&page, "https://example.com"), "one\ntwo\nthree");
+    let deep = format!("<title>Deep</title>{}one<p>two", "<ul><li>".repeat(300));
+    assert_eq!(page::markdown(&deep, "https://example.com"), "# Deep\n\nonetwo");
 }
 
 #[test]

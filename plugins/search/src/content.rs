@@ -50,7 +50,7 @@ impl Lines {
             ErrorKind::NotAllowed(_) => {
                 invalid("it goes on in the next line; look for a part that is in one line".into())
             }
-            _ => invalid(short(&error.to_string(), 1_000)),
+            _ => invalid(short(reason(&error.to_string()), 1_000)),
         })?;
         Ok(Lines { pattern, context: 0, buffer: Vec::new() })
     }
@@ -163,6 +163,11 @@ impl Lines {
         }
         to
     }
+}
+
+/// Why a pattern is none: with the place in it where it is short, else the last line alone, which says what is wrong.
+fn reason(error: &str) -> &str {
+    if error.len() <= 1_000 { error } else { error.lines().next_back().unwrap_or(error) }
 }
 
 /// What was found in a file so far.

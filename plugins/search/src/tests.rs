@@ -193,9 +193,10 @@ fn wrong_patterns_say_why() {
     for (pattern, why) in [
         ("a(b", "unclosed group"),
         ("a\\nb", "goes on in the next line"),
-        (&format!("{}a{}", "(".repeat(60), ")".repeat(60)), "limit"),
+        (&format!("{}a{}", "(".repeat(60), ")".repeat(60)), "exceed the maximum number of nested"),
         ("\\w{999}{999}", "limit"),
         (&"x".repeat(20_000), "more than 10000 bytes"),
+        (&format!("{}a{}", "(".repeat(4_000), ")".repeat(4_000)), "exceed the maximum number of nested"),
         ("(?<=a)b", "look-around"),
     ] {
         let error = Lines::new(pattern, false).err().expect(pattern);

@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 use crate::{
     support::{Place, Ran},
-    vendors,
     wiring::scripted,
 };
 
@@ -21,7 +20,7 @@ pub use self::{changing::filesystem, fetching::fetch, searching::search};
 fn told(place: &Place, plugins: &str, calls: &[(&str, Value)]) -> (Vec<String>, Ran) {
     let calls: Vec<_> = calls.iter().map(|(tool, arguments)| (*tool, arguments.to_string())).collect();
     let calls: Vec<_> = calls.iter().map(|(tool, arguments)| (*tool, &**arguments)).collect();
-    let server: vendors::Server = scripted(&calls);
+    let server = scripted(&calls);
     let url = format!("http://127.0.0.1:{}/v1", server.port);
     place.file(
         "shelly.yaml",

@@ -32,14 +32,14 @@ pub fn search() {
             (
                 "search_content",
                 json!({"pattern": "needle", "max_results": 1}),
-                "(1 matching line in 1 file; the search ended",
+                "the search ended there, and there may be more",
             ),
             ("search_content", json!({"pattern": "needle", "directory": "src/b.rs"}), "(1 matching line in 1 file)"),
             ("search_content", json!({"pattern": "needle", "directory": "target"}), "target/x.rs\n1: needle\n"),
-            ("search_content", json!({"pattern": "nothing"}), "(no line matches in 4 files"),
+            ("search_content", json!({"pattern": "nothing"}), "(no line matches in 3 files"),
             ("search_content", json!({"pattern": "(a"}), "unclosed group"),
             // Deep patterns find their end before the guest's stack does.
-            ("search_content", json!({"pattern": format!("{}a{}", "(".repeat(49), ")".repeat(49))}), "matching line"),
+            ("search_content", json!({"pattern": format!("{}e{}", "(".repeat(40), ")".repeat(40))}), "matching line"),
             (
                 "search_content",
                 json!({"pattern": format!("{}a{}", "(".repeat(5_000), ")".repeat(4_999))}),
@@ -49,7 +49,7 @@ pub fn search() {
             ("search_files", json!({"pattern": "*.rs"}), "src/a.rs\nsrc/b.rs\n\n(2 files)"),
             ("search_files", json!({"pattern": "**/.hidden/**"}), ".hidden/x.rs\n\n(1 file)"),
             ("search_files", json!({"pattern": "*.rs", "directory": ".."}), "not allowed"),
-            ("search_files", json!({"pattern": "*.rs", "directory": "scr"}), "there is `src`"),
+            ("search_files", json!({"pattern": "*.rs", "directory": "srcs"}), "there is `src`"),
         ],
     );
 }

@@ -177,7 +177,11 @@ fn around_calls() -> Vec<(Guest, &'static str, &'static str)> {
             "after",
             "the result has 16777217 bytes, at most 16777216 are taken",
         ),
-        (guest().answer("after", |image| image.instead(&[vec![3]])), "after", "it proposed a change to a file"),
+        (
+            guest().answer("after", |image| image.instead(&[vec![3]])),
+            "after",
+            "only what a tool answers can propose a change",
+        ),
     ]);
     all
 }

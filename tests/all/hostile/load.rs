@@ -59,7 +59,7 @@ async fn what_the_host_does_not_have_or_the_kind_does_not_take_is_refused_by_nam
     let exports = |name: &str| text(&format!("(component (instance $i) (export \"{name}\" (instance $i)))"));
     let imports = |name: &str| {
         text(&format!(
-            "(component (import \"{name}\" (instance)) (instance $i) (export \"shelly:plugin/tool@0.1.0\" (instance $i)))"
+            "(component (import \"{name}\" (instance (export \"f\" (func)))) (instance $i) (export \"shelly:plugin/tool@0.1.0\" (instance $i)))"
         ))
     };
     let effect = "[effect]\nphases = [\"before-model\"]";
@@ -68,7 +68,7 @@ async fn what_the_host_does_not_have_or_the_kind_does_not_take_is_refused_by_nam
             &["tool"][..],
             "",
             import(&["tool"], guest::PROCESS),
-            "imports `shelly:plugin/process@0.1.0`, which this version",
+            "imports `shelly:plugin/process@0.1.0`, but its plugin.toml does not ask for it",
         ),
         (&["tool"], "", import(&["tool"], guest::SINK), "imports `shelly:plugin/sink@0.1.0`, which only"),
         (

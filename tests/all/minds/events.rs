@@ -28,7 +28,7 @@ const ELSEWHERE: [(&str, &str); 10] = [
     ("PluginCall", "tests/all/hostile/call.rs"),
     ("PluginRequest", "tests/all/egress/mod.rs"),
     ("CapabilityDecided", "tests/all/ceilings.rs"),
-    ("FileChange", "tests/all/changes/mod.rs"),
+    ("FileChange", "host/src/builtin/changing/tests.rs"),
     ("PluginLog", "tests/all/hostile/call.rs"),
     ("QuestionAsked", "host/src/approval/tests.rs"),
     ("QuestionAnswered", "host/src/approval/tests.rs"),

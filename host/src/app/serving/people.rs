@@ -139,6 +139,8 @@ fn form(from: &str, kind: &QuestionKind) -> Result<Elicitation, Fault> {
                     ("Yes, this once", "Yes, and all that this tool proposes while the server runs")
                 }
                 Subject::Folder { .. } | Subject::Server { .. } => ("Yes, as long as this runs", "Yes, from now on"),
+                Subject::Program { .. } => ("Yes, this once", "Yes, this program with any arguments from now on"),
+                Subject::GitReading => ("Yes, in this session", "Yes, from now on"),
                 Subject::Tool { .. } | Subject::Topic { .. } => ("Yes, this once", "Yes, from now on"),
             };
             let words = [once, trust, "No"];

@@ -6,11 +6,10 @@ use serde::Deserialize;
 use super::*;
 use crate::{
     approval::{Policy, QuestionKind, Trusted},
-    change::{Act, Place},
+    change::{Act, OwnKey, Place},
     chat::Snapshot,
     event::{EventSink, EventStream},
     tool::{self, Begin, ToolBox},
-    trust::OwnKey,
 };
 
 #[derive(Deserialize, JsonSchema)]

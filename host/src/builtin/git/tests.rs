@@ -192,8 +192,11 @@ async fn what_a_model_writes_is_no_option_and_leads_nowhere_else() {
     assert_eq!(fs::read_dir(world.project()).unwrap().count(), 2, "nothing was made");
 }
 
+/// Its name, settings of the repository, and a command of git that runs something by them.
+type Attack = (&'static str, Vec<(&'static str, String)>, &'static [&'static str]);
+
 /// What a repository can be made to run, and a command that runs it where nobody takes care.
-fn attacks(evil: &str) -> Vec<(&'static str, Vec<(&'static str, String)>, &'static [&'static str])> {
+fn attacks(evil: &str) -> Vec<Attack> {
     let evil = || evil.to_owned();
     let shell = format!("!{}", evil());
     vec![
@@ -345,7 +348,8 @@ async fn a_repository_has_no_say_in_where_its_files_are_and_reaches_no_network()
     world.plain(&["config", "--unset", "core.worktree"]);
     // An object that is not there would be fetched by the program that the address names.
     let evil = world.evil();
-    let remote = format!("ext::{evil}");
+    // This one ends by itself: git would wait for what it answers.
+    let remote = format!("ext::{evil} /dev/null");
     for (key, value) in [
         ("core.repositoryFormatVersion", "1"),
         ("extensions.partialClone", "origin"),

@@ -15,6 +15,34 @@ fn all(entries: &[&str]) -> Http {
 const PUBLIC: &str = "93.184.216.34";
 
 #[test]
+fn a_public_server_is_one_by_its_name_or_its_address() {
+    for (url, origin) in [
+        ("https://Example.com/a?b#c", Some("https://example.com")),
+        ("http://example.com:8080/", Some("http://example.com:8080")),
+        ("https://example.com:443", Some("https://example.com")),
+        ("https://93.184.216.34/", Some("https://93.184.216.34")),
+        ("https://user@example.com/", None),
+        ("https://*.example.com/", None),
+        ("ftp://example.com/", None),
+        ("example.com", None),
+        ("http://localhost/", None),
+        ("http://a.localhost./", None),
+        ("http://127.1/", None),
+        ("http://10.0.0.1/", None),
+        ("http://169.254.169.254/", None),
+        ("http://[::1]/", None),
+        ("http://[::ffff:10.0.0.1]/", None),
+    ] {
+        let server = Http::public_server(url);
+        assert_eq!(server.as_ref().map(|(_, origin)| origin.as_str()), origin, "{url}");
+        let Some((http, _)) = server else { continue };
+        let url = Url::parse(url).unwrap();
+        let public = address_of(&url).unwrap_or(PUBLIC.parse().unwrap());
+        assert!(http.admits("POST", &url, public) && !http.admits("GET", &url, [10, 0, 0, 1].into()), "{url}");
+    }
+}
+
+#[test]
 fn an_entry_allows_what_it_says_and_nothing_else() {
     for (rule, url, expected) in [
         ("https://api.example.com", "https://api.example.com/x?y#z", true),

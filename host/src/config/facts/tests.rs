@@ -348,9 +348,9 @@ fn programs_and_who_runs_them_are_told() {
             "the agent `b` may run the program `fmt`, and you are not asked before",
             "the agent `b`: the plugin `p` is used, and you are not asked before each call",
             "the agent `b`: the plugin `p` may have the program `cargo` run",
-            r#"the program `cargo` is `cargo`, run outside the sandbox in `/nowhere/sub`, with the arguments `["test", "**"] or ["build"]`"#,
             "the program `cargo` gets the environment's `PATH`",
             "the program `cargo` has `TERM` in its environment (sha256:ac996ae492f9a987c84f109f2118d3f6632e2259455d30c455a9ecd66c3c4959)",
+            r#"the program `cargo` is `cargo`, run outside the sandbox in `/nowhere/sub`, with the arguments `["test", "**"] or ["build"]`"#,
             r#"the program `fmt` is `"./tools/my fmt"`, run outside the sandbox in `/nowhere`, with the arguments `[]`"#,
         ]
     );

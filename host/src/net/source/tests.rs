@@ -136,7 +136,7 @@ async fn a_command_prints_a_secret() {
         ),
         (shell(r"printf '\033[2J\nred' >&2; exit 1"), err(r"the command `sh` failed (exit status: 1): \u{1b}[2J red")),
         (shell("echo sk-secret; exit 1"), err("the command `sh` failed (exit status: 1)")),
-        (shell("sleep 30 >/dev/null & echo bad >&2; exit 1"), err("the command `sh` failed (exit status: 1)")),
+        (shell("sleep 30 >/dev/null & echo bad >&2; exit 1"), err("the command `sh` failed (exit status: 1): bad")),
         (shell("kill -9 $$"), err("the command `sh` failed (signal: 9 (SIGKILL))")),
         (shell("true"), err("the command `sh` holds no secret: it is empty")),
         (shell(r"printf '\377'"), err("the command `sh` printed something that is not UTF-8 text")),

@@ -3,7 +3,10 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use wasmparser::{component_types::ComponentEntityType, types::TypesRef};
+use wasmparser::{
+    component_types::{ComponentEntityType, ComponentFuncType},
+    types::TypesRef,
+};
 
 use super::{
     docs::Docs,
@@ -62,18 +65,7 @@ impl Exported {
         for (path, entity) in found {
             let ComponentEntityType::Func(id) = entity else { continue };
             let Some(of) = types.get(id) else { continue };
-            let mut reader = Reader::new(types, &names);
-            let read = || {
-                if of.async_ {
-                    return Err("it is asynchronous, which this host does not call".to_owned());
-                }
-                let field = |(name, of): &(wasmparser::names::KebabString, _)| {
-                    Ok(Field { name: name.as_str().into(), shape: reader.shape(of)? })
-                };
-                let params = of.params.iter().map(field).collect::<Result<Vec<_>, String>>()?;
-                Ok((params, of.result.as_ref().map(|of| reader.shape(of)).transpose()?))
-            };
-            match { read }() {
+            match taken_and_given(Reader::new(types, &names), of) {
                 Ok((params, result)) => {
                     let docs = docs.of(path.interface.as_deref(), &path.function).map(str::to_owned);
                     exported.functions.push(Function {
@@ -133,6 +125,18 @@ impl Exported {
             function.tool = name;
         }
     }
+}
+
+/// What a function takes, and what it gives back.
+fn taken_and_given(mut reader: Reader<'_>, of: &ComponentFuncType) -> Result<(Vec<Field>, Option<Shape>), String> {
+    if of.async_ {
+        return Err("it is asynchronous, which this host does not call".into());
+    }
+    let mut params = Vec::new();
+    for (name, of) in of.params.iter() {
+        params.push(Field { name: name.as_str().into(), shape: reader.shape(of)? });
+    }
+    Ok((params, of.result.as_ref().map(|of| reader.shape(of)).transpose()?))
 }
 
 /// What the types are called, and where the functions are.

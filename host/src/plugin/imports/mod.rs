@@ -20,7 +20,7 @@ pub use attachments::Attachments;
 pub use kv::KvBinding;
 use wasmtime::{
     bail,
-    component::{HasSelf, Linker, Resource, ResourceTable},
+    component::{Component, HasSelf, Linker, Resource, ResourceTable, ResourceType, types::ComponentItem},
 };
 use wasmtime_wasi_io::{bindings::wasi::io, poll::DynPollable};
 
@@ -275,6 +275,36 @@ pub fn link(linker: &mut Linker<PluginState>, grant: &Grant, kinds: &[Kind], was
     }
     Ok(())
 }
+
+/// Links traps in place of all functions that a component imports beside WASI's base and what is always there, which are
+/// linked. The engine's own way would also give it resources of WASI's that are none of WASI's.
+pub fn link_the_rest_as_traps(linker: &mut Linker<PluginState>, component: &Component) -> wasmtime::Result<()> {
+    let engine = component.engine().clone();
+    for (name, import) in component.component_type().imports(&engine) {
+        let is_linked = need_of_import(name).is_some_and(|need| need == Need::Nothing || need.is_in_base());
+        if is_linked || of_contract(name).is_some_and(|(interface, _)| interface == "types") {
+            continue;
+        }
+        let ComponentItem::ComponentInstance(interface) = import.ty else { continue };
+        let mut traps = linker.instance(name)?;
+        for (export, item) in interface.exports(&engine) {
+            match item.ty {
+                ComponentItem::ComponentFunc(_) => {
+                    traps.func_new(export, |_, _, _, _| bail!("it is not there while a plugin is looked at"))?;
+                }
+                // Those of WASI's streams are the ones that are linked.
+                ComponentItem::Resource(_) if !OF_STREAMS.contains(&export) => {
+                    traps.resource(export, ResourceType::host::<()>(), |_, _| Ok(()))?;
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The resources that other interfaces take from `wasi:io`.
+const OF_STREAMS: [&str; 4] = ["error", "pollable", "input-stream", "output-stream"];
 
 /// WASI's file system, on the granted folders alone, if there are any.
 fn link_files(linker: &mut Linker<PluginState>) -> wasmtime::Result<()> {

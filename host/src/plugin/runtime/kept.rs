@@ -24,7 +24,10 @@ use crate::{
 
 /// What one run of an agent keeps: it goes with the run.
 #[derive(Default)]
-pub struct KeptInstances(Mutex<Vec<(Arc<Plugin>, Arc<AsyncMutex<Slot>>)>>);
+pub struct KeptInstances(Mutex<Vec<Kept>>);
+
+/// A plugin, and where its instance is kept.
+type Kept = (Arc<Plugin>, Arc<AsyncMutex<Slot>>);
 
 /// Where the instance of one plugin is kept for one run.
 pub struct Slot {

@@ -2,7 +2,7 @@
 (component
   (core module $r (func (export "dropped") (param i32)))
   (core instance $of-r (instantiate $r))
-  (type $thing (resource (rep i32) (dtor (func $of-r "dropped"))))
+  (type $thing (resource (rep i32) (dtor (core func $of-r "dropped"))))
   (core func $new (canon resource.new $thing))
   (core module $m
     (import "host" "new" (func $new (param i32) (result i32)))

@@ -1,0 +1,361 @@
+//! Toolboxes that are plugins, and what a person opens to their tools in the middle of a run.
+
+use std::{
+    collections::VecDeque,
+    fs,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex},
+};
+
+use serde_json::{Value, json};
+use shelly_host::{
+    app::{App, Recording},
+    approval::{Desk, Inbox, Policy, QuestionKind, Trusted, Verdict},
+    chat::{Chat, Message},
+    config::Config,
+    event::{EventSink, RunCx},
+    trust::TrustStore,
+};
+use tempfile::TempDir;
+
+use crate::{
+    bad_input::{Server, answer},
+    support::Place,
+};
+
+/// What came of a run.
+struct Came {
+    /// What the model was told of its calls, in order.
+    results: Vec<String>,
+    /// What the person was asked: what it is about, and the details.
+    asked: Vec<(String, String)>,
+    /// What was decided of capabilities: which, whether it is allowed, and who says so.
+    decided: Vec<(String, bool, String)>,
+    warnings: Vec<String>,
+}
+
+/// A model that makes these calls, those of one list in one reply; then it answers.
+fn model(replies: &[&[(&str, Value)]]) -> Server {
+    let call = |at: usize, (name, arguments): &(&str, Value)| json!({"id": at.to_string(), "type": "function", "function": {"name": name, "arguments": arguments.to_string()}});
+    let reply =
+        |calls: &&[(&str, Value)]| -> Value { calls.iter().enumerate().map(|(at, one)| call(at, one)).collect() };
+    let replies: Mutex<VecDeque<Value>> = Mutex::new(replies.iter().map(reply).collect());
+    Server::start(move |_| {
+        let (message, stop) = match replies.lock().unwrap().pop_front() {
+            Some(calls) => (json!({ "tool_calls": calls }), "tool_calls"),
+            None => (json!({ "content": "done" }), "stop"),
+        };
+        let choice = json!({ "message": message, "finish_reason": stop });
+        answer(
+            "200 OK",
+            &json!({"choices": [choice], "usage": {"prompt_tokens": 1, "completion_tokens": 1}}).to_string(),
+        )
+    })
+}
+
+/// A person who gives these answers, one after the other, and says no to all else.
+async fn person(mut inbox: Inbox, verdicts: Vec<Verdict>, asked: Arc<Mutex<Vec<(String, String)>>>) {
+    let mut verdicts = VecDeque::from(verdicts);
+    while let Some(one) = inbox.next().await {
+        let QuestionKind::Permission { subject, detail } = &one.question.kind else { panic!("{one:?}") };
+        asked.lock().unwrap().push((subject.to_string(), detail.clone()));
+        inbox.decide(one.id, verdicts.pop_front().unwrap_or(Verdict::No)).unwrap();
+    }
+}
+
+/// Who says yes.
+enum By {
+    Person(Vec<Verdict>),
+    Nobody(Policy),
+}
+
+/// Runs agents of a config (`MODEL` stands for the model) in `project`, a folder in which nothing is outside of `world`.
+async fn run(world: &World, agents: &str, replies: &[&[(&str, Value)]], by: By) -> Came {
+    let server = model(replies);
+    let url = format!("http://127.0.0.1:{}/v1", server.port);
+    let text = format!("providers: [{{name: m, kind: openai, base_url: '{url}', model: m}}]\nagents: {agents}\n");
+    let config = Config::parse(&text, world.project()).unwrap_or_else(|report| panic!("{report}"));
+    let (policy, verdicts) = match by {
+        By::Person(verdicts) => (Policy::Never, Some(verdicts)),
+        By::Nobody(policy) => (policy, None),
+    };
+    let desk = Desk::new(policy, Trusted::default());
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
+    let plugins: [PathBuf; 1] = [crate::PLUGIN_ROOT.into()];
+    let home = world.path("home").display().to_string();
+    let environment = Arc::new(move |name: &str| (name == "HOME").then(|| home.clone()));
+    let app = App::new(config, &plugins, Some(cache), environment, desk.clone()).unwrap();
+    let store = TrustStore::new(Some(world.path("state/trust.json")));
+    desk.trust(app.standing(&store, true).unwrap().trusted().unwrap());
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let sits = verdicts.map(|verdicts| tokio::spawn(person(desk.attend().unwrap(), verdicts, Arc::clone(&asked))));
+    let prepared = app.agent(None, None, Recording::Off).await.unwrap_or_else(|report| panic!("{report}"));
+    let (events, mut stream) = EventSink::channel();
+    let collected = tokio::spawn(async move {
+        let mut decided = Vec::new();
+        while let Some(event) = stream.next().await {
+            let event = serde_json::to_value(event).unwrap();
+            if event["event"] == "capability_decided" {
+                let text = |key: &str| event[key].as_str().unwrap().to_owned();
+                decided.push((text("capability"), event["allowed"] == true, text("rule")));
+            }
+        }
+        decided
+    });
+    let cx = RunCx::new(Arc::clone(&prepared.agent.name)).with_events(events);
+    let outcome = prepared.agent.run(&cx, &Chat::new(), vec![Message::user("go")]).await;
+    outcome.unwrap_or_else(|error| panic!("{error}"));
+    drop(cx);
+    let warnings = prepared.warnings.clone();
+    drop(prepared);
+    if let Some(sits) = sits {
+        sits.abort();
+    }
+    let decided = collected.await.unwrap();
+    let requests = server.asked.lock().unwrap();
+    let results = requests.iter().flat_map(|request| {
+        let request: Value = serde_json::from_str(request.split_once("\r\n\r\n").unwrap().1).unwrap();
+        let messages = request["messages"].as_array().unwrap();
+        // Those that are new in this request.
+        let newest = messages.iter().rev().take_while(|message| message["role"] == "tool").collect::<Vec<_>>();
+        newest.into_iter().rev().map(|message| message["content"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    });
+    let results = results.collect();
+    let asked = asked.lock().unwrap().clone();
+    Came { results, asked, decided, warnings }
+}
+
+/// A folder that holds a project, a home, and what lies beside them.
+struct World(TempDir);
+
+impl World {
+    fn new() -> Self {
+        let world = Self(TempDir::new().unwrap());
+        for (name, text) in [
+            ("project/notes.txt", "inside\n"),
+            ("project/.shelly/local/notes/a.md", "x"),
+            ("other/data.txt", "outside\n"),
+            ("home/.ssh/id", "key"),
+            ("home/work/a.txt", "work\n"),
+            ("home/.local/state/shelly-host/session.key", "key"),
+        ] {
+            world.file(name, text);
+        }
+        world
+    }
+
+    fn file(&self, name: &str, text: &str) {
+        let path = self.0.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().canonicalize().unwrap().join(name)
+    }
+
+    fn project(&self) -> PathBuf {
+        self.path("project")
+    }
+
+    fn permissions(&self) -> String {
+        fs::read_to_string(self.path("project/.shelly/local/permissions.json")).unwrap_or_default()
+    }
+
+    fn read(&self, name: &str) -> (&'static str, Value) {
+        ("fs_read", json!({ "path": self.path(name) }))
+    }
+}
+
+const ADA: &str = "[{name: ada, toolboxes: [filesystem, search]}]";
+
+#[test]
+fn a_toolbox_is_the_plugin_that_comes_with_the_host() {
+    let place = Place::new();
+    place.file("docs/a.txt", "needle\n");
+    let list = [("fs_list", json!({"path": "docs"})), ("search_files", json!({"pattern": "**/*.txt"}))];
+    let server = model(&[&list]);
+    let url = format!("http://127.0.0.1:{}/v1", server.port);
+    let config = |toolboxes: &str| {
+        format!(
+            "providers: [{{name: m, kind: openai, base_url: '{url}', model: m}}]\n\
+             agents: [{{name: ada, toolboxes: {toolboxes}}}]\n"
+        )
+    };
+    place.file("shelly.yaml", config("[{name: filesystem, tools: [fs_list]}, search]"));
+    let ran = place.run(&["run", "--plugins", crate::PLUGIN_ROOT, "--output", "events", "go"]);
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+    let asked = server.asked.lock().unwrap();
+    assert!(asked[0].contains("fs_list") && !asked[0].contains("fs_read"), "{}", asked[0]);
+    assert!(asked[1].contains("a.txt"), "{}", asked[1]);
+    drop(asked);
+    assert!(ran.stdout.contains(r#""rule":"agents.ada.toolboxes.filesystem""#), "{}", ran.stdout);
+    place.file("shelly.yaml", config("[{name: filesystem, tools: [fs_lists]}]"));
+    let ran = place.run(&["run", "--plugins", crate::PLUGIN_ROOT, "go"]);
+    assert!(ran.code != 0 && ran.stderr.contains("did you mean `fs_list`?"), "{}", ran.shown());
+}
+
+#[tokio::test]
+async fn a_toolbox_that_did_not_come_with_the_host_is_told_with_how_to_get_it() {
+    let world = World::new();
+    let text = format!("providers: [{{name: m, kind: openai, model: m, base_url: 'http://h'}}]\nagents: {ADA}\n");
+    let config = Config::parse(&text, world.project()).unwrap_or_else(|report| panic!("{report}"));
+    let desk = Desk::new(Policy::Never, Trusted::default());
+    let guests: [PathBuf; 1] = [crate::GUEST_ROOT.into()];
+    let app = App::new(config, &guests, None, Arc::new(|_| None), desk).unwrap();
+    let report = app.agent(None, None, Recording::Off).await.err().unwrap();
+    assert_eq!(report.message, "the plugin `filesystem` is not there");
+    assert!(report.hint.unwrap().contains("name the directory of its plugins with --plugins"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_person_opens_a_folder_for_this_run_or_for_good_or_not() {
+    let outside = |world: &World| world.path("other").display().to_string();
+    // Without the project's folder of its own nothing is asked.
+    let world = World::new();
+    let came = run(&world, ADA, &[&[("fs_read", json!({"path": "notes.txt"}))]], By::Person(vec![])).await;
+    assert!(came.results[0].contains("inside") && came.asked.is_empty(), "{:?} {:?}", came.results, came.warnings);
+
+    for (verdict, reads, is_kept) in
+        [(Verdict::No, false, false), (Verdict::Yes, true, false), (Verdict::Trust, true, true)]
+    {
+        let world = World::new();
+        let search = ("search_content", json!({"pattern": "out", "directory": world.path("other")}));
+        let calls: [&[_]; 2] = [&[world.read("other/data.txt")], &[search]];
+        let calls = if reads { &calls[..] } else { &calls[..1] };
+        let came = run(&world, ADA, calls, By::Person(vec![verdict])).await;
+        assert_eq!(came.asked.len(), 1, "what is open to one toolbox of an agent is to the other: {:?}", came.asked);
+        let (subject, detail) = &came.asked[0];
+        assert_eq!(*subject, format!("read the folder `{}` with all below it", outside(&world)));
+        assert!(
+            detail.starts_with(&outside(&world)) && detail.contains("`fs_read` of `filesystem` lacks it"),
+            "{detail}"
+        );
+        assert!(detail.contains("Changes of files in it can be proposed"), "{detail}");
+        let line = format!("files: [{{path: {}, mode: read}}]", outside(&world));
+        let decided = came.decided.iter().filter(|(capability, ..)| *capability == line).collect::<Vec<_>>();
+        assert_eq!(decided.len(), 1, "{:?}", came.decided);
+        assert_eq!(decided[0].1, reads);
+        if reads {
+            assert!(came.results.iter().all(|result| result.contains("outside")), "{:?}", came.results);
+        } else {
+            assert!(came.results[0].contains("the person does not open the folder"), "{:?}", came.results);
+        }
+        assert_eq!(world.permissions().contains(&outside(&world)), is_kept, "{}", world.permissions());
+        // From now on.
+        let again = run(&world, ADA, &[&[world.read("other/data.txt")]], By::Person(vec![Verdict::No])).await;
+        assert_eq!(again.asked.is_empty(), is_kept, "{:?}", again.asked);
+        assert_eq!(again.results[0].contains("outside"), is_kept, "{:?}", again.results);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn several_calls_that_lack_the_same_are_one_question() {
+    let world = World::new();
+    world.file("other/more.txt", "outside too\n");
+    let calls = [world.read("other/data.txt"), world.read("other/more.txt"), world.read("other/data.txt")];
+    let came = run(&world, ADA, &[&calls], By::Person(vec![Verdict::Yes])).await;
+    assert_eq!(came.asked.len(), 1, "{:?}", came.asked);
+    assert!(came.results.len() == 3 && came.results.iter().all(|one| one.contains("outside")), "{:?}", came.results);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn where_nobody_is_there_the_policy_says() {
+    for (policy, opens) in [(Policy::Never, false), (Policy::Granted, false), (Policy::All, true)] {
+        let world = World::new();
+        let came = run(&world, ADA, &[&[world.read("other/data.txt")]], By::Nobody(policy)).await;
+        let says = if opens { "outside" } else { "nobody is there to give it" };
+        assert!(came.results[0].contains(says), "{policy:?}: {:?}", came.results);
+        // Whatever the policy: what holds keys is the config's.
+        let came = run(&world, ADA, &[&[world.read("home/.ssh/id")]], By::Nobody(policy)).await;
+        assert!(came.results[0].contains("it holds keys"), "{policy:?}: {:?}", came.results);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_nobody_is_asked_about() {
+    let world = World::new();
+    let list = |path: &str| ("fs_list", json!({ "path": path }));
+    let (home, root) = (world.path("home").display().to_string(), world.path("nowhere").display().to_string());
+    let narrow = "[{name: ada, toolboxes: [filesystem], use: {files: [{path: .}], powers: [propose-files]}}]";
+    let unasked = "[{name: ada, toolboxes: [{name: filesystem, ask: []}]}]";
+    for (agents, call, says) in [
+        (ADA, list("/"), "it is all that there is on this machine"),
+        (ADA, list("/proc"), "it belongs to the system"),
+        (ADA, list(&home), "it holds keys"),
+        (ADA, list(&world.path("home/.local").display().to_string()), "keeps for themselves"),
+        (ADA, list(&root), "there is no such place"),
+        (narrow, world.read("other/data.txt"), "agents.ada.use in the config leaves it out"),
+        (unasked, world.read("other/data.txt"), "the person can grant it in the config, under agents.ada.toolboxes"),
+    ] {
+        let came = run(&world, agents, &[&[call]], By::Person(vec![Verdict::Yes])).await;
+        assert!(came.results[0].contains(says), "{says}: {:?}", came.results);
+        assert!(came.asked.is_empty(), "{:?}", came.asked);
+    }
+    // A folder below one's own is another matter.
+    let came = run(&world, ADA, &[&[world.read("home/work/a.txt")]], By::Person(vec![Verdict::Yes])).await;
+    assert!(came.results[0].contains("work"), "{:?}", came.results);
+}
+
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_link_is_asked_about_as_what_it_leads_to() {
+    let world = World::new();
+    std::os::unix::fs::symlink(world.path("other"), world.path("shortcut")).unwrap();
+    std::os::unix::fs::symlink(world.path("home/.ssh"), world.path("innocent")).unwrap();
+    let calls = [world.read("shortcut/data.txt"), world.read("innocent/id")];
+    let came = run(&world, ADA, &[&calls[..1], &calls[1..]], By::Person(vec![Verdict::Yes, Verdict::Yes])).await;
+    assert!(came.results[0].contains("outside") && came.results[1].contains("it holds keys"), "{:?}", came.results);
+    let (subject, detail) = &came.asked[0];
+    assert!(subject.contains(&world.path("other").display().to_string()), "{subject}");
+    assert!(detail.contains("it was asked for as") && detail.contains("shortcut"), "{detail}");
+    assert_eq!(came.asked.len(), 1, "{:?}", came.asked);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_is_opened_as_far_as_it_is_public() {
+    const FETCHER: &str = "[{name: ada, toolboxes: [http]}]";
+    let fetch = |url: &str| ("http_fetch", json!({ "url": url }));
+    for url in ["http://localhost:1/x", "http://127.0.0.1/", "http://10.0.0.1/", "http://[::1]/"] {
+        let world = World::new();
+        let came = run(&world, FETCHER, &[&[fetch(url)]], By::Person(vec![Verdict::Yes])).await;
+        assert!(came.results[0].contains("is no server of the public Internet"), "{url}: {:?}", came.results);
+        assert!(came.asked.is_empty(), "{url}: {:?}", came.asked);
+    }
+    // A name that nobody has: when it is open the request is sent, and finds nobody.
+    let url = "https://nobody.invalid/page";
+    for (verdict, kept) in [(Verdict::No, ""), (Verdict::Yes, ""), (Verdict::Trust, "\"nobody.invalid\"")] {
+        let world = World::new();
+        let came = run(&world, FETCHER, &[&[fetch(url)]], By::Person(vec![verdict])).await;
+        assert_eq!(came.asked[0].0, "send requests to `https://nobody.invalid`");
+        assert_eq!(came.results[0].contains("the person does not open"), verdict == Verdict::No, "{:?}", came.results);
+        assert!(!came.results[0].contains("is not granted"), "{:?}", came.results);
+        assert_eq!(
+            world.permissions().contains("nobody.invalid"),
+            !kept.is_empty() && world.permissions().contains(kept)
+        );
+        let again = run(&world, FETCHER, &[&[fetch(url)]], By::Person(vec![])).await;
+        assert_eq!(again.asked.is_empty(), verdict == Verdict::Trust, "{:?}", again.asked);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_that_is_delegated_to_asks_under_its_ceiling() {
+    let bob = "{name: bob, description: reads, toolboxes: [filesystem]}";
+    let lead = |more: &str| format!("[{{name: lead, options: {{max_delegation_depth: 1}}{more}}}, {bob}]");
+    let delegate = ("delegate", json!({"tasks": [{"agent": "bob", "task": "read", "context": "c"}]}));
+    for (more, asks, says) in [
+        ("", 1, "outside"),
+        (
+            ", delegable: {grant: {files: [{path: .}], powers: [propose-files]}}",
+            0,
+            "agents.lead.delegable.grant in the config",
+        ),
+    ] {
+        let world = World::new();
+        let replies: [&[_]; 2] = [std::slice::from_ref(&delegate), &[world.read("other/data.txt")]];
+        let came = run(&world, &lead(more), &replies, By::Person(vec![Verdict::Yes])).await;
+        assert_eq!(came.asked.len(), asks, "{more}: {:?}\n{:?}", came.asked, came.results);
+        assert!(came.results.iter().any(|result| result.contains(says)), "{more}: {:?}", came.results);
+    }
+}
