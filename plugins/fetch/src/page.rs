@@ -121,7 +121,7 @@ fn tags(html: &str) -> impl Iterator<Item = (usize, usize, String, bool)> {
 /// How many elements are open at once at most, as far as tags show it.
 fn most_open(html: &str) -> usize {
     let (mut open, mut most) = (0_usize, 0);
-    for (.., name, closes) in tags(html).filter(|(.., name, _)| !NO_END.contains(&&**name)) {
+    for (.., closes) in tags(html).filter(|(.., name, _)| !NO_END.contains(&&**name)) {
         open = if closes { open.saturating_sub(1) } else { open + 1 };
         most = most.max(open);
     }
