@@ -21,6 +21,7 @@
 //! | [`mcp`] | tools of servers that speak the Model Context Protocol, and what is here for its clients |
 //! | [`state`] | what agents share: blackboards, tasks, notes, and the tools for them |
 //! | [`agent`] | the loop, effects and middleware; agents that delegate to each other |
+//! | [`team`] | agents on one conversation, and what decides who works next |
 //! | [`session`] | what happened, on disk, so that it goes on after a crash |
 //! | [`plugin`] | the sandbox: components as tools, effects, middleware and models |
 //! | [`conformance`] | plugins that attack the host, and what each must come to |
@@ -95,6 +96,7 @@ pub mod agent;
 pub mod conformance;
 pub mod plugin;
 pub mod session;
+pub mod team;
 
 pub mod app;
 pub mod config;

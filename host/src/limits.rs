@@ -58,6 +58,24 @@ pub const DELEGATION_DEPTH_CEILING: u32 = 16;
 pub const WORKING_AGENTS: usize = 1_024;
 /// Agents that may work in one crew from its beginning to its end.
 pub const AGENTS_PER_CREW: usize = 10_000;
+/// Members of one team.
+pub const TEAM_MEMBERS: usize = 1_024;
+/// Steps of one run of a team: as many as agents may work in a crew.
+pub const TEAM_STEPS: u32 = 10_000;
+/// How often a member of a team that failed may be asked again in one step.
+pub const MEMBER_RETRIES: u32 = 8;
+/// Characters of a task that a coordinator gives a member.
+pub const ASSIGNMENT_CHARS: usize = 32_000;
+/// Characters of what a coordinator says of its reasons, in an event.
+pub const REASONING_CHARS: usize = 2_000;
+/// Messages of the shared conversation that a model that coordinates is shown: where the config does not say, and at most.
+pub const COORDINATOR_WINDOW: u32 = 20;
+/// See [`COORDINATOR_WINDOW`].
+pub const COORDINATOR_WINDOW_CEILING: u32 = 1_000;
+/// Characters of one message that a model that coordinates is shown.
+pub const COORDINATOR_MESSAGE_CHARS: usize = 4_000;
+/// Characters of the running summary that a model that coordinates writes for itself.
+pub const COORDINATOR_SUMMARY_CHARS: usize = 8_000;
 /// How often a task may be handed over where the agent that delegated it says nothing of that. The predecessor's figure.
 pub const HAND_OVERS: u32 = 3;
 /// Wall time of one `delegate`, and of an agent that waits for an answer: a bound for what budgets leave open.

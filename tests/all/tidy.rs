@@ -49,7 +49,7 @@ fn code(text: &str) -> String {
 
 /// What each module may name of the others, as the map in the README says. Everyone may name these four.
 const EVERYONE: [&str; 4] = ["chat", "event", "limits", "error"];
-const MAY_NAME: [(&str, &[&str]); 30] = [
+const MAY_NAME: [(&str, &[&str]); 31] = [
     ("chat", &[]),
     ("error", &[]),
     ("limits", &[]),
@@ -71,6 +71,7 @@ const MAY_NAME: [(&str, &[&str]); 30] = [
     ("state", &["files", "tool"]),
     ("builtin", &["tool", "approval", "change", "process"]),
     ("agent", &["model", "tool", "skill", "state", "capability"]),
+    ("team", &["agent", "model", "tool", "capability"]),
     ("plugin", &["agent", "change", "files", "tool", "model", "capability", "kv", "net", "process"]),
     ("conformance", &["agent", "approval", "builtin", "plugin", "tool", "model", "capability"]),
     ("session", &["agent", "files", "model", "trust"]),

@@ -1,0 +1,127 @@
+use std::sync::{Arc, LazyLock};
+
+use async_trait::async_trait;
+
+use crate::{
+    agent::Ask,
+    capability::Names,
+    chat::{Part, Snapshot},
+    error::Fault,
+    event::RunCx,
+    model::Completion,
+    tool::HandOver,
+};
+
+/// Decides who in a team works next: a pure step, whose state the host keeps.
+#[async_trait]
+pub trait Coordinator: Send + Sync {
+    /// Its name, for people.
+    fn name(&self) -> &str;
+
+    /// The models of the config that it may ask, beside the team's own.
+    fn models(&self) -> &Names {
+        &NO_MODELS
+    }
+
+    /// Decides. `state` is what the last call returned; empty in the first call of each run of the team.
+    ///
+    /// # Errors
+    ///
+    /// A [`Fault`], which ends the team's run; [`Fault::Exhausted`] is the one for too many rounds.
+    async fn next(&self, cx: &RunCx, moment: &Moment<'_>, state: Vec<u8>) -> Result<Step, Fault>;
+}
+
+static NO_MODELS: LazyLock<Names> = LazyLock::new(Names::default);
+
+/// What a coordinator is told.
+#[derive(Debug)]
+pub struct Moment<'a> {
+    /// Steps before this one; calls for an [`Action::Ask`] do not count.
+    pub step: u32,
+    /// The conversation that the team shares. It stands still during a call.
+    pub shared: &'a Snapshot,
+    /// Who is there now, in order. Members may come and go between steps.
+    pub members: &'a [Profile],
+    /// The last step, in order of selection.
+    pub reports: &'a [Report],
+    /// The member that worked last, also in an earlier run of this team on this conversation.
+    pub active: Option<&'a str>,
+    /// The answer to an [`Action::Ask`], only in the call that follows it.
+    pub reply: Option<Result<Completion, Fault>>,
+}
+
+/// One of the team, as its coordinator sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Profile {
+    /// Unique in the team.
+    pub name: Arc<str>,
+    /// What it is in the team; several may share one.
+    pub role: Arc<str>,
+    /// What it is good for.
+    pub description: Arc<str>,
+}
+
+/// How a member of the last step fared.
+#[derive(Debug, Clone)]
+pub struct Report {
+    /// Who.
+    pub member: Arc<str>,
+    /// How.
+    pub fared: Fared,
+}
+
+/// What a member's work came to.
+#[derive(Debug, Clone)]
+pub enum Fared {
+    /// Its reply is in the chat.
+    Replied,
+    /// It wants another one to go on.
+    HandedOver(HandOver),
+    /// It failed, and the team goes on without its reply.
+    Failed(Fault),
+}
+
+/// Who works.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Assignment {
+    /// A name out of [`Moment::members`].
+    pub member: Arc<str>,
+    /// Put as a user message before that member alone. None: it just sees what is new in the shared chat.
+    pub task: Option<String>,
+}
+
+impl Assignment {
+    /// This member, without a task of its own.
+    pub fn of(member: impl Into<Arc<str>>) -> Self {
+        Self { member: member.into(), task: None }
+    }
+}
+
+/// What to do.
+#[derive(Debug, Clone)]
+pub enum Action {
+    /// These work now, side by side. Nobody twice in a row ends the run as failed.
+    Run(Vec<Assignment>),
+    /// The team is done. None: with the last message of the chat.
+    Done(Option<Vec<Part>>),
+    /// Ask a model, then call again.
+    Ask(Box<Ask>),
+}
+
+/// The answer of a coordinator.
+#[derive(Debug, Clone)]
+pub struct Step {
+    /// For the next call; at most [`limits::STATE_BYTES`](crate::limits::STATE_BYTES).
+    pub state: Vec<u8>,
+    /// What to do.
+    pub action: Action,
+    /// Why, in its own words, for people: told with the step.
+    pub reasoning: Option<String>,
+}
+
+impl Step {
+    /// This action, and nothing to say.
+    pub fn new(state: Vec<u8>, action: Action) -> Self {
+        Self { state, action, reasoning: None }
+    }
+}
