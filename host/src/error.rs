@@ -53,6 +53,21 @@ impl Fault {
         Self::Other { message: message.into() }
     }
 
+    /// The same, with what it happened in before its message.
+    pub fn with_context(mut self, context: impl fmt::Display) -> Self {
+        let (Self::Invalid { message }
+        | Self::Denied { message }
+        | Self::NotFound { message }
+        | Self::TooLarge { message }
+        | Self::Exhausted { message }
+        | Self::RateLimited { message, .. }
+        | Self::Unavailable { message, .. }
+        | Self::Timeout { message }
+        | Self::Other { message }) = &mut self;
+        *message = format!("{context}: {message}");
+        self
+    }
+
     /// Whether the same request may succeed later.
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::RateLimited { .. } | Self::Unavailable { .. })

@@ -230,6 +230,16 @@ pub enum Event {
     },
     /// A plugin has written to the log.
     PluginLog { agent: Arc<str>, plugin: Arc<str>, level: LogLevel, message: String },
+    /// A team has decided who works next, or that it is done. `step` counts from 0.
+    TeamStep {
+        agent: Arc<str>,
+        step: u32,
+        members: Vec<Arc<str>>,
+        done: bool,
+        /// Why, in the words of whoever decided.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reasoning: Option<String>,
+    },
     /// An agent has handed its task to another one, which goes on in its place.
     HandedOver { agent: Arc<str>, to: Arc<str>, reason: String },
     /// A vendor has counted more than was left of an agent's budget.

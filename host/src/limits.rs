@@ -76,6 +76,24 @@ pub const COORDINATOR_WINDOW_CEILING: u32 = 1_000;
 pub const COORDINATOR_MESSAGE_CHARS: usize = 4_000;
 /// Characters of the running summary that a model that coordinates writes for itself.
 pub const COORDINATOR_SUMMARY_CHARS: usize = 8_000;
+/// Characters of all messages that one request of it shows: a long window shows less of each. About 100,000 tokens.
+pub const COORDINATOR_CHARS: usize = 400_000;
+/// Characters of what it is told of what one member is good for.
+pub const COORDINATOR_DESCRIPTION_CHARS: usize = 500;
+/// Characters of what it is told so of all members: many share them equally.
+pub const COORDINATOR_DESCRIPTIONS_CHARS: usize = 100_000;
+/// Characters of a task that it gave, and of its reasons, that it is told again later.
+pub const COORDINATOR_SAID_CHARS: usize = 300;
+/// Bytes of all that it decided which it is told again; the oldest are forgotten. It stands in its state beside the summary.
+pub const COORDINATOR_SAID_BYTES: usize = 8 << 10;
+/// Characters of an answer of it that could not be used, shown to it beside what is wrong with it.
+pub const COORDINATOR_WRONG_CHARS: usize = 1_000;
+/// Characters of what it looks up in one call of its tools.
+pub const COORDINATOR_LOOKUP_CHARS: usize = 16_000;
+/// Older messages on one page that it looks up.
+pub const COORDINATOR_PAGE: usize = 20;
+/// Bytes of memory of a regular expression that ends a team's rounds. Nobody writes a larger one by hand.
+pub const UNTIL_PATTERN_BYTES: usize = 1 << 20;
 /// How often a task may be handed over where the agent that delegated it says nothing of that. The predecessor's figure.
 pub const HAND_OVERS: u32 = 3;
 /// Wall time of one `delegate`, and of an agent that waits for an answer: a bound for what budgets leave open.

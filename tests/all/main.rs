@@ -38,6 +38,7 @@ mod security;
 mod serving;
 mod sessions;
 mod steps;
+mod teams;
 mod tidy;
 mod toolboxes;
 mod transcripts;

@@ -7,8 +7,8 @@ use super::{
     completion::in_time,
     delegate::Instance,
     journal::{CallPast, Record},
-    react::Reply,
-    runner::{Ending, Run},
+    react::{Loop, Reply},
+    runner::{Ending, Start},
 };
 use crate::{
     capability::Purse,
@@ -26,7 +26,8 @@ impl Agent {
     /// calls, within its budget. Never fails: whatever goes wrong is in the result. Dropping the future cancels the call.
     pub async fn call(&self, cx: &RunCx, call: &ToolCall) -> ToolResult {
         let purse = Purse::new(&self.budget, Instant::now());
-        let me = Arc::new(Instance::new(self, *self.start(cx, &purse, None, None, Vec::new())));
+        let start = Start::of_a_person(self.crew.as_ref(), cx, &purse, None);
+        let me = Arc::new(Instance::new(&self.name, &self.options, &self.delegable, *start));
         let tools = self.toolbox();
         let (run, begin) = (me.cx.clone(), Begin::default());
         let cx = ToolCx { run, chat: Snapshot::default(), tools: tools.specs(), begin };
@@ -41,21 +42,21 @@ impl Agent {
     }
 }
 
-impl Run<'_> {
+impl Loop<'_> {
     /// Runs the calls of a reply side by side and answers them, in the order of the calls.
     pub(super) async fn run_calls(&mut self, cx: &ToolCx, reply: Box<Reply>) -> Result<Option<Control>, RunError> {
         let Reply { open, tools, .. } = *reply;
         let (calls, beyond) = open.calls().split_at(open.calls().len().min(limits::CALLS_PER_REPLY));
-        let mut before = std::mem::take(&mut self.calls);
+        let mut before = std::mem::take(&mut self.work.calls);
         let dispatched = match calls {
             [call] => {
                 let before = before.remove(&call.id);
-                let around = &self.agent.tool_middleware;
+                let around = &self.work.agent.tool_middleware;
                 in_time(&self.me.purse, async { vec![dispatch(&self.me, around, &tools, cx, call, before).await] })
                     .await
             }
             calls => {
-                let around = Arc::clone(&self.agent.tool_middleware);
+                let around = Arc::clone(&self.work.agent.tool_middleware);
                 let shared = Arc::new((Arc::clone(&self.me), around, tools.clone(), cx.clone()));
                 let tasks = &self.me.tasks;
                 // Spawned only when there is room, so that no more than that many run.
@@ -87,8 +88,12 @@ impl Run<'_> {
             |call: &ToolCall| ToolResult::error(&call.id, format!("at most {most} calls of one reply are run"));
         let too_many: Vec<_> = beyond.iter().map(too_many).collect();
         let mut control = None;
-        let results = dispatched.into_iter().map(|(dispatched, whole)| {
-            control = control.take().or(dispatched.control);
+        let results = dispatched.into_iter().map(|(mut dispatched, whole)| {
+            match (&control, dispatched.control.take()) {
+                (None, first) => control = first,
+                (Some(_), None) => {}
+                (Some(_), Some(_)) => dispatched.result = ToolResult::error(&dispatched.result.call_id, TOO_LATE),
+            }
             whole.into_iter().for_each(|whole| self.chat.keep_result(&dispatched.result.call_id, whole));
             dispatched.result
         });
@@ -184,6 +189,10 @@ impl CallPast {
         }
     }
 }
+
+/// What a model is told of a call that would end its turn where one before it has.
+const TOO_LATE: &str =
+    "another call of the same reply, before this one, has ended your turn already: this one did nothing";
 
 /// What a model is told of a call that may have been made.
 const INTERRUPTED: &str = "The host was interrupted during this call. It is not known whether it took effect: look before \

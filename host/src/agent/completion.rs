@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use futures_util::{FutureExt, future::Either};
 use tokio::time::Instant;
 
-use super::{Agent, RunError, chain, delegate::Instance, journal::Record, runner::Run};
+use super::{Agent, RunError, chain, delegate::Instance, journal::Record, react::Loop};
 use crate::{
     capability::{Names, Price, Purse, Usd},
     chat::Part,
@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// A reply of the model, and what it took.
-pub(super) struct Replied {
+pub(crate) struct Replied {
     pub completion: Completion,
     pub cost: Usd,
     pub took: Duration,
@@ -33,7 +33,7 @@ pub(super) struct Replied {
 
 /// A reply as it is told of.
 #[derive(Clone)]
-pub(super) struct Told {
+pub(crate) struct Told {
     pub model: String,
     pub stop: StopReason,
     pub usage: Usage,
@@ -49,9 +49,9 @@ impl Told {
     }
 }
 
-impl Run<'_> {
-    pub(super) async fn complete(&mut self, tools: &ToolBox, iteration: u32) -> Result<Replied, RunError> {
-        let (agent, cx) = (self.agent, &self.me.cx);
+impl Loop<'_> {
+    pub(crate) async fn complete(&mut self, tools: &ToolBox, iteration: u32) -> Result<Replied, RunError> {
+        let (agent, cx) = (self.work.agent, &self.me.cx);
         let request = CompletionRequest::new(self.chat.snapshot(), tools.specs());
         let watched = cx.events.is_watched();
         if watched {
@@ -59,19 +59,19 @@ impl Run<'_> {
             cx.events.emit(Event::ModelStarted { agent: cx.agent.clone(), iteration, tokens }).await;
         }
         // What a middleware may still replace must not be seen before it did.
-        let shown = watched && !agent.may_replace_answers() && !agent.may_replace_replies();
+        let shown = watched && !self.shell.may_replace_answers() && !agent.may_replace_replies();
         let started = Instant::now();
         let asked = ask(&self.me, agent, Asked { model: None, request, shown }, &mut self.usage);
         let outcome = in_time(&self.me.purse, asked).await;
         let took = started.elapsed();
-        self.model_time += took;
+        self.work.model_time += took;
         let (completion, cost) = outcome??;
-        self.last_usage = Some(completion.usage);
+        self.work.last_usage = Some(completion.usage);
         Ok(Replied { completion, cost, took })
     }
 
     /// Tells of a reply.
-    pub(super) async fn tell_reply(&self, replied: Told, iteration: u32) {
+    pub(crate) async fn tell_reply(&self, replied: Told, iteration: u32) {
         let cx = &self.me.cx;
         if cx.events.is_watched() {
             let Told { model, stop, calls, usage, took: duration } = replied;
@@ -82,15 +82,15 @@ impl Run<'_> {
     }
 
     /// Why a reply was cut off: where the budget did it, it is no fault of the model.
-    pub(super) fn why_cut(&self) -> RunError {
-        let request = CompletionRequest::new(self.chat.snapshot(), self.tools.specs());
-        let price = self.agent.completer.info().price.as_ref();
+    pub(crate) fn why_cut(&self) -> RunError {
+        let request = CompletionRequest::new(self.chat.snapshot(), self.work.tools.specs());
+        let price = self.work.agent.completer.info().price.as_ref();
         self.me.purse.clamp(None, request.tokens(), price).map_or_else(RunError::Budget, |_| RunError::Cut)
     }
 }
 
 /// A question to a model.
-pub(super) struct Asked {
+pub(crate) struct Asked {
     /// A model's name in the config; none: the agent's own.
     pub model: Option<String>,
     pub request: CompletionRequest,
@@ -100,7 +100,7 @@ pub(super) struct Asked {
 
 /// Asks a model through all that stands around requests, and pays for whatever was asked: the reply, and what it cost. What
 /// was used is added to `usage`.
-pub(super) async fn ask(
+pub(crate) async fn ask(
     me: &Instance,
     agent: &Agent,
     asked: Asked,
@@ -115,7 +115,7 @@ pub(super) async fn ask(
 /// Sends a request. A reply that breaks off in its middle, for a reason that may pass, is asked for again: what is tried again
 /// before a reply has begun costs nothing and is the model's own matter, but what a broken one has cost is paid here, and the
 /// next attempt may only cost what is left.
-pub(super) async fn send(
+pub(crate) async fn send(
     me: &Instance,
     agent: &Agent,
     asked: Asked,
@@ -176,7 +176,7 @@ impl Agent {
     }
 
     /// Whether one who may send requests to these may send one to this.
-    pub(super) fn check_model(&self, name: &str, granted: &Names) -> Result<(), Fault> {
+    pub(crate) fn check_model(&self, name: &str, granted: &Names) -> Result<(), Fault> {
         let own = &self.completer.info().name;
         if name == own || granted.contains(name) && self.models.contains_key(name) {
             return Ok(());
@@ -227,7 +227,7 @@ impl Drop for Bill<'_> {
 }
 
 /// Does `work` unless the time of the budget ends before.
-pub(super) fn in_time<T>(purse: &Purse, work: impl Future<Output = T>) -> impl Future<Output = Result<T, RunError>> {
+pub(crate) fn in_time<T>(purse: &Purse, work: impl Future<Output = T>) -> impl Future<Output = Result<T, RunError>> {
     // Not `async`: that would have room for the work twice, and every agent at work pays for it.
     match purse.deadline() {
         None => Either::Left(work.map(Ok)),

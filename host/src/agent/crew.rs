@@ -180,7 +180,7 @@ impl Crew {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(super) fn record(&self, agent: &Arc<str>, usage: Usage, cost: Usd) {
+    pub(crate) fn record(&self, agent: &Arc<str>, usage: Usage, cost: Usd) {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner).record(agent, usage, cost);
     }
 
@@ -207,7 +207,7 @@ impl Crew {
 
     /// What becomes of a task of the board whose agent had ended when the one that delegated it was interrupted: unless it
     /// was said already, or the task is somebody else's by now.
-    pub(super) fn settle(&self, task: Option<BoardTask>) {
+    pub(crate) fn settle(&self, task: Option<BoardTask>) {
         let (Some(board), Some(BoardTask { id, holder, status })) = (&self.board, task) else { return };
         if board
             .get(&id)
@@ -218,12 +218,12 @@ impl Crew {
         }
     }
 
-    pub(super) fn places(&self) -> &Arc<Semaphore> {
+    pub(crate) fn places(&self) -> &Arc<Semaphore> {
         &self.places.0
     }
 
     /// Counts one more agent; false if there were as many as there may be.
-    pub(super) fn begin(&self) -> bool {
+    pub(crate) fn begin(&self) -> bool {
         self.begun.fetch_add(1, Ordering::Relaxed) < limits::AGENTS_PER_CREW
     }
 
@@ -236,7 +236,7 @@ impl Crew {
 
     /// Makes an agent known to those who send messages or cancel, as long as the badge is there. `waiting` is written down
     /// already; what is sent is from when the inbox is [told to](Inbox::record).
-    pub(super) fn enter(&self, instance: &Arc<str>, waiting: Vec<Message>) -> Badge {
+    pub(crate) fn enter(&self, instance: &Arc<str>, waiting: Vec<Message>) -> Badge {
         let (inbox, cancel) = (Inbox::new(waiting), CancellationToken::new());
         let working = Working { inbox: inbox.clone(), cancel: cancel.clone() };
         self.roster().insert(Arc::clone(instance), working);
@@ -244,7 +244,7 @@ impl Crew {
     }
 
     /// A system prompt as a message. All agents that are told the same share it: they can be a thousand.
-    pub(super) fn share_prompt(&self, agent: &Arc<str>, text: String) -> Arc<Message> {
+    pub(crate) fn share_prompt(&self, agent: &Arc<str>, text: String) -> Arc<Message> {
         let mut prompts = self.prompts.lock().unwrap_or_else(PoisonError::into_inner);
         match prompts.get(agent) {
             Some(there) if matches!(&*there.parts, [Part::Text(same)] if *same == text) => Arc::clone(there),
@@ -263,7 +263,7 @@ impl Crew {
 
 /// An agent's own part of being known.
 #[derive(Default)]
-pub(super) struct Badge {
+pub(crate) struct Badge {
     pub inbox: Inbox,
     pub cancel: CancellationToken,
     /// Where it is known, and by which name.
@@ -283,7 +283,7 @@ impl Drop for Badge {
 
 /// Messages that wait for an agent's next turn.
 #[derive(Clone, Default)]
-pub(super) struct Inbox(Arc<Mutex<Letters>>);
+pub(crate) struct Inbox(Arc<Mutex<Letters>>);
 
 #[derive(Default)]
 struct Letters {

@@ -250,7 +250,7 @@ pub struct Step {
 }
 
 /// What a pure step wants remembered, if the host keeps so much.
-pub(super) fn bounded_state(state: Vec<u8>) -> Result<Vec<u8>, Fault> {
+pub(crate) fn bounded_state(state: Vec<u8>) -> Result<Vec<u8>, Fault> {
     if state.len() > limits::STATE_BYTES {
         let message = format!("its state has {} bytes, at most {} are kept", state.len(), limits::STATE_BYTES);
         return Err(Fault::TooLarge { message });
@@ -258,8 +258,25 @@ pub(super) fn bounded_state(state: Vec<u8>) -> Result<Vec<u8>, Fault> {
     Ok(state)
 }
 
+/// Asks a model for a pure step that may ask these beside the agent's own.
+pub(crate) async fn ask_for(
+    me: &Instance,
+    agent: &Agent,
+    granted: &Names,
+    Ask { model, request }: Ask,
+    usage: &mut Usage,
+) -> Result<(Completion, Usd), Fault> {
+    if let Some(model) = &model {
+        agent.check_model(model, granted)?;
+    }
+    // A conversation as it is seen after a reply has calls without results.
+    request.messages.check().map_err(|error| Fault::invalid(format!("it cannot be asked: {error}")))?;
+    let asked = Asked { model, request, shown: false };
+    completion::ask(me, agent, asked, usage).await.map_err(|error| error.as_fault())
+}
+
 /// The effects of one run, with the memory that the host keeps for them.
-pub(super) struct Effects<'a> {
+pub(crate) struct Effects<'a> {
     pub(super) running: Vec<Running<'a>>,
     /// What models told effects in this phase before the run was interrupted.
     pub(super) told: VecDeque<Told>,
@@ -267,7 +284,7 @@ pub(super) struct Effects<'a> {
 
 /// What a model told an effect.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(crate) struct Told {
     /// The effect's place.
     pub at: usize,
     /// Its name; empty where it was not written down.
@@ -276,14 +293,14 @@ pub(super) struct Told {
 }
 
 impl Told {
-    pub(super) fn is_for(&self, at: usize, name: &str) -> bool {
+    pub(crate) fn is_for(&self, at: usize, name: &str) -> bool {
         self.at == at && (self.name.is_empty() || self.name == name)
     }
 }
 
 /// What effects act on.
 #[derive(Clone, Copy)]
-pub(super) struct EffectsOf<'a> {
+pub(crate) struct EffectsOf<'a> {
     pub me: &'a Instance,
     pub chat: &'a Chat,
     pub of: &'a Agent,
@@ -291,7 +308,7 @@ pub(super) struct EffectsOf<'a> {
 }
 
 /// One of them, and what it remembers.
-pub(super) struct Running<'a> {
+pub(crate) struct Running<'a> {
     pub(super) effect: &'a dyn Effect,
     pub(super) state: Vec<u8>,
     pub(super) wake: Option<Wake>,
@@ -389,14 +406,7 @@ impl Running<'_> {
         if !self.effect.powers().contains(&Power::AskModel) {
             return Err(Fault::Denied { message: "the power `ask-model` was not granted".into() });
         }
-        let Ask { model, request } = ask;
-        if let Some(model) = &model {
-            agent.of.check_model(model, self.effect.models())?;
-        }
-        // A conversation as it is seen after a reply has calls without results.
-        request.messages.check().map_err(|error| Fault::invalid(format!("it cannot be asked: {error}")))?;
-        let asked = Asked { model, request, shown: false };
-        completion::ask(agent.me, agent.of, asked, usage).await.map_err(|error| error.as_fault())
+        ask_for(agent.me, agent.of, self.effect.models(), ask, usage).await
     }
 
     /// Makes the changes, in order; one that is not allowed or not valid is reported, the others are made.

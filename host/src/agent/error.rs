@@ -58,6 +58,20 @@ pub enum RunError {
         #[source]
         fault: Fault,
     },
+    /// What decides who works in a team failed, or came to its bound.
+    #[error("the coordinator `{name}` failed")]
+    Coordinator {
+        name: String,
+        #[source]
+        fault: Fault,
+    },
+    /// A member of a team failed.
+    #[error("member `{member}` failed")]
+    Member {
+        member: String,
+        #[source]
+        fault: Fault,
+    },
     /// What happens cannot be written down any more: nothing goes on that could not be resumed.
     #[error("the session cannot be written down any more")]
     Unrecorded(#[source] Lost),
@@ -81,7 +95,10 @@ impl RunError {
 
     /// Whether a bound on turns, spending or time ended it, and not something that went wrong.
     pub fn is_exhausted(&self) -> bool {
-        matches!(self, Self::MaxIterations(_) | Self::Budget(_))
+        match self {
+            Self::Member { fault, .. } | Self::Coordinator { fault, .. } => matches!(fault, Fault::Exhausted { .. }),
+            _ => matches!(self, Self::MaxIterations(_) | Self::Budget(_)),
+        }
     }
 
     /// The failure as a middleware is told of it.
@@ -94,6 +111,7 @@ impl RunError {
             Self::Cut => Fault::TooLarge { message: self.to_string() },
             Self::Empty | Self::Cancelled | Self::Crashed(_) | Self::Unrecorded(_) => Fault::other(self.to_string()),
             Self::Input(error) => Fault::invalid(error.to_string()),
+            Self::Member { fault, .. } | Self::Coordinator { fault, .. } => fault.clone().with_context(self),
             Self::Effect { fault, .. } | Self::Middleware { fault, .. } => Fault::other(format!("{self}: {fault}")),
             Self::Refused(_) => Fault::Denied { message: self.to_string() },
         }

@@ -8,7 +8,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// An agent's place among those that work at once. While it waits for others it has none: so an agent that may work only
 /// once can be delegated to by those that it delegated to, and nobody waits for ever.
 #[derive(Debug, Default)]
-pub(super) struct Place {
+pub(crate) struct Place {
     of: Vec<Arc<Semaphore>>,
     held: Mutex<Held>,
 }

@@ -19,7 +19,7 @@ pub(super) fn system_prompt(agent: &Agent, me: &Instance, tools: &ToolBox) -> St
         }
     };
     section("identity", &identity(agent));
-    if me.assignment.is_some() {
+    if me.works_for.assignment().is_some() {
         section("completion_protocol", COMPLETION);
         if tools.contains("handoff") {
             section("handoff_protocol", HAND_OFF);

@@ -1,24 +1,31 @@
 //! The loop: ask the model, run the tools that it calls, until it answers.
 
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use futures_util::future::BoxFuture;
+
 use super::{
-    RunError,
+    Agent, Answer, Ending, RunError,
     completion::{Replied, Told, in_time},
-    delegate,
-    effect::{EffectsOf, Moment, Phase},
-    journal::Record,
+    delegate::{self, Instance},
+    effect::{Effects, EffectsOf, Moment, Phase},
+    journal::{CallPast, Record},
+    prompt,
     read_on::read_result,
-    runner::{Ending, Run},
+    run::{Run, Shell, Work},
+    runner::Start,
+    sampled,
 };
 use crate::{
-    chat::{Message, OpenCalls, Role},
+    chat::{Chat, Message, OpenCalls, Role},
     limits,
-    model::{CompletionRequest, StopReason},
+    model::{CompletionRequest, StopReason, Usage},
     tool::{Begin, READ_RESULT, ToolBox, ToolCx},
 };
 
 /// Where in its turn a run is.
 #[derive(Default)]
-pub(super) enum At {
+pub(crate) enum At {
     /// A turn is to begin.
     #[default]
     Turn,
@@ -29,7 +36,7 @@ pub(super) enum At {
 }
 
 /// A reply that stands in the conversation, if it says anything.
-pub(super) struct Reply {
+pub(crate) struct Reply {
     pub stop: StopReason,
     /// One that says nothing: it does not come into the conversation, and is no matter for effects.
     pub silent: Option<Message>,
@@ -40,17 +47,105 @@ pub(super) struct Reply {
     pub looked: bool,
 }
 
-impl Run<'_> {
+/// What an agent works with in one run.
+pub(crate) struct React<'a> {
+    pub agent: &'a Agent,
+    pub tools: ToolBox,
+    /// What each source had when the tools were last put together.
+    pub of_sources: Vec<ToolBox>,
+    pub effects: Effects<'a>,
+    pub last_usage: Option<Usage>,
+    pub model_time: Duration,
+    /// Where it goes on.
+    pub at: At,
+    /// What is known of the calls of the last reply from before it was interrupted.
+    pub calls: HashMap<String, Box<CallPast>>,
+}
+
+/// The run of an agent.
+pub(crate) type Loop<'a> = Run<'a, React<'a>>;
+
+impl Agent {
+    pub(crate) async fn run_as(
+        &self,
+        mut start: Box<Start>,
+        chat: &Chat,
+        input: Vec<Message>,
+    ) -> Result<Answer, RunError> {
+        let (past, errand) = (start.past.take(), start.errand.take());
+        let me = Arc::new(Instance::new(&self.name, &self.options, &self.delegable, *start));
+        sampled::begin(self, &me);
+        let work = React::new(self, &me).await;
+        let prompt = prompt::system_prompt(self, &me, &work.tools);
+        let mut run = Run::new(self.shell(), Arc::clone(&me), chat, work);
+        if past.is_none() {
+            run.write_beginning(errand, &input, &prompt);
+        }
+        if let Some(log) = &me.log {
+            me.badge.inbox.record(log);
+        }
+        match &me.crew {
+            // Once it has had a turn, it is as its effects have left it.
+            _ if past.as_ref().is_some_and(|past| past.iterations > 0) && chat.has_edited_prompt() => {}
+            Some(crew) => chat.share_system_prompt(crew.share_prompt(&self.name, prompt)),
+            None => chat.set_system_prompt(&self.name, prompt),
+        }
+        run.tell_from_here();
+        let input = match past {
+            Some(past) => run.restore(*past, input),
+            None => input,
+        };
+        run.through(input).await
+    }
+
+    fn shell(&self) -> Shell<'_> {
+        Shell {
+            name: &self.name,
+            prefix: &self.prefix,
+            model: &self.completer.info().model,
+            middleware: &self.middleware,
+            grants: Some(&self.grants),
+        }
+    }
+}
+
+impl<'a> React<'a> {
+    async fn new(agent: &'a Agent, me: &Arc<Instance>) -> Self {
+        let of_sources = agent.of_sources();
+        Self {
+            agent,
+            tools: delegate::equip(agent, me).await,
+            of_sources,
+            effects: Effects::new(&agent.effects),
+            last_usage: None,
+            model_time: Duration::ZERO,
+            at: At::Turn,
+            calls: HashMap::new(),
+        }
+    }
+}
+
+impl<'a> Work<'a> for React<'a> {
+    fn attempt<'r>(run: &'r mut Run<'a, Self>, input: Vec<Message>) -> BoxFuture<'r, Result<Message, RunError>> {
+        Box::pin(run.attempt(input))
+    }
+
+    fn has_turns(run: &Run<'a, Self>) -> bool {
+        run.has_turns()
+    }
+}
+
+impl Loop<'_> {
     /// One attempt at an answer: adds the input and goes round. Turns, effects and time go on from the attempt before; one
     /// that was interrupted goes on where it was.
-    pub(super) async fn attempt(&mut self, input: Vec<Message>) -> Result<Message, RunError> {
+    async fn attempt(&mut self, input: Vec<Message>) -> Result<Message, RunError> {
         self.ending = Ending::Answered;
         self.add(input)?;
-        let mut at = std::mem::take(&mut self.at);
+        let mut at = std::mem::take(&mut self.work.at);
         loop {
             at = match at {
                 At::Turn if !self.has_turns() => {
-                    return Err(RunError::MaxIterations(self.agent.options.max_iterations));
+                    return Err(RunError::MaxIterations(self.work.agent.options.max_iterations));
                 }
                 At::Turn => {
                     self.begin_turn().await?;
@@ -79,7 +174,7 @@ impl Run<'_> {
         self.eval_effects(Phase::BeforeModel, iteration).await?;
         self.end_with_a_user();
         if self.me.log.is_some() {
-            let (changes, effects, elapsed) = (self.changes(), self.effects.memories(), self.started.elapsed());
+            let (changes, effects, elapsed) = (self.changes(), self.work.effects.memories(), self.started.elapsed());
             self.me.write(|| Record::Turn { iteration, changes, effects, elapsed });
         }
         self.tell_messages().await;
@@ -89,17 +184,17 @@ impl Run<'_> {
     /// Puts the tools together anew if a source has others now; and once a result was cut, the one that reads on in it is
     /// among them.
     async fn look_for_tools(&mut self) {
-        if !self.agent.has_same_tools(&self.of_sources) {
-            self.of_sources = self.agent.of_sources();
-            self.tools = delegate::equip(self.agent, &self.me).await;
+        if !self.work.agent.has_same_tools(&self.work.of_sources) {
+            self.work.of_sources = self.work.agent.of_sources();
+            self.work.tools = delegate::equip(self.work.agent, &self.me).await;
         }
         self.offer_to_read_on();
     }
 
-    pub(super) fn offer_to_read_on(&mut self) {
-        if self.chat.snapshot().keeps_results() && !self.tools.has(READ_RESULT) {
+    pub(crate) fn offer_to_read_on(&mut self) {
+        if self.chat.snapshot().keeps_results() && !self.work.tools.has(READ_RESULT) {
             // No other tool has this name.
-            let _ = self.tools.register(read_result());
+            let _ = self.work.tools.register(read_result());
         }
     }
 
@@ -107,7 +202,7 @@ impl Run<'_> {
         // One that goes on in the middle of its turn has no place yet.
         in_time(&self.me.purse, self.me.place.enter()).await?;
         let iteration = self.iterations.saturating_sub(1);
-        let tools = self.tools.without(&self.effects.hidden_tools());
+        let tools = self.work.tools.without(&self.work.effects.hidden_tools());
         let Replied { completion, cost, took } = self.complete(&tools, iteration).await?;
         let told = Told::of(&completion, took);
         let stop = completion.stop.clone();
@@ -127,7 +222,7 @@ impl Run<'_> {
     /// Has the effects look at a reply, and runs its calls. None: another turn follows.
     async fn act_on(&mut self, reply: Box<Reply>) -> Result<Option<Message>, RunError> {
         let (run, chat) = (self.me.cx.clone(), self.chat.snapshot());
-        let seen = ToolCx { run, chat, tools: self.tools.specs(), begin: Begin::default() };
+        let seen = ToolCx { run, chat, tools: self.work.tools.specs(), begin: Begin::default() };
         if reply.silent.is_none()
             && !reply.looked
             && let Err(error) = self.look_at_reply().await
@@ -173,12 +268,12 @@ impl Run<'_> {
     }
 
     async fn look_at_reply(&mut self) -> Result<(), RunError> {
-        if self.agent.effects.is_empty() {
+        if self.work.agent.effects.is_empty() {
             return Ok(());
         }
         self.eval_effects(Phase::AfterModel, self.iterations.saturating_sub(1)).await?;
         if self.me.log.is_some() {
-            let (changes, effects) = (self.changes(), self.effects.memories());
+            let (changes, effects) = (self.changes(), self.work.effects.memories());
             self.me.write(|| Record::Looked { changes, effects });
         }
         Ok(())
@@ -190,8 +285,8 @@ impl Run<'_> {
     }
 
     /// Whether the model may be asked once more.
-    pub(super) fn has_turns(&self) -> bool {
-        self.iterations < self.agent.options.max_iterations
+    pub(crate) fn has_turns(&self) -> bool {
+        self.iterations < self.work.agent.options.max_iterations
     }
 
     fn add(&self, messages: Vec<Message>) -> Result<(), RunError> {
@@ -203,45 +298,45 @@ impl Run<'_> {
     fn end_with_a_user(&self) {
         let chat = self.chat.snapshot();
         if !chat.last().is_some_and(|entry| matches!(entry.message.role, Role::User | Role::Tool)) {
-            self.chat.note(&self.agent.name, "Go on.");
+            self.chat.note(&self.work.agent.name, "Go on.");
         }
     }
 
     fn warn_of_the_end(&self, iteration: u32) {
-        let options = &self.agent.options;
+        let options = &self.work.agent.options;
         if options.warn_iterations > 0 && iteration == options.warn_iterations {
             let left = options.max_iterations - iteration;
             let note = format!(
                 "You have {left} of {} turns left. Bring your work to an end: finish what is begun, and answer.",
                 options.max_iterations
             );
-            self.chat.note(&self.agent.name, note);
+            self.chat.note(&self.work.agent.name, note);
         }
     }
 
     async fn eval_effects(&mut self, phase: Phase, iteration: u32) -> Result<(), RunError> {
-        match self.agent.effects.is_empty() {
+        match self.work.agent.effects.is_empty() {
             true => Ok(()),
             false => Box::pin(self.eval_all_effects(phase, iteration)).await,
         }
     }
 
     async fn eval_all_effects(&mut self, phase: Phase, iteration: u32) -> Result<(), RunError> {
-        let request = CompletionRequest::new(self.chat.snapshot(), self.tools.specs());
+        let request = CompletionRequest::new(self.chat.snapshot(), self.work.tools.specs());
         let mut moment = Moment {
             phase,
             iteration,
             request_tokens: request.tokens(),
-            context_window: self.agent.completer.info().context_window,
-            last_usage: self.last_usage,
+            context_window: self.work.agent.completer.info().context_window,
+            last_usage: self.work.last_usage,
             run_usage: self.usage,
-            model_time: self.model_time,
+            model_time: self.work.model_time,
             elapsed: self.started.elapsed(),
             reply: None,
         };
-        let tools = self.tools.specs();
-        let on = EffectsOf { me: &self.me, chat: self.chat, of: self.agent, tools: &tools };
-        in_time(&self.me.purse, self.effects.eval(on, &mut moment, &mut self.usage)).await?
+        let tools = self.work.tools.specs();
+        let on = EffectsOf { me: &self.me, chat: self.chat, of: self.work.agent, tools: &tools };
+        in_time(&self.me.purse, self.work.effects.eval(on, &mut moment, &mut self.usage)).await?
     }
 
     /// The newest reply as it stands in the chat: an effect may have changed it.
@@ -249,7 +344,7 @@ impl Run<'_> {
         let chat = self.chat.snapshot();
         let reply = chat.iter().rev().find(|entry| entry.message.role == Role::Assistant);
         reply.map_or_else(
-            || Message::text(Role::Assistant, &*self.agent.name, ""),
+            || Message::text(Role::Assistant, &*self.work.agent.name, ""),
             |entry| Message::clone(&entry.message),
         )
     }

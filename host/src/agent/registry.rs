@@ -9,11 +9,11 @@ use std::{
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
-use super::Agent;
+use super::Runner;
 use crate::capability::Ceiling;
 
 /// Makes a fresh agent for each task that is delegated to it. It may do no more than the ceiling allows.
-pub type Factory = Arc<dyn Fn(&Ceiling) -> Result<Agent, Refused> + Send + Sync>;
+pub type Factory = Arc<dyn Fn(&Ceiling) -> Result<Arc<dyn Runner>, Refused> + Send + Sync>;
 
 /// Why there is no such agent under a ceiling, for the operator: the model that asked for it is not told.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -96,7 +96,7 @@ struct Registered {
 
 /// An agent that was made for a task.
 pub(super) struct Spawned {
-    pub agent: Agent,
+    pub runner: Arc<dyn Runner>,
     pub places: Option<Arc<Semaphore>>,
 }
 
@@ -108,21 +108,22 @@ impl Registry {
 
     /// Adds an agent that is the same whoever starts it: one without plugins, or whose plugins may do what they may for
     /// anybody. One of the same name is replaced; its instances go on, and numbers go on counting.
-    pub fn register(&self, entry: Entry, factory: impl Fn() -> Agent + Send + Sync + 'static) {
+    pub fn register<R: Runner + 'static>(&self, entry: Entry, factory: impl Fn() -> R + Send + Sync + 'static) {
         self.register_under(entry, move |_| Ok(factory()));
     }
 
     /// Adds an agent that is made to fit the ceiling of whoever starts it; else as [`Registry::register`].
-    pub fn register_under(
+    pub fn register_under<R: Runner + 'static>(
         &self,
         entry: Entry,
-        factory: impl Fn(&Ceiling) -> Result<Agent, Refused> + Send + Sync + 'static,
+        factory: impl Fn(&Ceiling) -> Result<R, Refused> + Send + Sync + 'static,
     ) {
         let mut agents = self.agents.write().unwrap_or_else(PoisonError::into_inner);
         let named = agents.get(&entry.name).map(|before| Arc::clone(&before.named)).unwrap_or_default();
         let places = entry.max_concurrency.map(|most| Arc::new(Semaphore::new(most.max(1) as usize)));
         let name = Arc::clone(&entry.name);
-        agents.insert(name, Registered { entry, factory: Arc::new(factory), places, named });
+        let factory: Factory = Arc::new(move |ceiling| factory(ceiling).map(|runner| Arc::new(runner) as _));
+        agents.insert(name, Registered { entry, factory, places, named });
     }
 
     /// Everyone who may be started under this ceiling, sorted by name.
@@ -138,8 +139,8 @@ impl Registry {
     /// # Errors
     ///
     /// [`Refused`]: it cannot do without what the ceiling takes away.
-    pub fn spawn(&self, name: &str, ceiling: &Ceiling) -> Option<Result<Agent, Refused>> {
-        self.make(name, ceiling).map(|made| made.map(|spawned| spawned.agent))
+    pub fn spawn(&self, name: &str, ceiling: &Ceiling) -> Option<Result<Arc<dyn Runner>, Refused>> {
+        self.make(name, ceiling).map(|made| made.map(|spawned| spawned.runner))
     }
 
     /// The one place where agents that others start are made: no way leads past the ceiling.
@@ -147,11 +148,8 @@ impl Registry {
         let (name, factory, places) = self
             .look(name, |there| (Arc::clone(&there.entry.name), Arc::clone(&there.factory), there.places.clone()))
             .filter(|(name, ..)| ceiling.admits(name))?;
-        Some(factory(ceiling).map(|mut agent| {
-            agent.name = name;
-            agent.budget = agent.budget.meet(&ceiling.budget());
-            Spawned { agent, places }
-        }))
+        let entered = |runner: Arc<dyn Runner>| runner.as_entered(name, &ceiling.budget());
+        Some(factory(ceiling).map(|runner| Spawned { runner: entered(runner), places }))
     }
 
     /// The next number for an instance of this name, from 1 on; 0 if there is no such agent.
@@ -173,6 +171,7 @@ impl Registry {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::agent::Agent;
     use crate::{
         capability::{Bound, Budget},
         model::ScriptedCompleter,
@@ -193,7 +192,7 @@ mod tests {
             registry.list(&Ceiling::default()).iter().map(|e| format!("{}: {}", e.name, e.description)).collect();
         assert_eq!(listed, ["ada: old", "bob: new", "zoe: old"]);
         let open = Ceiling::default();
-        assert_eq!(registry.spawn("ada", &open).unwrap().unwrap().name.as_ref(), "ada", "the registry names it");
+        assert_eq!(registry.spawn("ada", &open).unwrap().unwrap().name().as_ref(), "ada", "the registry names it");
         assert!(registry.spawn("eve", &open).is_none());
     }
 
@@ -213,11 +212,11 @@ mod tests {
         let (both, ada) = (Ceiling::of("both", bound(&["ada", "bob"])), Ceiling::of("ada", bound(&["ada"])));
         let names = |ceiling| registry.list(ceiling).iter().map(|entry| entry.name.to_string()).collect::<Vec<_>>();
         assert_eq!((names(&both), names(&ada)), (vec!["ada".into(), "bob".into()], vec!["ada".to_owned()]));
-        assert_eq!(registry.spawn("ada", &ada.meet(&both)).unwrap().unwrap().budget.tokens, Some(7));
+        assert_eq!(registry.spawn("ada", &ada.meet(&both)).unwrap().unwrap().budget().tokens, Some(7));
         assert!(registry.spawn("bob", &ada).is_none(), "as if there were no such agent");
         assert_eq!(registry.spawn("bob", &both).unwrap().err(), Some(Refused("bob needs more".into())));
         let bob = registry.spawn("bob", &Ceiling::default()).unwrap().unwrap();
-        assert_eq!((bob.budget.tool_calls, bob.budget.tokens), (Some(3), None));
+        assert_eq!((bob.budget().tool_calls, bob.budget().tokens), (Some(3), None));
     }
 
     #[test]

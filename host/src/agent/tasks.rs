@@ -5,7 +5,7 @@ use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 /// The tasks that work for a run, and for those that it delegates to. Letting go of one only asks it to stop: a run has
 /// not ended before they are gone.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Tasks {
+pub(crate) struct Tasks {
     own: TaskTracker,
     /// Those of the runs above, which wait for these too.
     above: Vec<TaskTracker>,

@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 
 use super::{
     Change, Content, EditError, Entry, Message, OpenCalls, Part, Replacement, Role, Snapshot, ToolCall, Written,
-    edit::check_pairs, entries::Entries, kept::KeptResults,
+    beside::Besides, edit::check_pairs, entries::Entries, kept::KeptResults,
 };
 
 /// A conversation: an append-only shared log. Clones are the same conversation.
@@ -23,6 +23,7 @@ pub(super) struct Shared {
     pub changed: Notify,
     /// Held by the run whose turn it is.
     turn: tokio::sync::Mutex<()>,
+    pub besides: Besides,
 }
 
 #[derive(Debug, Default)]

@@ -3,6 +3,7 @@
 //! [`Chat`] keeps invariant 3: a transcript is always valid. A reply with tool calls is appended through
 //! [`Chat::reply`], which returns a guard; however the guard goes away, every call has exactly one result after it.
 
+mod beside;
 mod bytes;
 mod change;
 mod edit;
@@ -17,6 +18,7 @@ mod snapshot;
 mod tests;
 mod tool;
 
+pub(crate) use beside::Beside;
 pub(crate) use bytes::as_base64;
 pub use change::{Change, Written};
 pub use edit::{EditError, Replacement};

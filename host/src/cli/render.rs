@@ -212,12 +212,14 @@ impl Progress {
     pub fn line(&self, event: &Event) -> Option<String> {
         Some(match event {
             Event::RunStarted { agent, parent, prefix, model, task, .. } => {
-                let (prefix, agent, model) = (name(prefix), name(agent), name(model));
+                let (prefix, agent) = (name(prefix), name(agent));
+                // A team has none.
+                let model = if model.is_empty() { String::new() } else { format!(" on {}", name(model)) };
                 match parent {
-                    None => format!("{prefix} {BOLD}{agent}{PLAIN} on {model}"),
+                    None => format!("{prefix} {BOLD}{agent}{PLAIN}{model}"),
                     Some(parent) => {
                         let (parent, task) = (name(parent), one_line(task, 80));
-                        format!("{prefix} {BOLD}{agent}{PLAIN} on {model} {DIM}for {parent}{PLAIN} {task}")
+                        format!("{prefix} {BOLD}{agent}{PLAIN}{model} {DIM}for {parent}{PLAIN} {task}")
                     }
                 }
             }
@@ -233,6 +235,17 @@ impl Progress {
                     name(to),
                     one_line(reason, 80)
                 )
+            }
+            Event::TeamStep { agent, step, members, done, reasoning } => {
+                let who: Vec<_> = members.iter().map(|member| name(member)).collect();
+                let what = match (done, who.is_empty()) {
+                    (true, _) => "is done".to_owned(),
+                    (false, true) => format!("step {}: nobody works", step + 1),
+                    (false, false) => format!("step {}: {BOLD}{}{PLAIN}", step + 1, one_line(&who.join(", "), 200)),
+                };
+                let why =
+                    reasoning.as_deref().map_or(String::new(), |why| format!(" {DIM}({}){PLAIN}", one_line(why, 200)));
+                format!("{DIM}{}{PLAIN}   {what}{why}", name(agent))
             }
             Event::Overspent { agent, message } => {
                 format!("{DIM}{}{PLAIN}   {YELLOW}{}{PLAIN}", name(agent), one_line(message, 200))

@@ -260,6 +260,7 @@ mod tests {
             depth: 0,
             errand: None,
             continues: None,
+            beside: None,
             input: Vec::new(),
             prompt,
             changes: Vec::new(),

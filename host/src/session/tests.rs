@@ -30,6 +30,7 @@ pub(super) fn began(of: Option<u64>) -> Record {
         depth: 0,
         errand,
         continues: None,
+        beside: None,
         input: Vec::new(),
         prompt,
         changes: Vec::new(),

@@ -203,7 +203,7 @@ impl RunTranscript {
 
     fn add(&mut self, n: u64, record: Record) {
         match record {
-            Record::Turn { changes, .. } => {
+            Record::Turn { changes, .. } | Record::Chose { changes, .. } => {
                 self.input.clear();
                 self.change(n, changes);
             }

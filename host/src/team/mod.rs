@@ -1,5 +1,21 @@
 //! Teams: agents that work on one conversation, and what decides who works next.
+//!
+//! A [`Team`] is a [`Runner`](crate::agent::Runner) like an agent: members can be teams, and a team can be delegated to.
+//! `work.rs` is its run: the [`Coordinator`] decides, the members of the step hear what is new and work side by side, their
+//! replies come into the shared conversation.
 
 mod coordinator;
+mod coordinators;
+mod members;
+#[expect(clippy::module_inception, reason = "the type that the room is named after")]
+mod team;
+mod transfer;
+mod work;
 
 pub use coordinator::{Action, Assignment, Coordinator, Fared, Moment, Profile, Report, Step};
+pub use coordinators::{
+    AtEnd, HandOff, Loop, ModelCoordinator, ModelOptions, RoleRoundRobin, RoundRobinUntil, Sequence, Until,
+};
+pub use members::{JoinError, Member, Members};
+pub use team::Team;
+pub use work::Meeting;

@@ -128,7 +128,7 @@ async fn one_that_fails_in_whichever_way_leaves_the_others() {
         with_steps("dumb", [Err(Fault::other("no model"))]),
         agent("mad", Arc::new(Mind::new(|_| panic!("out of its mind")))),
     ]);
-    crew.registry.register(Entry::new("unmade", ""), || panic!("cannot be made"));
+    crew.registry.register(Entry::new("unmade", ""), || -> Agent { panic!("cannot be made") });
     let names = ["good", "bad", "dumb", "mad", "unmade", "nobody", "good"];
     let ran = run(&lead(crew, [delegate(&names.map(|name| (name, "try"))), text("done")]), "go").await;
     assert_eq!(

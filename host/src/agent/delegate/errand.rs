@@ -17,7 +17,7 @@ use crate::{
         journal::{BoardTask, ErrandId, Log, Record, RunPast},
         place::Place,
         registry::Spawned,
-        runner::{Ending, Start},
+        runner::{Ending, Start, WorksFor},
         tasks::Tasks,
     },
     capability::{Bounds, Budget, Carved, Ceiling, Share},
@@ -25,7 +25,7 @@ use crate::{
     event::{Event, RunCx},
     limits,
     state::{Actor, TaskBoard, TaskError, TaskStatus},
-    tool::{Completed, CompletionStatus, HandOver},
+    tool::{Completed, CompletionStatus, HandOver, ToolBox},
 };
 
 /// What an agent that was delegated to was given.
@@ -178,7 +178,7 @@ impl Errand {
             }
             // Whoever hands over starts the next one: it passes on no more than it may.
             let handing = self.crew.registry.spawn(&name, &ceiling).and_then(Result::ok);
-            ceiling = handing.map_or_else(Ceiling::nothing, |agent| ceiling.meet(&agent.delegable));
+            ceiling = handing.map_or_else(Ceiling::nothing, |runner| ceiling.meet(runner.delegable()));
             // The tool that hands over has looked: there is such an agent, and it may still be handed over.
             hand_overs = hand_overs.saturating_sub(1);
             entry.handed_over_to = Some(agent.as_str().into());
@@ -229,7 +229,7 @@ impl Errand {
             });
         }
         let crew = &self.crew;
-        let Spawned { mut agent, places } = self.make(name, ceiling).await?;
+        let Spawned { runner, places } = self.make(name, ceiling).await?;
         if before.is_none() && !crew.begin() {
             let most = limits::AGENTS_PER_CREW;
             return Err(Failure::Other(format!("{most} agents have worked in this crew already, and no more may")));
@@ -238,10 +238,9 @@ impl Errand {
         let places = Place::take(places.into_iter().chain([Arc::clone(crew.places())]).collect());
         let in_vain = |error| Failure::Run(instance.clone(), error);
         let place = in_time(self.share.purse(), places).await.map_err(in_vain)?;
-        agent.crew = Some(Arc::clone(crew));
         let purse = self.share.purse();
         // All of the share, as far as the agent's own budget lets it.
-        let Budget { tokens, usd, tool_calls, time } = agent.budget.meet(&purse.left());
+        let Budget { tokens, usd, tool_calls, time } = runner.budget().meet(&purse.left());
         let (elapsed, spent) = before.as_ref().map(|(_, past)| (past.elapsed, past.spent)).unwrap_or_default();
         let start = Instant::now().checked_sub(elapsed).unwrap_or_else(Instant::now);
         let carved = Carved { bounds: Bounds { tokens, usd, tool_calls }, time, start, spent };
@@ -250,10 +249,13 @@ impl Errand {
             Some((run, _)) => Log::of(&log.journal, *run),
             None => Log::below(&log.journal),
         });
-        let chat = match &before {
-            Some((_, past)) => past.chat().map_err(|error| Failure::Other(format!("what it did is lost: {error}")))?,
-            None if log.is_some() => Chat::recorded(),
-            None => Chat::new(),
+        let chat = match (&before, &log) {
+            (Some((_, past)), Some(log)) => {
+                let lost = |error| Failure::Other(format!("what it did is lost: {error}"));
+                log.journal.chat(past).map_err(lost)?
+            }
+            (None, Some(_)) => Chat::recorded(),
+            (_, None) => Chat::new(),
         };
         let (waiting, past) = match before {
             Some((_, mut past)) => (std::mem::take(&mut past.inbox), Some(past)),
@@ -261,19 +263,19 @@ impl Errand {
         };
         let start = Box::new(Start {
             cx: RunCx { agent: instance.clone(), depth: self.cx.depth + 1, ..self.cx.anew() },
+            crew: Some(Arc::clone(crew)),
             purse: Arc::clone(own.purse()),
             ceiling: ceiling.clone(),
             badge: crew.enter(instance, waiting),
             place,
             tasks: self.tasks.below(),
-            assignment: Some(assignment),
+            works_for: WorksFor::Delegator(assignment),
+            more_tools: ToolBox::new(),
             log,
             errand: self.log.as_ref().map(|(_, errand)| errand.clone()),
             past,
         });
-        // Boxed: a child's loop can delegate in turn, and the future of a run would hold itself.
-        let run: futures_util::future::BoxFuture<'_, _> = Box::pin(async { agent.run_as(start, &chat, input).await });
-        let answer = run.await;
+        let answer = runner.work(start, &chat, input).await;
         let _ = own.settle();
         match answer {
             Ok(answer) => Ok(answer),

@@ -12,23 +12,23 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
     entry::{Entry, PendingQuestion},
-    errand::{Asked, Asker, Assignment, Errand, Order, instance_name},
+    errand::{Asked, Asker, Errand, Order, instance_name},
     tools::Delegation,
 };
 use crate::{
     agent::{
-        Agent, Crew, Options, RunError,
+        Crew, Options, RunError,
         crew::Badge,
         journal::{CallPast, Delegated, DelegatedPast, ErrandPast, Log, Mark, Parking, Record},
         place::Place,
-        runner::Start,
+        runner::{Start, WorksFor},
         tasks::Tasks,
     },
     capability::{Carved, Ceiling, Purse, Share, Usd},
     chat::{ToolCall, Usage},
     event::RunCx,
     limits,
-    tool::current_call,
+    tool::{ToolBox, current_call},
 };
 
 /// One run of an agent as its own tools see it.
@@ -43,8 +43,9 @@ pub struct Instance {
     pub ceiling: Ceiling,
     pub badge: Badge,
     pub place: Place,
-    /// None for one that a person started.
-    pub assignment: Option<Arc<Assignment>>,
+    pub works_for: WorksFor,
+    /// Tools that it has in this run beside its own.
+    pub more_tools: ToolBox,
     pub tasks: Tasks,
     /// Where what happens is written down, if it is.
     pub log: Option<Log>,
@@ -145,16 +146,15 @@ async fn open_question(questions: Option<&mut mpsc::Receiver<Asked>>) -> Option<
 }
 
 impl Instance {
-    pub fn new(agent: &Agent, start: Start) -> Self {
+    /// A run of what is called so, which runs as `options` say and passes on no more than `delegable`.
+    pub fn new(agent: &Arc<str>, options: &Options, delegable: &Ceiling, start: Start) -> Self {
         let (parked, parkings) = (Mutex::new(Some(HashMap::new())), AtomicU32::new(0));
-        let (crew, options) = (agent.crew.clone(), agent.options.clone());
-        let Start { cx, purse, ceiling, badge, place, tasks, assignment, log, .. } = start;
-        let ceiling = ceiling.meet(&agent.delegable);
-        let agent = agent.name.clone();
+        let Start { cx, crew, purse, ceiling, badge, place, tasks, works_for, more_tools, log, .. } = start;
+        let ceiling = ceiling.meet(delegable);
         let before = OnceLock::new();
         Self {
-            agent,
-            options,
+            agent: Arc::clone(agent),
+            options: options.clone(),
             cx,
             crew,
             purse,
@@ -162,7 +162,8 @@ impl Instance {
             badge,
             place,
             tasks,
-            assignment,
+            works_for,
+            more_tools,
             log,
             parked,
             parkings,

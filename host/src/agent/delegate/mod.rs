@@ -9,7 +9,7 @@ mod instance;
 mod tools;
 
 pub use entry::Entry;
-pub(super) use errand::Assignment;
-pub(super) use instance::Instance;
+pub(crate) use errand::Assignment;
+pub(crate) use instance::Instance;
 pub use tools::RUN_TOOLS;
-pub(super) use tools::equip;
+pub(crate) use tools::equip;

@@ -37,7 +37,8 @@ pub const RUN_TOOLS: [&str; 7] = [
 /// The agent's own tools and those that its run has because of where it stands.
 pub async fn equip(agent: &Agent, me: &Arc<Instance>) -> ToolBox {
     let mut tools = agent.toolbox();
-    for tool in own_tools(agent, me) {
+    let more = me.more_tools.iter().cloned();
+    for tool in more.chain(own_tools(agent, me)) {
         if let Err(clash) = tools.register(tool) {
             let message = format!("{clash}: {} cannot work as it should", agent.name);
             me.cx.events.emit(Event::Warning { message }).await;
@@ -57,7 +58,7 @@ fn own_tools(agent: &Agent, me: &Arc<Instance>) -> Vec<Arc<dyn Tool>> {
     }
     // What middleware may still take out of a report must not be seen, or asked, before it did.
     let quiet = !agent.middleware.is_empty();
-    if me.assignment.is_some() {
+    if me.works_for.assignment().is_some() {
         tools.push(Arc::new(task_complete(quiet)));
         tools.push(Arc::new(request_input(Arc::clone(me), quiet)));
         if me.crew.is_some() && agent.options.max_handoffs > 0 {
@@ -311,7 +312,7 @@ fn request_input(me: Arc<Instance>, quiet: bool) -> impl Tool {
 }
 
 async fn ask(me: &Instance, question: String, quiet: bool) -> Result<String, Fault> {
-    let assignment = me.assignment.as_ref().ok_or_else(|| Fault::other("nobody gave you a task"))?;
+    let assignment = me.works_for.assignment().ok_or_else(|| Fault::other("nobody gave you a task"))?;
     if question.trim().is_empty() {
         return Err(Fault::invalid("`question` is empty"));
     }
@@ -381,7 +382,7 @@ fn hand_off(me: Arc<Instance>, quiet: bool) -> impl Tool {
                     list.iter().map(|entry| &*entry.name).filter(|name| !same(name, &me.agent)).collect();
                 return Err(Fault::invalid(format!("there is no agent of that name; there are: {}", names.join(", "))));
             }
-            if me.assignment.as_ref().is_none_or(|assignment| assignment.hand_overs == 0) {
+            if me.works_for.assignment().is_none_or(|assignment| assignment.hand_overs == 0) {
                 return Err(Fault::Exhausted {
                     message: "this task has been handed over as often as it may be: finish it yourself".into(),
                 });

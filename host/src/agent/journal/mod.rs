@@ -13,11 +13,13 @@ use std::{
     },
 };
 
-pub(super) use past::{CallPast, DelegatedPast, ErrandPast, Parking, Passed, RunPast, Where};
+pub(crate) use past::{CallPast, DelegatedPast, ErrandPast, Parking, Passed, RunPast, Where};
 pub use past::{Past, PastError};
-pub use record::{BoardTask, CallId, Delegated, EffectMemory, Ended, ErrandId, Lost, Mark, Record, Recorder};
+pub use record::{
+    BesideId, BoardTask, CallId, Chosen, Delegated, EffectMemory, Ended, ErrandId, Lost, Mark, Record, Recorder,
+};
 
-use crate::chat::{Chat, WeakChat};
+use crate::chat::{Chat, EditError, WeakChat};
 
 /// Where the runs of a session are written down, and what is known of those that were interrupted.
 pub struct Journal {
@@ -25,8 +27,17 @@ pub struct Journal {
     /// The number of the next run.
     next: AtomicU64,
     past: Mutex<Past>,
-    /// The newest run that a person started in each conversation that may go on.
-    mains: Mutex<Vec<(u64, WeakChat)>>,
+    /// Conversations that may go on.
+    lines: Mutex<Vec<Going>>,
+}
+
+/// A conversation that may go on.
+struct Going {
+    /// The run that began it.
+    line: u64,
+    /// The newest run in it.
+    last: u64,
+    chat: WeakChat,
 }
 
 impl Journal {
@@ -38,8 +49,11 @@ impl Journal {
     /// One of a session that goes on, whose conversation is `chat`: see [`Past::chat`].
     pub fn resumed(recorder: Arc<dyn Recorder>, past: Past, chat: Option<&Chat>) -> Self {
         let next = past.runs.keys().next_back().map_or(1, |last| last.saturating_add(1));
-        let main = past.main_run().zip(chat.map(Chat::downgrade));
-        Self { recorder, next: next.into(), past: Mutex::new(past), mains: Mutex::new(main.into_iter().collect()) }
+        let mut lines = Vec::new();
+        if let Some((line, chat)) = past.main_line().zip(chat) {
+            past.lines_of(line, chat, &mut lines);
+        }
+        Self { recorder, next: next.into(), past: Mutex::new(past), lines: Mutex::new(lines) }
     }
 
     /// Where it is written down.
@@ -48,41 +62,56 @@ impl Journal {
     }
 
     /// The run that a person started and that has not ended, with its past; once.
-    pub(super) fn unfinished(&self) -> Option<(u64, Box<RunPast>)> {
+    pub(crate) fn unfinished(&self) -> Option<(u64, Box<RunPast>)> {
         let mut past = self.past();
         let run = past.main_run().filter(|_| past.is_unfinished())?;
         past.runs.remove(&run).map(|there| (run, Box::new(there)))
     }
 
     /// What is known of a task that was delegated, once.
-    pub(super) fn errand(&self, id: &ErrandId) -> Option<ErrandPast> {
+    pub(crate) fn errand(&self, id: &ErrandId) -> Option<ErrandPast> {
         self.past().errands.remove(id)
     }
 
     /// Whether a task that was delegated has returned as failed, of which nobody has asked yet.
-    pub(super) fn has_failed(&self, id: &ErrandId) -> bool {
+    pub(crate) fn has_failed(&self, id: &ErrandId) -> bool {
         let past = self.past();
         past.errands.get(id).and_then(|errand| errand.returned.as_ref()).is_some_and(|(entry, _)| entry.has_failed())
     }
 
     /// What is known of a run, once.
-    pub(super) fn run(&self, run: u64) -> Option<Box<RunPast>> {
+    pub(crate) fn run(&self, run: u64) -> Option<Box<RunPast>> {
         self.past().runs.remove(&run).map(Box::new)
     }
 
-    /// The number of a run that a person starts in this conversation, and of the one before it there. From now on nobody
-    /// goes on with one that was interrupted.
-    fn begin_main(&self, chat: &Chat) -> (u64, Option<u64>) {
-        let mut mains = self.mains.lock().unwrap_or_else(PoisonError::into_inner);
+    /// The conversation of a run that was interrupted, recorded from here on.
+    ///
+    /// # Errors
+    ///
+    /// [`EditError`] if what was written down makes none.
+    pub(crate) fn chat(&self, run: &RunPast) -> Result<Chat, EditError> {
+        let past = self.past();
+        let chat = past.chat_of(run.line)?;
+        past.lines_of(run.line, &chat, &mut self.lines());
+        Ok(chat)
+    }
+
+    /// The number of a new run in this conversation; the run that began that, and the newest before this one.
+    fn begin(&self, chat: &Chat) -> (u64, Option<(u64, u64)>) {
+        let mut lines = self.lines();
         let run = self.next.fetch_add(1, Ordering::Relaxed);
-        mains.retain(|(_, there)| !there.is_gone());
-        let before = mains.iter().position(|(_, there)| there.is(chat)).map(|at| mains.swap_remove(at).0);
-        mains.push((run, chat.downgrade()));
-        let was_resumed = self.past().main_run();
-        if before.is_some() && before == was_resumed {
-            drop(self.unfinished());
+        lines.retain(|there| !there.chat.is_gone());
+        match lines.iter_mut().find(|there| there.chat.is(chat)) {
+            Some(there) => (run, Some((there.line, std::mem::replace(&mut there.last, run)))),
+            None => {
+                lines.push(Going { line: run, last: run, chat: chat.downgrade() });
+                (run, None)
+            }
         }
-        (run, before)
+    }
+
+    fn lines(&self) -> MutexGuard<'_, Vec<Going>> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn past(&self) -> MutexGuard<'_, Past> {
@@ -98,28 +127,40 @@ impl fmt::Debug for Journal {
 
 /// The part of a journal that is one run's.
 #[derive(Debug, Clone)]
-pub(super) struct Log {
+pub(crate) struct Log {
     pub journal: Arc<Journal>,
     pub run: u64,
     /// The run before it in its conversation.
     pub continues: Option<u64>,
+    /// How its conversation goes with that of whom it works for.
+    pub beside: Option<BesideId>,
 }
 
 impl Log {
-    /// Of a new run that a person starts.
+    /// Of a new run that a person starts. From now on nobody goes on with one that was interrupted in this conversation.
     pub fn main(journal: &Arc<Journal>, chat: &Chat) -> Self {
-        let (run, continues) = journal.begin_main(chat);
-        Self { journal: Arc::clone(journal), run, continues }
+        let (run, before) = journal.begin(chat);
+        let was_resumed = journal.past().main_line();
+        if before.is_some_and(|(line, _)| Some(line) == was_resumed) {
+            drop(journal.unfinished());
+        }
+        Self { journal: Arc::clone(journal), run, continues: before.map(|(_, last)| last), beside: None }
     }
 
-    /// Of a new run that works for another.
+    /// Of a new run that works for another, in a conversation that nobody goes on with.
     pub fn below(journal: &Arc<Journal>) -> Self {
-        Self { journal: Arc::clone(journal), run: journal.next.fetch_add(1, Ordering::Relaxed), continues: None }
+        Self::of(journal, journal.next.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Of a new run that works for another, in a conversation of which it may be not the first.
+    pub fn beside(journal: &Arc<Journal>, chat: &Chat, beside: Option<BesideId>) -> Self {
+        let (run, before) = journal.begin(chat);
+        Self { journal: Arc::clone(journal), run, continues: before.map(|(_, last)| last), beside }
     }
 
     /// Of a run that goes on.
     pub fn of(journal: &Arc<Journal>, run: u64) -> Self {
-        Self { journal: Arc::clone(journal), run, continues: None }
+        Self { journal: Arc::clone(journal), run, continues: None, beside: None }
     }
 
     /// Names a task that this run delegates.

@@ -4,11 +4,11 @@ use std::{
     time::Duration,
 };
 
-use super::{BoardTask, CallId, Delegated, EffectMemory, Ended, ErrandId, Record};
+use super::{BesideId, BoardTask, CallId, Chosen, Delegated, EffectMemory, Ended, ErrandId, Going, Record};
 use crate::{
     agent::{Answer, Ending, RunError, delegate::Entry, effect::Told},
     capability::{Account, Spent, Usd},
-    chat::{Change, Chat, EditError, Message, StopReason, ToolResult, Usage, Written},
+    chat::{Beside, Change, Chat, EditError, Message, StopReason, ToolResult, Usage, Written},
     model::Ledger,
     state::{BlackboardChange, Task},
     tool::Control,
@@ -21,6 +21,8 @@ pub struct Past {
     pub(super) errands: HashMap<ErrandId, ErrandPast>,
     /// The newest run that a person started.
     main: Option<u64>,
+    /// Conversations, by the run that began each.
+    lines: BTreeMap<u64, Line>,
     tasks: Vec<Task>,
     blackboards: BTreeMap<String, Vec<BlackboardChange>>,
     ledger: Ledger,
@@ -38,15 +40,29 @@ pub struct PastError {
     pub reason: String,
 }
 
+/// A conversation, in which one run came after the other, or within the other.
+#[derive(Debug, Default)]
+struct Line {
+    /// The newest run in it.
+    last: u64,
+    changes: Vec<Change>,
+    /// Those that go with it: the run that began each, and the newest message of this one that has been put into it.
+    beside: BTreeMap<Arc<str>, (u64, Option<u64>)>,
+    /// The member that was chosen last.
+    active: Option<Arc<str>>,
+}
+
 /// A run as it was when it was interrupted, or ended.
 #[derive(Debug)]
-pub(in crate::agent) struct RunPast {
+pub(crate) struct RunPast {
     pub agent: Arc<str>,
     pub instance: Arc<str>,
     /// For whom it works.
     errand: Option<ErrandId>,
-    /// Until it ended.
-    changes: Vec<Change>,
+    /// Its conversation: the run that began it.
+    pub line: u64,
+    /// Whether its conversation is its own, and nobody goes on with it.
+    is_alone: bool,
     /// None: it stands in the conversation already.
     pub input: Option<Vec<Message>>,
     pub iterations: u32,
@@ -70,12 +86,24 @@ pub(in crate::agent) struct RunPast {
     pub delegated: HashMap<String, DelegatedPast>,
     /// Agents that wait for its answer or have waited, by the delegation.
     pub parked: BTreeMap<String, Parking>,
+    /// What a team has decided last.
+    pub chose: Option<Chose>,
+    /// The step with which the attempt that it is at began.
+    pub first: u32,
     pub ended: Option<(Ended, Account)>,
+}
+
+/// Who works in a step of a team.
+#[derive(Debug, Clone)]
+pub(crate) struct Chose {
+    pub step: u32,
+    pub members: Vec<Chosen>,
+    pub state: Vec<u8>,
 }
 
 /// Where in its turn a run is.
 #[derive(Debug, Clone, Default)]
-pub(in crate::agent) enum Where {
+pub(crate) enum Where {
     /// A turn is to begin.
     #[default]
     Turn,
@@ -86,7 +114,7 @@ pub(in crate::agent) enum Where {
 }
 
 #[derive(Debug, Default)]
-pub(in crate::agent) struct CallPast {
+pub(crate) struct CallPast {
     /// It may have been made.
     pub began: bool,
     /// It has changed what agents share.
@@ -95,7 +123,7 @@ pub(in crate::agent) struct CallPast {
 }
 
 #[derive(Debug)]
-pub(in crate::agent) struct Passed {
+pub(crate) struct Passed {
     pub middleware: String,
     pub state: Vec<u8>,
     pub attempt: u32,
@@ -104,14 +132,14 @@ pub(in crate::agent) struct Passed {
 }
 
 #[derive(Debug)]
-pub(in crate::agent) struct DelegatedPast {
+pub(crate) struct DelegatedPast {
     /// The arguments of the call.
     pub arguments: String,
     pub tasks: Vec<Delegated>,
 }
 
 #[derive(Debug, Clone)]
-pub(in crate::agent) struct Parking {
+pub(crate) struct Parking {
     pub call: String,
     pub task: usize,
     pub question: String,
@@ -121,7 +149,7 @@ pub(in crate::agent) struct Parking {
 
 /// A task that was delegated: who has worked on it, in order, and what came of it.
 #[derive(Debug, Default)]
-pub(in crate::agent) struct ErrandPast {
+pub(crate) struct ErrandPast {
     pub runs: Vec<u64>,
     /// By those of them that have ended.
     pub spent: Account,
@@ -148,7 +176,35 @@ impl Past {
     ///
     /// [`EditError`] if what was written down makes none.
     pub fn chat(&self) -> Result<Chat, EditError> {
-        Chat::restore(self.main().map(|run| run.changes.clone()).unwrap_or_default())
+        self.main_line().map_or_else(|| Ok(Chat::recorded()), |line| self.chat_of(line))
+    }
+
+    /// A conversation with all that go with it.
+    pub(super) fn chat_of(&self, line: u64) -> Result<Chat, EditError> {
+        let Some(there) = self.lines.get(&line) else { return Ok(Chat::recorded()) };
+        let chat = Chat::restore(there.changes.iter().cloned())?;
+        for (name, (line, heard)) in &there.beside {
+            let beside = Beside { chat: self.chat_of(*line)?, heard: *heard };
+            chat.put_beside(Arc::clone(name), beside);
+        }
+        chat.set_active(there.active.clone());
+        Ok(chat)
+    }
+
+    /// This conversation, which [`chat_of`](Self::chat_of) gave, and those that go with it.
+    pub(super) fn lines_of(&self, line: u64, chat: &Chat, lines: &mut Vec<Going>) {
+        let Some(there) = self.lines.get(&line) else { return };
+        lines.push(Going { line, last: there.last, chat: chat.downgrade() });
+        for (name, beside) in chat.all_beside() {
+            if let Some((line, _)) = there.beside.get(&name) {
+                self.lines_of(*line, &beside.chat, lines);
+            }
+        }
+    }
+
+    /// The conversation of the newest run that a person started.
+    pub(super) fn main_line(&self) -> Option<u64> {
+        self.main().map(|run| run.line)
     }
 
     /// Whether a run that a person started has not ended.
@@ -193,13 +249,13 @@ impl Past {
     }
 
     /// The agents that have worked for others, with their instance names.
-    pub(in crate::agent) fn delegates(&self) -> impl Iterator<Item = (&Arc<str>, &Arc<str>)> {
+    pub(crate) fn delegates(&self) -> impl Iterator<Item = (&Arc<str>, &Arc<str>)> {
         let runs = self.errands.values().flat_map(|errand| &errand.runs).filter_map(|run| self.runs.get(run));
-        runs.map(|run| (&run.agent, &run.instance))
+        runs.filter(|run| run.is_alone).map(|run| (&run.agent, &run.instance))
     }
 
     /// The agents that were to work for others, with the instance names that they were given.
-    pub(in crate::agent) fn named(&self) -> impl Iterator<Item = (&Arc<str>, &Arc<str>)> {
+    pub(crate) fn named(&self) -> impl Iterator<Item = (&Arc<str>, &Arc<str>)> {
         let given = self.runs.values().flat_map(|run| run.delegated.values()).flat_map(|given| &given.tasks);
         given.map(|task| (&task.agent, &task.instance))
     }
@@ -214,16 +270,29 @@ impl Past {
 
     fn add(&mut self, run: u64, record: Record) -> Result<(), String> {
         match record {
-            Record::Began { agent, instance, errand, continues, input, changes: newer, .. } => {
-                let before = continues.map(|before| self.run(before).map(|run| std::mem::take(&mut run.changes)));
-                let mut changes = before.transpose()?.unwrap_or_default();
-                changes.extend(newer);
-                let input = errand.is_none().then_some(input);
-                let there = RunPast::new(agent, instance, errand.clone(), changes, input);
+            Record::Began { agent, instance, errand, continues, beside, input, changes, .. } => {
                 // Not in their order: runs that begin side by side have their numbers before they are written down.
                 if self.runs.contains_key(&run) {
                     return Err("another run has its number".into());
                 }
+                let line = continues.map(|before| self.run(before).map(|run| run.line)).transpose()?.unwrap_or(run);
+                let is_alone = continues.is_none() && beside.is_none();
+                if let Some(BesideId { name, heard }) = beside {
+                    let of = errand.as_ref().ok_or("a conversation goes with that of nobody")?.run;
+                    let of = self.run(of)?.line;
+                    let there = &mut self.lines.entry(of).or_default().beside;
+                    // So that none goes with itself.
+                    if there.get(&name).map_or(run, |(line, _)| *line) != line {
+                        return Err(format!("`{name}` has another conversation"));
+                    }
+                    there.insert(name, (line, heard));
+                }
+                let there = self.lines.entry(line).or_default();
+                there.last = run;
+                there.changes.extend(changes);
+                // Whoever delegates gives it again.
+                let input = (errand.is_none() || !input.is_empty()).then_some(input);
+                let there = RunPast::new(agent, instance, errand.clone(), (line, is_alone), input);
                 match errand {
                     None => self.main = Some(run),
                     Some(errand) => self.errands.entry(errand).or_default().runs.push(run),
@@ -267,7 +336,15 @@ impl Past {
         {
             self.errands.entry(errand).or_default().spent.of_children += account.total();
         }
-        self.run(run)?.add(record)
+        let line = self.run(run)?.line;
+        if let Record::Chose { members, .. } = &record
+            && let [.., last] = &members[..]
+        {
+            self.lines.entry(line).or_default().active = Some(Arc::clone(&last.member));
+        }
+        let there = self.lines.entry(line).or_default();
+        let run = self.runs.get_mut(&run).ok_or("no such run has begun")?;
+        run.add(record, &mut there.changes)
     }
 
     fn run(&mut self, run: u64) -> Result<&mut RunPast, String> {
@@ -286,7 +363,7 @@ impl Past {
 
 impl Ended {
     /// How a run ended that came to this.
-    pub(in crate::agent) fn of(reply: &Result<Message, RunError>, ending: &Ending) -> Self {
+    pub(crate) fn of(reply: &Result<Message, RunError>, ending: &Ending) -> Self {
         let message = match reply {
             Ok(message) => message.clone(),
             Err(error) => {
@@ -313,7 +390,7 @@ impl Ended {
 
     /// What it came to, as far as whoever delegated asks. Otherwise why, whether it was exhausted, and whether it was
     /// cancelled.
-    pub(in crate::agent) fn into_answer(self, account: Account) -> Result<Answer, ((String, bool), bool)> {
+    pub(crate) fn into_answer(self, account: Account) -> Result<Answer, ((String, bool), bool)> {
         let (message, ending) = match self {
             Self::Answered { message } => (message, Ending::Answered),
             Self::Completed { message, completed } => (message, Ending::Completed(completed)),
@@ -329,14 +406,15 @@ impl RunPast {
         agent: Arc<str>,
         instance: Arc<str>,
         errand: Option<ErrandId>,
-        changes: Vec<Change>,
+        (line, is_alone): (u64, bool),
         input: Option<Vec<Message>>,
     ) -> Self {
         Self {
             agent,
             instance,
             errand,
-            changes,
+            line,
+            is_alone,
             input,
             iterations: 0,
             usage: Usage::default(),
@@ -353,21 +431,25 @@ impl RunPast {
             inbox: Vec::new(),
             delegated: HashMap::new(),
             parked: BTreeMap::new(),
+            chose: None,
+            first: 0,
             ended: None,
         }
     }
 
-    /// Its conversation.
-    pub fn chat(&self) -> Result<Chat, EditError> {
-        Chat::restore(self.changes.clone())
-    }
-
-    fn add(&mut self, record: Record) -> Result<(), String> {
+    /// `there` are the changes of its conversation.
+    fn add(&mut self, record: Record, there: &mut Vec<Change>) -> Result<(), String> {
         match record {
+            Record::Chose { step, members, state, changes, elapsed } => {
+                self.input = Some(Vec::new());
+                (self.iterations, self.elapsed) = (step.saturating_add(1), elapsed);
+                self.chose = Some(Chose { step, members, state });
+                self.change(changes, there)?;
+            }
             Record::Turn { iteration, changes, effects, elapsed } => {
                 self.input = Some(Vec::new());
                 (self.iterations, self.elapsed, self.at) = (iteration.saturating_add(1), elapsed, Where::Model);
-                self.change(changes)?;
+                self.change(changes, there)?;
                 self.remember(effects);
                 self.hidden = self.effects.iter().flat_map(|effect| effect.hidden.iter().cloned()).collect();
                 self.calls.clear();
@@ -379,13 +461,13 @@ impl RunPast {
                 self.last_usage = Some(usage);
                 self.model_time = self.model_time.saturating_add(took);
                 self.at = Where::Reply { stop, silent, looked: false };
-                self.change(changes)?;
+                self.change(changes, there)?;
             }
             Record::Looked { changes, effects } => {
                 if let Where::Reply { looked, .. } = &mut self.at {
                     *looked = true;
                 }
-                self.change(changes)?;
+                self.change(changes, there)?;
                 self.remember(effects);
             }
             Record::CallBegan { call, .. } => self.calls.entry(call).or_default().began = true,
@@ -401,21 +483,23 @@ impl RunPast {
                 self.input = input.or(self.input.take());
             }
             Record::Retried { level, attempt, state, input, changes } => {
-                self.change(changes)?;
+                self.change(changes, there)?;
                 self.passed.truncate(level + 1);
                 let passed = self.passed.get_mut(level).ok_or("a middleware repeats that was never passed")?;
                 (passed.attempt, passed.state, passed.usage) = (attempt, state, self.usage);
                 (self.input, self.at) = (Some(input), Where::Turn);
+                (self.chose, self.first) = (None, self.iterations);
             }
             Record::WentOn { input, changes } => {
-                self.change(changes)?;
+                self.change(changes, there)?;
                 self.passed.clear();
                 self.read(&input);
                 (self.input, self.at) = (Some(input), Where::Turn);
+                (self.chose, self.first) = (None, self.iterations);
             }
             Record::Delegated { call, tasks } => {
                 // Of a run that was cancelled, another one may have its conversation by now: nobody goes on with it.
-                if let Some(arguments) = self.arguments(&call) {
+                if let Some(arguments) = arguments(&call, there) {
                     self.delegated.insert(call, DelegatedPast { arguments, tasks });
                 }
             }
@@ -427,7 +511,7 @@ impl RunPast {
                 parking.answered_by = Some(by);
             }
             Record::Ended { changes, outcome, account, .. } => {
-                self.change(changes)?;
+                self.change(changes, there)?;
                 self.ended = Some((outcome, account));
             }
             Record::Wasted { .. } => {}
@@ -442,7 +526,7 @@ impl RunPast {
         Ok(())
     }
 
-    fn change(&mut self, mut changes: Vec<Change>) -> Result<(), String> {
+    fn change(&mut self, mut changes: Vec<Change>, there: &mut Vec<Change>) -> Result<(), String> {
         for change in &mut changes {
             if let Change::Answered { id, group, call } = change {
                 let known = self.calls.get(call).and_then(|call| call.ended.as_ref());
@@ -458,7 +542,7 @@ impl RunPast {
             _ => None,
         });
         self.read(&added.collect::<Vec<_>>());
-        self.changes.extend(changes);
+        there.extend(changes);
         self.asked.clear();
         Ok(())
     }
@@ -485,16 +569,16 @@ impl RunPast {
         self.usage += usage;
         self.spent.own += Spent { usage, usd, tool_calls: 0 };
     }
+}
 
-    /// The arguments of one of its calls.
-    fn arguments(&self, call: &str) -> Option<String> {
-        let added = self.changes.iter().rev().filter_map(|change| match change {
-            Change::Added(written) => Some(&written.message),
-            _ => None,
-        });
-        let mut calls = added.flat_map(|message| message.tool_calls());
-        calls.find(|there| there.id == call).map(|there| there.arguments.clone())
-    }
+/// The arguments of a call that stands in a conversation which these changes make.
+fn arguments(call: &str, changes: &[Change]) -> Option<String> {
+    let added = changes.iter().rev().filter_map(|change| match change {
+        Change::Added(written) => Some(&written.message),
+        _ => None,
+    });
+    let mut calls = added.flat_map(|message| message.tool_calls());
+    calls.find(|there| there.id == call).map(|there| there.arguments.clone())
 }
 
 #[cfg(test)]
@@ -511,6 +595,7 @@ mod tests {
             depth: 0,
             errand,
             continues: None,
+            beside: None,
             input: vec![],
             prompt,
             changes: vec![],

@@ -55,6 +55,9 @@ pub enum Record {
         /// An earlier run whose conversation it goes on with.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         continues: Option<u64>,
+        /// How its conversation goes with that of whom it works for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        beside: Option<BesideId>,
         /// What it was given; nothing for one that works for another, whose call says it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         input: Vec<Message>,
@@ -145,6 +148,19 @@ pub enum Record {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         changes: Vec<Change>,
     },
+    /// A team has decided who works next. `state` is what its coordinator wants to remember; messages have come into its
+    /// conversation since the step before.
+    Chose {
+        step: u32,
+        members: Vec<Chosen>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty", with = "as_base64")]
+        state: Vec<u8>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        changes: Vec<Change>,
+        /// Time since the run began, as far as it was at work.
+        #[serde(with = "millis")]
+        elapsed: Duration,
+    },
     /// Tasks were given to other agents, all those of one call.
     Delegated { call: String, tasks: Vec<Delegated> },
     /// An agent that was delegated to waits for an answer. `question` names its call.
@@ -203,6 +219,28 @@ pub struct ErrandId {
     pub call: String,
     /// Its place in that call, from 0 on.
     pub task: usize,
+}
+
+/// How a conversation goes with that of whom its agent works for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BesideId {
+    /// As what: a member's name, or a tool's.
+    pub name: Arc<str>,
+    /// The newest message of the other one that has been put into it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heard: Option<u64>,
+}
+
+/// A member of a team that works in a step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Chosen {
+    /// Its name in the team.
+    pub member: Arc<str>,
+    /// What it was given to do beside what it hears.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
+    /// What may be spent on it.
+    pub bounds: Bounds,
 }
 
 /// A call of a tool: of which agent, and which one.
@@ -380,6 +418,7 @@ mod tests {
                 depth: 1,
                 errand: Some(ErrandId { run: 1, call: call.clone(), task: 2 }),
                 continues: Some(3),
+                beside: Some(BesideId { name: "m".into(), heard: Some(7) }),
                 input: vec![message()],
                 prompt: "p".into(),
                 changes: changes(),
@@ -408,6 +447,13 @@ mod tests {
             Record::Passed { level: 1, middleware: "w".into(), state: vec![0, 255], input: Some(vec![message()]) },
             Record::Retried { level: 1, attempt: 2, state: vec![9], input: vec![message()], changes: changes() },
             Record::WentOn { input: vec![message()], changes: changes() },
+            Record::Chose {
+                step: 1,
+                members: vec![Chosen { member: "m".into(), task: Some("t".into()), bounds }],
+                state: vec![0, 255],
+                changes: changes(),
+                elapsed: limits::TOOL_TIME,
+            },
             Record::Delegated {
                 call: call.clone(),
                 tasks: vec![Delegated { agent: agent.clone(), instance: instance.clone(), bounds }],

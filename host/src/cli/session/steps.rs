@@ -94,7 +94,8 @@ fn summary(record: &Record) -> (&'static str, String) {
                 (None, Some(before)) => format!(", goes on with run {before}"),
                 (None, None) => String::new(),
             };
-            ("began", format!("{} on {}{why}{}", name(agent), name(model), said(input.iter())))
+            let on = if model.is_empty() { String::new() } else { format!(" on {}", name(model)) };
+            ("began", format!("{}{on}{why}{}", name(agent), said(input.iter())))
         }
         Record::Turn { iteration, changes, .. } => ("turn", format!("{}{}", iteration + 1, changed(changes))),
         Record::Asked { completion, .. } => {
@@ -115,6 +116,10 @@ fn summary(record: &Record) -> (&'static str, String) {
         Record::Passed { middleware, .. } => ("passed", name(middleware)),
         Record::Retried { attempt, changes, .. } => ("retried", format!("attempt {}{}", attempt + 1, changed(changes))),
         Record::WentOn { input, .. } => ("went_on", said(input).trim_start_matches(": ").to_owned()),
+        Record::Chose { step, members, changes, .. } => {
+            let who: Vec<_> = members.iter().map(|chosen| name(&chosen.member)).collect();
+            ("chose", format!("{}: {}{}", step + 1, short(&who.join(", ")), changed(changes)))
+        }
         Record::Delegated { call, tasks } => {
             let to: Vec<_> = tasks.iter().map(|task| name(&task.instance)).collect();
             ("delegated", format!("{} to {}", name(call), short(&to.join(", "))))

@@ -1,0 +1,165 @@
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    super::{Action, Assignment, Coordinator, Fared, Moment, Report, Step},
+    check, exhausted, names,
+    quote::quoted,
+    read, write,
+};
+use crate::{
+    error::{Fault, cut},
+    event::RunCx,
+    limits,
+    tool::HandOver,
+};
+
+/// The active member works until it has replied, which is the team's answer, or hands over to another one that goes on.
+/// The active one of an earlier run of the team on the same conversation begins, else the first one.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct HandOff {
+    /// Times that members may hand over in one run; 0: [`limits::HAND_OVERS`]. One more fails with
+    /// [`Fault::Exhausted`].
+    pub max_hand_offs: u32,
+}
+
+impl HandOff {
+    /// At most so many times in one run; 0: [`limits::HAND_OVERS`].
+    pub fn new(max_hand_offs: u32) -> Self {
+        Self { max_hand_offs }
+    }
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct HandedOver {
+    times: u32,
+}
+
+#[async_trait]
+impl Coordinator for HandOff {
+    fn name(&self) -> &str {
+        "hand-off"
+    }
+
+    async fn next(&self, _: &RunCx, moment: &Moment<'_>, state: Vec<u8>) -> Result<Step, Fault> {
+        let mut handed: HandedOver = read(&state)?;
+        let chosen = match moment.reports.last() {
+            Some(Report { fared: Fared::Replied, .. }) => return Ok(Step::new(state, Action::Done(None))),
+            // Nobody else has been asked to work, and its reply would be the answer.
+            Some(Report { fared: Fared::Failed(fault), .. }) => return Err(fault.clone()),
+            Some(Report { member, fared: Fared::HandedOver(to) }) => {
+                check(moment)?;
+                let most = if self.max_hand_offs == 0 { limits::HAND_OVERS } else { self.max_hand_offs };
+                if handed.times >= most {
+                    let message = format!("`{member}` cannot hand over: members have done so {most} times in this run");
+                    return Err(exhausted(message));
+                }
+                handed.times += 1;
+                target(moment, member, to)?
+            }
+            None => {
+                check(moment)?;
+                let active = moment.members.iter().find(|member| moment.active == Some(&member.name));
+                Assignment::of(Arc::clone(&active.unwrap_or(&moment.members[0]).name))
+            }
+        };
+        Ok(Step::new(write(&handed)?, Action::Run(vec![chosen])))
+    }
+}
+
+/// The one that goes on, told what the other one has told it.
+fn target(moment: &Moment<'_>, from: &str, to: &HandOver) -> Result<Assignment, Fault> {
+    let HandOver { agent, reason, context } = to;
+    let found = moment.members.iter().find(|member| *member.name == **agent).ok_or_else(|| Fault::NotFound {
+        message: format!(
+            "`{from}` hands over to `{}`, which is no member of the team: there are {}",
+            cut(agent, limits::NAME_SHOWN_CHARS).escape_debug(),
+            names(moment.members)
+        ),
+    })?;
+    let mut task = format!("`{from}` hands this conversation over to you: you go on with it.");
+    // Both of them, their marks and what is around them are a task that may be given.
+    let chars = limits::ASSIGNMENT_CHARS / 4;
+    for (title, said) in [("Why", reason), ("What you must know", context)] {
+        if !said.trim().is_empty() {
+            task.push_str(&format!("\n{title}, in its words:\n{}", quoted(said, chars)));
+        }
+    }
+    Ok(Assignment { member: Arc::clone(&found.name), task: Some(cut(&task, limits::ASSIGNMENT_CHARS - 1)) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::testing::*, *};
+
+    fn to(agent: &str) -> Fared {
+        Fared::HandedOver(HandOver { agent: agent.into(), reason: "a flight".into(), context: String::new() })
+    }
+
+    fn failed() -> Fared {
+        Fared::Failed(Fault::Timeout { message: "too slow".into() })
+    }
+
+    #[tokio::test]
+    async fn hand_offs() {
+        let (replied, to_b, to_c) = (Fared::Replied, to("b"), to("c"));
+        let unknown = "a, error: `a` hands over to `d`, which is no member of the team: there are `a`, `b`, `c`";
+        type Case<'a> = (&'a str, u32, Option<&'a str>, Vec<Fared>, &'a str);
+        let cases: [Case<'_>; 11] = [
+            ("the first one begins, and its reply is the answer", 3, None, vec![replied.clone()], "a, done"),
+            ("the one that was active begins", 3, Some("b"), vec![replied.clone()], "b, done"),
+            ("the active one has left", 3, Some("gone"), vec![replied.clone()], "a, done"),
+            ("one hands over, the other one answers", 3, None, vec![to_b.clone(), replied.clone()], "a, b, done"),
+            ("and back again", 3, Some("b"), vec![to_c.clone(), to_b.clone(), replied.clone()], "b, c, b, done"),
+            ("to itself counts too", 1, None, vec![to("a"), to("a")], "a, a, exhausted"),
+            ("as often as it may", 1, None, vec![to_b.clone(), replied.clone()], "a, b, done"),
+            ("more often than it may", 1, None, vec![to_b.clone(), to_c.clone()], "a, b, exhausted"),
+            (
+                "zero is the usual number",
+                0,
+                None,
+                vec![to_b.clone(), to_c.clone(), to_b, to_c],
+                "a, b, c, b, exhausted",
+            ),
+            ("to one who is not there", 3, None, vec![to("d")], unknown),
+            ("the one that works fails", 3, None, vec![failed()], "a, error: too slow"),
+        ];
+        let members = profiles("a b c");
+        for (case, max, active, fared, expected) in cases {
+            let (mut state, mut told, mut reports) = (Vec::new(), Vec::new(), Vec::new());
+            let mut active = active.map(str::to_owned);
+            for (step, fared) in (0..).zip(fared.into_iter().map(Some).chain([None])) {
+                let moment = Moment { step, reports: &reports, active: active.as_deref(), ..moment(&members) };
+                let next = HandOff::new(max).next(&cx(), &moment, state).await;
+                let shown = shown(next.as_ref().map(|step| &step.action));
+                told.push(shown.clone());
+                let Ok(Step { action: Action::Run(_), state: kept, .. }) = next else { break };
+                (state, active) = (kept, Some(shown.clone()));
+                reports = fared.map(|fared| Report { member: shown.as_str().into(), fared }).into_iter().collect();
+            }
+            assert_eq!(told.join(", "), expected, "{case}");
+        }
+        assert_eq!(play(&HandOff::new(1), &[""]).await, "error: the team has no members");
+    }
+
+    #[tokio::test]
+    async fn the_next_one_is_told_why_in_words_that_are_marked_as_the_others() {
+        let members = profiles("a b");
+        let over =
+            HandOver { agent: "b".into(), reason: "flights\nYou are free.".into(), context: "x".repeat(100_000) };
+        let reports = [Report { member: "a".into(), fared: Fared::HandedOver(over) }];
+        let moment = Moment { step: 1, reports: &reports, ..moment(&members) };
+        let Action::Run(run) = HandOff::new(1).next(&cx(), &moment, vec![]).await.unwrap().action else { panic!() };
+        let task = run[0].task.as_deref().unwrap();
+        let (before, context) = task.split_once("> xxx").unwrap();
+        assert_eq!(
+            before,
+            "`a` hands this conversation over to you: you go on with it.\nWhy, in its words:\n> flights\n> You are free.\n\
+             What you must know, in its words:\n"
+        );
+        assert!(context.len() > limits::ASSIGNMENT_CHARS / 5 && task.chars().count() <= limits::ASSIGNMENT_CHARS);
+    }
+}

@@ -1,0 +1,87 @@
+//! The coordinators that are no plugins. Like those that are, each is a pure step: what it must remember is in its
+//! state.
+
+mod hand_off;
+mod model;
+#[cfg(test)]
+mod properties;
+mod quote;
+mod roles;
+mod rounds;
+#[cfg(test)]
+mod testing;
+mod until;
+
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use super::{Moment, Profile};
+use crate::{error::Fault, limits};
+
+pub use hand_off::HandOff;
+pub use model::{ModelCoordinator, ModelOptions};
+pub use roles::RoleRoundRobin;
+pub use rounds::{Loop, Sequence};
+pub use until::{RoundRobinUntil, Until};
+
+/// What it means that all rounds are over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AtEnd {
+    /// The team is done; its answer is the last message.
+    Done,
+    /// It should have been done before: [`Fault::Exhausted`].
+    Fail,
+}
+
+/// What a coordinator wrote in its last call; the beginning in the first call of a run.
+fn read<T: Default + DeserializeOwned>(state: &[u8]) -> Result<T, Fault> {
+    if state.is_empty() {
+        return Ok(T::default());
+    }
+    serde_json::from_slice(state).map_err(|error| unreadable(&error.to_string()))
+}
+
+fn unreadable(why: &str) -> Fault {
+    Fault::other(format!("the state of the coordinator cannot be read: {why}"))
+}
+
+fn write<T: Serialize>(state: &T) -> Result<Vec<u8>, Fault> {
+    bounded(serde_json::to_vec(state).expect("a state is JSON"))
+}
+
+fn bounded(state: Vec<u8>) -> Result<Vec<u8>, Fault> {
+    match state.len() <= limits::STATE_BYTES {
+        true => Ok(state),
+        false => Err(Fault::TooLarge {
+            message: format!(
+                "the state of the coordinator has {} bytes, at most {} are kept",
+                state.len(),
+                limits::STATE_BYTES
+            ),
+        }),
+    }
+}
+
+/// Whether anybody can be chosen, and the team may take another step.
+fn check(moment: &Moment<'_>) -> Result<(), Fault> {
+    if moment.members.is_empty() {
+        return Err(Fault::NotFound { message: "the team has no members".into() });
+    }
+    match moment.step < limits::TEAM_STEPS {
+        true => Ok(()),
+        false => Err(exhausted(format!("the team has taken {} steps and is not done", moment.step))),
+    }
+}
+
+fn exhausted(message: String) -> Fault {
+    Fault::Exhausted { message }
+}
+
+/// Who there is, for an error: not more names than anybody reads.
+fn names(members: &[Profile]) -> String {
+    let shown: Vec<_> = members.iter().take(limits::NAMES_SHOWN).map(|member| format!("`{}`", member.name)).collect();
+    match members.len() - shown.len() {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}

@@ -1,0 +1,237 @@
+//! A model decides who works next.
+//!
+//! Each decision is one request that is built anew from the shared conversation and a small state, and asked without
+//! anything of the requests before: what it shows is never shown twice, and no vendor's demands on replies that are
+//! handed back (thoughts, signatures, ids of calls) have to be met or kept. So what the model looks up with its tools
+//! stands in the next request as text.
+
+mod memory;
+mod prompt;
+mod reply;
+mod tools;
+
+use std::borrow::Cow;
+
+use async_trait::async_trait;
+
+use self::{
+    memory::{Asked, Asking, Memory, Said, Wrong},
+    prompt::View,
+    reply::{Decision, Heard, What},
+};
+use super::{
+    super::{Action, Coordinator, Moment, Step},
+    check, exhausted, read, write,
+};
+use crate::{
+    agent::Ask,
+    capability::Names,
+    chat::{Message, Part, Role, Snapshot},
+    error::{Fault, cut},
+    event::RunCx,
+    limits,
+    model::{Completion, CompletionRequest, ToolChoice},
+};
+
+/// How a model coordinates.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelOptions {
+    /// A model's name in the config; none: the team's own.
+    pub model: Option<String>,
+    /// The team may take so many steps times its members; 0: as many as [`limits::TEAM_STEPS`]. After the last one the
+    /// model is asked once more whether the task is done; if it is not, the run fails with [`Fault::Exhausted`].
+    pub max_rounds: u32,
+    /// Messages of the shared conversation that it is shown, the newest ones; 0: [`limits::COORDINATOR_WINDOW`], and at
+    /// most [`limits::COORDINATOR_WINDOW_CEILING`]. Of each as much as [`limits::COORDINATOR_MESSAGE_CHARS`], and less
+    /// if together they would be more than [`limits::COORDINATOR_CHARS`].
+    pub window: u32,
+    /// What else it is to know and to follow.
+    pub instructions: String,
+    /// Whether it sums up what falls out of its window. It is asked for that when more messages are new to the summary
+    /// than the window holds, and sums up the older half of them, so that it is asked seldom.
+    pub summary: bool,
+    /// Whether it has tools: it can look at the team and at older messages, gives each member a task of its own, and
+    /// can write the team's answer.
+    pub tools: bool,
+}
+
+impl Default for ModelOptions {
+    fn default() -> Self {
+        Self {
+            model: None,
+            max_rounds: 0,
+            window: limits::COORDINATOR_WINDOW,
+            instructions: String::new(),
+            summary: false,
+            tools: false,
+        }
+    }
+}
+
+/// A model decides who works next, and when the team is done.
+///
+/// An answer that cannot be used (no JSON, nobody of the team, somebody twice, nobody at all) is sent back to it once
+/// with what is wrong; the next one ends the run. So does a failure to ask it, unless trying again may help, which is
+/// done once. A vendor that takes no schema for the reply, or none of the ways to force a call, is asked without from
+/// then on.
+#[derive(Debug, Clone, Default)]
+pub struct ModelCoordinator {
+    options: ModelOptions,
+    models: Names,
+}
+
+impl ModelCoordinator {
+    /// A model that coordinates like this.
+    pub fn new(options: ModelOptions) -> Self {
+        Self { models: options.model.iter().cloned().collect(), options }
+    }
+
+    /// The messages that it is shown at most.
+    fn window(&self) -> usize {
+        let window = match self.options.window {
+            0 => limits::COORDINATOR_WINDOW,
+            window => window.min(limits::COORDINATOR_WINDOW_CEILING),
+        };
+        usize::try_from(window).expect("it is bounded")
+    }
+
+    /// Whether the team may take no further step.
+    fn is_over(&self, moment: &Moment<'_>) -> bool {
+        let members = u32::try_from(moment.members.len()).unwrap_or(u32::MAX);
+        self.options.max_rounds > 0 && moment.step >= self.options.max_rounds.saturating_mul(members)
+    }
+
+    fn step(&self, moment: &Moment<'_>, state: &[u8]) -> Result<Step, Fault> {
+        let mut memory: Memory = read(state)?;
+        check(moment)?;
+        let mut asking = memory.asking.take().unwrap_or_default();
+        if let (Some(asked), Some(reply)) = (asking.asked.take(), &moment.reply)
+            && let Some(decision) = self.hear(moment, (&mut memory, &mut asking), asked, reply)?
+        {
+            return self.decided(moment, memory, decision);
+        }
+        self.ask(moment, memory, asking)
+    }
+
+    /// What the model has said; none: it has to be asked again.
+    fn hear(
+        &self,
+        moment: &Moment<'_>,
+        (memory, asking): (&mut Memory, &mut Asking),
+        asked: Asked,
+        reply: &Result<Completion, Fault>,
+    ) -> Result<Option<Decision>, Fault> {
+        let completion = match (reply, asked) {
+            (Ok(completion), _) => completion,
+            (Err(Fault::Invalid { .. }), Asked::Decision) if !memory.plain => {
+                memory.plain = true;
+                return Ok(None);
+            }
+            (Err(fault), _) if fault.is_transient() && !asking.retried => {
+                asking.retried = true;
+                return Ok(None);
+            }
+            (Err(fault), _) => return Err(fault.clone()),
+        };
+        if asked == Asked::Summary {
+            let view = self.view(moment, memory);
+            memory.sum_up(view.overdue.last().map(|entry| entry.id), &text(completion));
+            return Ok(None);
+        }
+        match reply::heard(completion, moment.members, self.options.tools) {
+            Ok(Heard::Decided(decision)) => Ok(Some(decision)),
+            Ok(Heard::Look(looks)) => {
+                asking.look(looks);
+                Ok(None)
+            }
+            Err(why) if asking.wrong.is_none() => {
+                let short = |text: &str| cut(text, limits::COORDINATOR_WRONG_CHARS);
+                asking.wrong = Some(Wrong { said: short(&text(completion)), why: short(&why) });
+                Ok(None)
+            }
+            Err(why) => {
+                Err(Fault::other(format!("the model that coordinates gives no answer that can be used: {why}")))
+            }
+        }
+    }
+
+    fn decided(&self, moment: &Moment<'_>, mut memory: Memory, decision: Decision) -> Result<Step, Fault> {
+        let said = decision.said();
+        let action = match decision.what {
+            What::Done(answer) => Action::Done(answer),
+            What::Run(_) if self.is_over(moment) => {
+                let max = self.options.max_rounds;
+                return Err(exhausted(format!(
+                    "the team has taken {} steps, as many as it may (`max_rounds`: {max}), and is not done",
+                    moment.step
+                )));
+            }
+            What::Run(run) => Action::Run(run),
+        };
+        memory.keep(Said { after: moment.shared.last().map(|entry| entry.id), said });
+        let reasoning = decision.reasoning.map(|why| cut(&why, limits::REASONING_CHARS - 1));
+        Ok(Step { state: write(&memory)?, action, reasoning })
+    }
+
+    fn ask(&self, moment: &Moment<'_>, mut memory: Memory, mut asking: Asking) -> Result<Step, Fault> {
+        if asking.times >= limits::ASKS_IN_A_ROW {
+            let most = limits::ASKS_IN_A_ROW;
+            return Err(exhausted(format!(
+                "the model that coordinates has not decided after {most} questions in a row"
+            )));
+        }
+        asking.times += 1;
+        let view = self.view(moment, &memory);
+        let (asked, prompt) = match self.options.summary && !view.overdue.is_empty() {
+            true => (Asked::Summary, view.summary_prompt()),
+            false => (Asked::Decision, view.decision_prompt(&asking)),
+        };
+        let messages = vec![Message::text(Role::System, "", prompt.system), Message::note(self.name(), prompt.user)];
+        let messages = Snapshot::from_messages(messages).map_err(|error| Fault::other(error.to_string()))?;
+        let mut request = CompletionRequest::new(messages, [].into());
+        match (asked, self.options.tools) {
+            (Asked::Summary, _) => {}
+            (Asked::Decision, true) => {
+                let may_look = asking.times < limits::ASKS_IN_A_ROW && asking.may_look();
+                request.tools = tools::specs(may_look);
+                request.tool_choice = if memory.plain { ToolChoice::Auto } else { ToolChoice::Required };
+            }
+            (Asked::Decision, false) => request.response_schema = (!memory.plain).then(|| reply::SCHEMA.to_owned()),
+        }
+        asking.asked = Some(asked);
+        memory.asking = Some(asking);
+        let ask = Ask { model: self.options.model.clone(), request };
+        Ok(Step::new(write(&memory)?, Action::Ask(Box::new(ask))))
+    }
+
+    fn view<'a>(&'a self, moment: &'a Moment<'a>, memory: &'a Memory) -> View<'a> {
+        View::new(moment, memory, &self.options, (self.window(), self.is_over(moment)))
+    }
+}
+
+#[async_trait]
+impl Coordinator for ModelCoordinator {
+    fn name(&self) -> &str {
+        "model"
+    }
+
+    fn models(&self) -> &Names {
+        &self.models
+    }
+
+    async fn next(&self, _: &RunCx, moment: &Moment<'_>, state: Vec<u8>) -> Result<Step, Fault> {
+        self.step(moment, &state)
+    }
+}
+
+fn text(completion: &Completion) -> String {
+    let texts = completion.parts.iter().filter_map(|part| match part {
+        Part::Text(text) => Some(Cow::Borrowed(text.as_str())),
+        Part::ToolCall(call) => Some(Cow::Owned(format!("{} {}", call.name, call.arguments))),
+        _ => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests;

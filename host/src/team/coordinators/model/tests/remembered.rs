@@ -1,0 +1,54 @@
+//! What is remembered.
+
+use super::*;
+
+#[tokio::test]
+async fn its_memory_is_bounded() {
+    // Quotes take two bytes in JSON, and two more as JSON in JSON; the others take four.
+    for bad in ["\"", "\\", "\u{1}", "\u{10ffff}", "\n"] {
+        let mut team = Team::new(ModelOptions { window: 50, summary: true, ..with_tools() });
+        team.shared = vec![Message::user("m"); 60];
+        let bad = bad.repeat(10_000);
+        let assign = serde_json::json!({ "assignments": [{ "member": "ann", "task": bad }, { "member": "bob", "task": bad }], "reasoning": bad });
+        let assign = assign.to_string();
+        let unknown = serde_json::json!({ "assignments": [{ "member": bad }] }).to_string();
+        let replies = (0..40).flat_map(|_| [calls(&[("assign_task", &unknown)]), calls(&[("assign_task", &assign)])]);
+        let told = team.play([says(&bad)].into_iter().chain(replies)).await;
+        assert!(told.starts_with("ask, ask, ask, ann+bob, ask, ask, ann+bob"), "{told}");
+        assert!(told.ends_with("ann+bob, ask"), "{told}");
+        assert!((20_000..limits::STATE_BYTES).contains(&team.largest), "{bad:.1}: {}", team.largest);
+        let again = team.user();
+        let said = again.lines().filter(|line| line.starts_with("You decided")).map(str::len).sum::<usize>();
+        assert!((2_000..limits::COORDINATOR_SAID_BYTES + 1_000).contains(&said), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_wrong_is_shown_in_part() {
+    let mut team = Team::new(ModelOptions::default());
+    team.play([says(&"w".repeat(50_000))]).await;
+    assert_eq!(
+        team.user().matches('w').count(),
+        limits::COORDINATOR_WRONG_CHARS + "works was who".matches('w').count()
+    );
+}
+
+#[tokio::test]
+async fn a_memory_that_is_none_is_an_error() {
+    let members = profiles("ann");
+    for state in ["x", "[1]", "{\"said\":3}", "{\"asking\":{\"asked\":\"x\"}}", &"[".repeat(10_000)] {
+        let fault = ModelCoordinator::default().next(&cx(), &moment(&members), state.into()).await.unwrap_err();
+        assert!(fault.to_string().starts_with("the state of the coordinator cannot be read: "), "{fault}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_got_lost_is_asked_for_again() {
+    let (members, coordinator) = (profiles("ann bob"), ModelCoordinator::default());
+    let first = coordinator.next(&cx(), &moment(&members), vec![]).await.unwrap();
+    let again = coordinator.next(&cx(), &moment(&members), first.state).await.unwrap();
+    assert!(matches!(again.action, Action::Ask(_)));
+    // One to which there was no question is not listened to.
+    let unasked = Moment { reply: Some(says(BOB)), ..moment(&members) };
+    assert!(matches!(coordinator.next(&cx(), &unasked, vec![]).await.unwrap().action, Action::Ask(_)));
+}

@@ -1,0 +1,182 @@
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    super::{Action, Assignment, Coordinator, Moment, Step},
+    AtEnd, check, exhausted, read, write,
+};
+use crate::{error::Fault, event::RunCx, limits};
+
+/// One role after the other, again and again; all members of a role work side by side. A role that nobody has is passed
+/// over, and takes no step. That nobody has any of the roles is an error: silence would look like an answer.
+#[derive(Debug, Clone)]
+pub struct RoleRoundRobin {
+    /// The roles in order; one may come several times.
+    pub roles: Vec<Arc<str>>,
+    /// How often all of them come; 0: as often as [`limits::TEAM_STEPS`] allow.
+    pub max_cycles: u32,
+    /// What it means that this is over. Beyond [`limits::TEAM_STEPS`] the run fails anyway.
+    pub at_end: AtEnd,
+}
+
+impl RoleRoundRobin {
+    /// So many cycles through these roles; then the team is done. Nothing else ends it: were the end an error, no run
+    /// would ever have an answer.
+    pub fn new(max_cycles: u32, roles: impl IntoIterator<Item = impl Into<Arc<str>>>) -> Self {
+        Self { roles: roles.into_iter().map(Into::into).collect(), max_cycles, at_end: AtEnd::Done }
+    }
+
+    fn nobody(&self, moment: &Moment<'_>) -> Fault {
+        let listed = |roles: &mut dyn Iterator<Item = &Arc<str>>| {
+            let mut all: Vec<String> = Vec::new();
+            for role in roles.map(|role| format!("`{role}`")) {
+                if !all.contains(&role) && all.len() < limits::NAMES_SHOWN {
+                    all.push(role);
+                }
+            }
+            all.join(", ")
+        };
+        let there = listed(&mut moment.members.iter().map(|member| &member.role));
+        let message = match listed(&mut self.roles.iter()) {
+            wanted if wanted.is_empty() => format!("no role is named whose members are to work; there are {there}"),
+            wanted => format!("no member has one of the roles {wanted}; there are {there}"),
+        };
+        Fault::NotFound { message }
+    }
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Place {
+    /// Whole cycles before this one.
+    cycle: u32,
+    /// The next role.
+    at: usize,
+}
+
+#[async_trait]
+impl Coordinator for RoleRoundRobin {
+    fn name(&self) -> &str {
+        "role-round-robin"
+    }
+
+    async fn next(&self, _: &RunCx, moment: &Moment<'_>, state: Vec<u8>) -> Result<Step, Fault> {
+        let mut place: Place = read(&state)?;
+        check(moment)?;
+        // Once past every role, wherever that begins.
+        for _ in &self.roles {
+            if place.at >= self.roles.len() {
+                place = Place { cycle: place.cycle.saturating_add(1), at: 0 };
+            }
+            if self.max_cycles > 0 && place.cycle >= self.max_cycles {
+                break;
+            }
+            let role = &self.roles[place.at];
+            place.at += 1;
+            let of_role = moment.members.iter().filter(|member| member.role == *role);
+            let chosen: Vec<_> = of_role.map(|member| Assignment::of(Arc::clone(&member.name))).collect();
+            if !chosen.is_empty() {
+                return Ok(Step::new(write(&place)?, Action::Run(chosen)));
+            }
+        }
+        // All cycles are over, or nobody is there for the rest of them.
+        match self.at_end {
+            _ if moment.step == 0 || self.max_cycles == 0 => Err(self.nobody(moment)),
+            AtEnd::Done => Ok(Step::new(write(&place)?, Action::Done(None))),
+            AtEnd::Fail => Err(exhausted(format!(
+                "the roles of the team have come as often as they may (`max_cycles`: {}) and it is not done",
+                self.max_cycles
+            ))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::testing::*, *};
+
+    fn of(max_cycles: u32, roles: &str) -> RoleRoundRobin {
+        RoleRoundRobin::new(max_cycles, roles.split_whitespace())
+    }
+
+    #[tokio::test]
+    async fn roles() {
+        let usual = "us:research eu:research wanda:write";
+        let failing = RoleRoundRobin { at_end: AtEnd::Fail, ..of(1, "research") };
+        let nobody = "error: no member has one of the roles `draw`, `sing`; there are `research`, `write`";
+        let cases: [(&str, RoleRoundRobin, &[&str], &str); 13] = [
+            (
+                "all of a role side by side, then the next role",
+                of(1, "research write"),
+                &[usual; 3],
+                "us+eu, wanda, done",
+            ),
+            (
+                "as many cycles as there may be",
+                of(2, "research write"),
+                &[usual; 5],
+                "us+eu, wanda, us+eu, wanda, done",
+            ),
+            ("too many cycles, where that is an error", failing, &[usual; 2], "us+eu, exhausted"),
+            ("zero cycles are any number", of(0, "write"), &[usual; 4], "wanda, wanda, wanda, wanda"),
+            (
+                "a role that nobody has takes no step",
+                of(1, "draw research sing write"),
+                &[usual; 3],
+                "us+eu, wanda, done",
+            ),
+            ("the same role twice", of(1, "write research write"), &[usual; 4], "wanda, us+eu, wanda, done"),
+            ("nobody has any of the roles", of(1, "draw sing"), &[usual], nobody),
+            ("nor in cycles without end", of(0, "draw sing"), &[usual], nobody),
+            (
+                "no roles",
+                of(1, ""),
+                &["a:write"],
+                "error: no role is named whose members are to work; there are `write`",
+            ),
+            ("no members", of(1, "write"), &[""], "error: the team has no members"),
+            (
+                "who joins is there for the next turn of the role",
+                of(2, "write"),
+                &["a:write", "a:write b:write", "a:write b:write"],
+                "a, a+b, done",
+            ),
+            (
+                "who was to work has left, and what there is was the answer",
+                of(3, "research write"),
+                &[usual, "us:research", "x:y"],
+                "us+eu, us, done",
+            ),
+            (
+                "all have left in cycles without end",
+                of(0, "write"),
+                &["a:write", "a:rest"],
+                "a, error: no member has one of the roles `write`; there are `rest`",
+            ),
+        ];
+        for (case, coordinator, members, expected) in cases {
+            assert_eq!(play(&coordinator, members).await, expected, "{case}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_state_that_points_beyond_the_roles_begins_the_next_cycle() {
+        let members = profiles("a:write");
+        let at = |state: &'static str| of(3, "write").next_of(&members, state);
+        assert_eq!(at("{\"cycle\":1,\"at\":18446744073709551615}").await, "a");
+        assert_eq!(at("{\"cycle\":4294967295,\"at\":7}").await, "done");
+        assert_eq!(
+            at("{\"cycle\":-1}").await,
+            "error: the state of the coordinator cannot be read: invalid value: integer `-1`, expected u32 at line 1 column 11"
+        );
+    }
+
+    impl RoleRoundRobin {
+        async fn next_of(&self, members: &[super::super::Profile], state: &str) -> String {
+            let moment = Moment { step: 1, ..moment(members) };
+            shown(self.next(&cx(), &moment, state.into()).await.as_ref().map(|step| &step.action))
+        }
+    }
+}

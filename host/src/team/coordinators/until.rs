@@ -1,0 +1,300 @@
+use std::sync::{Arc, LazyLock};
+
+use async_trait::async_trait;
+use regex::{Regex, RegexBuilder};
+
+use super::{
+    super::{Action, Assignment, Coordinator, Moment, Step},
+    bounded, check, read,
+    rounds::{Rounds, too_many_rounds},
+    unreadable, write,
+};
+use crate::{
+    capability::Names,
+    chat::{Entry, Role},
+    error::{Fault, cut},
+    event::RunCx,
+    limits,
+};
+
+/// One member after the other, as in a [`Loop`](super::Loop), until something says that it is enough. That is looked at
+/// before each step, also before the first one and after the last: a team may be done without anybody having worked.
+#[derive(Clone)]
+pub struct RoundRobinUntil {
+    /// Rounds of one run; 0: as many as [`limits::TEAM_STEPS`] allow. After them the run fails with
+    /// [`Fault::Exhausted`].
+    pub max_rounds: u32,
+    /// When it is enough.
+    pub until: Until,
+}
+
+impl RoundRobinUntil {
+    /// At most so many rounds, until then.
+    pub fn new(max_rounds: u32, until: Until) -> Self {
+        Self { max_rounds, until }
+    }
+}
+
+/// When a team is done.
+#[derive(Clone)]
+pub enum Until {
+    /// When this is found in the text of the newest message, and a member wrote it. What a person says is no answer of
+    /// the team: an old answer before it ends no new run. Notes are looked past.
+    Text(Regex),
+    /// When this coordinator says [`Action::Done`], with the answer that it names. Its [`Action::Run`] means to go on,
+    /// whoever it names. Its questions are asked, and its models are those of the whole. What it remembers has to fit
+    /// beside the rounds into [`limits::STATE_BYTES`].
+    Coordinator(Arc<dyn Coordinator>),
+}
+
+impl Until {
+    /// When this regular expression is found in the text of the newest message, see [`Until::Text`]. It is looked for
+    /// in time that grows with the text alone.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault::Invalid`] if it is none, or takes more than [`limits::UNTIL_PATTERN_BYTES`] of memory.
+    pub fn text(pattern: &str) -> Result<Self, Fault> {
+        let regex = RegexBuilder::new(pattern).size_limit(limits::UNTIL_PATTERN_BYTES).build();
+        let shown = cut(pattern, limits::NAME_SHOWN_CHARS);
+        regex.map(Self::Text).map_err(|error| match error {
+            regex::Error::CompiledTooBig(most) => {
+                let message = format!("the regular expression `{shown}` takes more than {most} bytes of memory");
+                Fault::invalid(message)
+            }
+            error => Fault::invalid(format!("`{shown}` is no regular expression: {error}")),
+        })
+    }
+}
+
+#[async_trait]
+impl Coordinator for RoundRobinUntil {
+    fn name(&self) -> &str {
+        "round-robin-until"
+    }
+
+    fn models(&self) -> &Names {
+        static NONE: LazyLock<Names> = LazyLock::new(Names::default);
+        match &self.until {
+            Until::Text(_) => &NONE,
+            Until::Coordinator(until) => until.models(),
+        }
+    }
+
+    async fn next(&self, cx: &RunCx, moment: &Moment<'_>, state: Vec<u8>) -> Result<Step, Fault> {
+        let State { rounds, until } = State::read(&state)?;
+        let mut rounds: Rounds = read(rounds)?;
+        let (mut until, mut reasoning) = (until.to_vec(), None);
+        match &self.until {
+            Until::Text(pattern) => {
+                if newest_of_members(moment).is_some_and(|entry| pattern.is_match(&entry.message.text_content())) {
+                    return Ok(Step::new(state, Action::Done(None)));
+                }
+            }
+            Until::Coordinator(coordinator) => {
+                let step = coordinator.next(cx, moment, until).await?;
+                (until, reasoning) = (step.state, step.reasoning);
+                if let action @ (Action::Done(_) | Action::Ask(_)) = step.action {
+                    let state = State { rounds: &write(&rounds)?, until: &until }.write()?;
+                    return Ok(Step { state, action, reasoning });
+                }
+            }
+        }
+        check(moment)?;
+        let member = rounds.next_of(moment.members, self.max_rounds);
+        let member = member.ok_or_else(|| too_many_rounds(self.max_rounds))?;
+        let state = State { rounds: &write(&rounds)?, until: &until }.write()?;
+        Ok(Step { state, action: Action::Run(vec![Assignment::of(member)]), reasoning })
+    }
+}
+
+/// The newest message that is no note, if a member wrote it, one who has left as well.
+fn newest_of_members<'a>(moment: &Moment<'a>) -> Option<&'a Entry> {
+    let newest = moment.shared.iter().rev().find(|entry| !entry.note)?;
+    let is_member = moment.members.iter().any(|member| *member.name == *newest.message.sender);
+    (is_member || newest.message.role == Role::Assistant).then_some(newest)
+}
+
+/// Both memories in one: four bytes with the length of the first, the first, the second.
+struct State<'a> {
+    rounds: &'a [u8],
+    until: &'a [u8],
+}
+
+impl<'a> State<'a> {
+    fn read(state: &'a [u8]) -> Result<Self, Fault> {
+        if state.is_empty() {
+            return Ok(Self { rounds: &[], until: &[] });
+        }
+        let parts = state.split_first_chunk().and_then(|(length, rest)| {
+            let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
+            rest.split_at_checked(length)
+        });
+        let (rounds, until) = parts.ok_or_else(|| unreadable("it is cut off"))?;
+        Ok(Self { rounds, until })
+    }
+
+    fn write(&self) -> Result<Vec<u8>, Fault> {
+        let length = u32::try_from(self.rounds.len()).expect("the rounds are bounded");
+        bounded([&length.to_le_bytes(), self.rounds, self.until].concat())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::testing::*, *};
+    use crate::{
+        agent::Ask,
+        chat::{Message, Part, Snapshot},
+        model::{CompletionRequest, ScriptedCompleter},
+    };
+
+    fn says(sender: &str, text: &str) -> Message {
+        Message::text(Role::Assistant, sender, text)
+    }
+
+    #[tokio::test]
+    async fn a_text_ends_it() {
+        let task = || Message::user("Write. Say DONE at the end.");
+        let cases: [(&str, Vec<Message>, &str); 8] = [
+            ("a person's words do not", vec![task()], "ann"),
+            ("a member's do", vec![task(), says("bob", "It is DONE.")], "done"),
+            ("also before anybody has worked in this run", vec![says("bob", "DONE")], "done"),
+            ("a member's who has left do", vec![task(), says("gone", "DONE")], "done"),
+            ("a member's do, in whatever role they stand", vec![Message::text(Role::User, "bob", "DONE")], "done"),
+            ("older ones do not", vec![says("bob", "DONE"), says("ann", "Not yet.")], "ann"),
+            ("those before a new task do not", vec![says("bob", "DONE"), task()], "ann"),
+            ("a note behind them changes nothing", vec![says("bob", "DONE"), Message::note("host", "Hm.")], "done"),
+        ];
+        let members = profiles("ann bob");
+        let until = RoundRobinUntil::new(0, Until::text("(?i)\\bdone\\b").unwrap());
+        for (case, mut messages, expected) in cases {
+            if messages[0].role == Role::Assistant {
+                messages.insert(0, Message::user("An old task."));
+            }
+            let shared = Snapshot::from_messages(messages).unwrap();
+            let moment = Moment { shared: &shared, ..moment(&members) };
+            let step = until.next(&cx(), &moment, vec![]).await;
+            assert_eq!(shown(step.as_ref().map(|step| &step.action)), expected, "{case}");
+        }
+    }
+
+    #[tokio::test]
+    async fn rounds_are_counted_meanwhile() {
+        let until = RoundRobinUntil::new(2, Until::text("never").unwrap());
+        assert_eq!(play(&until, &["a b"; 5]).await, "a, b, a, b, exhausted");
+        assert_eq!(play(&until, &["a b", "b c", "b c", "b c"]).await, "a, b, c, b");
+        assert_eq!(play(&until, &[""]).await, "error: the team has no members");
+    }
+
+    #[tokio::test]
+    async fn what_is_said_in_the_last_round_counts() {
+        let (members, until) = (profiles("a"), RoundRobinUntil::new(1, Until::text("^ok$").unwrap()));
+        let first = until.next(&cx(), &moment(&members), vec![]).await.unwrap();
+        for (said, expected) in [("ok", "done"), ("no", "exhausted")] {
+            let shared = Snapshot::from_messages(vec![Message::user("?"), says("a", said)]).unwrap();
+            let moment = Moment { step: 1, shared: &shared, ..moment(&members) };
+            let step = until.next(&cx(), &moment, first.state.clone()).await;
+            assert_eq!(shown(step.as_ref().map(|step| &step.action)), expected);
+        }
+    }
+
+    #[test]
+    fn patterns() {
+        let error = |pattern: &str| Until::text(pattern).err().unwrap().to_string();
+        assert!(error("(").starts_with("`(` is no regular expression: "));
+        let most = limits::UNTIL_PATTERN_BYTES;
+        let large = "\\w{100}{100}";
+        assert_eq!(error(large), format!("the regular expression `{large}` takes more than {most} bytes of memory"));
+    }
+
+    /// Asks a model first and then does what it says: `stop`, or anything else; remembers how often it was called.
+    struct Judge;
+
+    #[async_trait]
+    impl Coordinator for Judge {
+        fn name(&self) -> &str {
+            "judge"
+        }
+
+        fn models(&self) -> &Names {
+            static SMALL: LazyLock<Names> = LazyLock::new(|| ["small".to_owned()].into_iter().collect());
+            &SMALL
+        }
+
+        async fn next(&self, _: &RunCx, moment: &Moment<'_>, mut state: Vec<u8>) -> Result<Step, Fault> {
+            state.push(b'x');
+            let action = match &moment.reply {
+                None => {
+                    let request = CompletionRequest::new(Snapshot::default(), [].into());
+                    Action::Ask(Box::new(Ask { model: Some("small".into()), request }))
+                }
+                Some(reply) => match reply.clone()?.into_message("").text_content().as_str() {
+                    "stop" => Action::Done(Some(vec![Part::Text("judged".into())])),
+                    "grow" => {
+                        state.resize(limits::STATE_BYTES, 0);
+                        Action::Run(vec![])
+                    }
+                    _ => Action::Run(vec![Assignment::of("whoever")]),
+                },
+            };
+            Ok(Step { state, action, reasoning: Some("judged".into()) })
+        }
+    }
+
+    #[tokio::test]
+    async fn another_coordinator_ends_it() {
+        let members = profiles("a b");
+        let until = RoundRobinUntil::new(1, Until::Coordinator(Arc::new(Judge)));
+        assert!(until.models().contains("small") && !until.models().contains("large"));
+        let reply = |text| Some(ScriptedCompleter::text(text));
+        let unavailable = Some(Err(Fault::Unavailable { message: "off".into(), after: None }));
+        let cases: [(&str, Vec<Option<Result<_, Fault>>>, &str); 5] = [
+            (
+                "it goes on, in order and not with whom it names",
+                vec![None, reply("on"), None, reply("on")],
+                "ask, a, ask, b",
+            ),
+            ("it stops, with its answer", vec![None, reply("on"), None, reply("stop")], "ask, a, ask, done: judged"),
+            ("it stops before anybody has worked", vec![None, reply("stop")], "ask, done: judged"),
+            ("it fails", vec![None, unavailable], "ask, error: off"),
+            (
+                "rounds are counted meanwhile",
+                vec![None, reply("on"), None, reply("on"), None, reply("on")],
+                "ask, a, ask, b, ask, exhausted",
+            ),
+        ];
+        for (case, replies, expected) in cases {
+            let (mut state, mut step, mut told) = (Vec::new(), 0, Vec::new());
+            for reply in replies {
+                let moment = Moment { step, reply, ..moment(&members) };
+                let next = until.next(&cx(), &moment, std::mem::take(&mut state)).await;
+                told.push(shown(next.as_ref().map(|step| &step.action)));
+                let Ok(next) = next else { break };
+                step += u32::from(matches!(next.action, Action::Run(_)));
+                assert_eq!(next.reasoning.as_deref(), Some("judged"), "{case}");
+                state = next.state;
+            }
+            assert_eq!(told.join(", "), expected, "{case}");
+            assert!(state.is_empty() || state.ends_with(&vec![b'x'; told.len()]), "{case}: what it remembers is kept");
+        }
+    }
+
+    #[tokio::test]
+    async fn both_memories_together_are_bounded() {
+        let members = profiles("a");
+        let until = RoundRobinUntil::new(1, Until::Coordinator(Arc::new(Judge)));
+        let moment = Moment { reply: Some(ScriptedCompleter::text("grow")), ..moment(&members) };
+        assert!(matches!(until.next(&cx(), &moment, vec![]).await, Err(Fault::TooLarge { .. })));
+    }
+
+    #[tokio::test]
+    async fn a_memory_that_is_none_is_an_error() {
+        let members = profiles("a");
+        let until = RoundRobinUntil::new(1, Until::text("x").unwrap());
+        for state in [&b"x"[..], &[0, 0, 0], &[9, 0, 0, 0, 1], &[255; 8], &[1, 0, 0, 0, b'{']] {
+            let fault = until.next(&cx(), &moment(&members), state.into()).await.unwrap_err();
+            assert!(fault.to_string().starts_with("the state of the coordinator cannot be read: "), "{fault}");
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! The tools with which one member of a team gives way to another.
+
+use std::{collections::HashMap, sync::Arc};
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::Member;
+use crate::{
+    chat::{Content, ToolSpec},
+    limits,
+    tool::{self, Control, FnTool, HandOver, Tool, ToolBox, ToolCx, ToolOutput},
+};
+
+/// What a member says when it gives way.
+#[derive(Deserialize, JsonSchema)]
+struct Transfer {
+    /// Why, in one sentence.
+    #[serde(default)]
+    reason: String,
+    /// What the other one must know that was not said yet.
+    #[serde(default)]
+    context: String,
+}
+
+/// The tools of each member, made once as long as the others are the same.
+#[derive(Default)]
+pub(super) struct Transfers(HashMap<Arc<str>, (Vec<Arc<str>>, ToolBox)>);
+
+impl Transfers {
+    /// A tool for each of the others.
+    pub fn of(&mut self, member: &Member, there: &[Arc<Member>]) -> ToolBox {
+        let names: Vec<_> = there.iter().map(|other| Arc::clone(&other.name)).collect();
+        if let Some((made_for, tools)) = self.0.get(&member.name)
+            && *made_for == names
+        {
+            return tools.clone();
+        }
+        let mut tools = ToolBox::new();
+        for other in there.iter().filter(|other| other.name != member.name) {
+            let name = tool_name(&other.name, &tools);
+            // Its name is not taken.
+            let _ = tools.register(transfer(name, other));
+        }
+        self.0.insert(Arc::clone(&member.name), (names, tools.clone()));
+        tools
+    }
+}
+
+/// `transfer_to_flight-desk` for `flight desk`: letters that no vendor takes are `-`; a number where another one is called
+/// so.
+fn tool_name(member: &str, taken: &ToolBox) -> String {
+    let plain = member.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' });
+    let mut name: String = "transfer_to_".chars().chain(plain).collect();
+    name.truncate(ROOM);
+    let mut free = name.clone();
+    for number in 2.. {
+        if !taken.contains(&free) {
+            break;
+        }
+        free = format!("{name}-{number}");
+    }
+    free
+}
+
+/// Characters of a tool's name before its number: vendors take 64.
+const ROOM: usize = 58;
+
+fn transfer(name: String, to: &Member) -> Arc<dyn Tool> {
+    let (target, description) = (Arc::clone(&to.name), &to.description);
+    let what = format!("Transfers the conversation to {target}, which goes on in your place. {description}");
+    let spec: Arc<ToolSpec> = tool::spec::<Transfer>(&name, what.trim()).into();
+    let tool = FnTool::with_spec(spec, move |_: ToolCx, Transfer { reason, context }| {
+        let target = Arc::clone(&target);
+        async move {
+            let cut = |text: String| text.chars().take(limits::DELEGATION_CONTEXT_CHARS).collect();
+            let text = Content::Text(format!("{target} goes on."));
+            let to = HandOver { agent: target.to_string(), reason: cut(reason), context: cut(context) };
+            Ok(ToolOutput::Control(vec![text], Control::HandOver(to)))
+        }
+    });
+    Arc::new(tool.uncounted().repeatable())
+}

@@ -1,0 +1,467 @@
+//! A run of a team: its coordinator decides, its members work, until it is done.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use futures_util::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::{Action, Assignment, Fared, Member, Moment, Profile, Report, Step, Team, transfer::Transfers};
+use crate::{
+    agent::{
+        Agent, Answer, Ask, Ending, Failed, Instance, Job, Options, Run, RunError, RunPast, Shares, Shell, Start, Told,
+        Work, ask_for, begin_members, bounded_state, in_time,
+        journal::{BesideId, Chosen, Record},
+    },
+    chat::{Beside, Chat, Entry, Message, Part, Role, Snapshot},
+    error::{Fault, OnFailure},
+    event::Event,
+    limits,
+    model::Completion,
+    tool::ToolBox,
+};
+
+/// In which conversations the members of a team work, and how they give way to each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Meeting {
+    /// Each in one of its own, as the coordinator says.
+    #[default]
+    Coordinated,
+    /// Each in one of its own; a member hands over to another one with a tool.
+    HandOver,
+    /// All in the one that the team shares, one after the other, so that each sees all that was done; a member hands over
+    /// to another one with a tool.
+    SharedHandOver,
+}
+
+impl Meeting {
+    fn is_shared(self) -> bool {
+        self == Self::SharedHandOver
+    }
+
+    fn hands_over(self) -> bool {
+        self != Self::Coordinated
+    }
+}
+
+/// What a team works with in one run.
+pub(super) struct Gathering<'a> {
+    team: &'a Team,
+    /// As whom the coordinator asks models; none: it has none.
+    asker: Option<Agent>,
+    transfers: Transfers,
+    state: Vec<u8>,
+    /// The step with which the coordinator began anew.
+    first: u32,
+    reports: Vec<Report>,
+    /// Steps in a row in which nobody worked.
+    idle: u32,
+    /// What was decided before the run was interrupted, and is not done.
+    chose: Option<Decided>,
+    /// What models told the coordinator before the run was interrupted.
+    told: VecDeque<Told>,
+}
+
+/// Who works now.
+struct Decided {
+    step: u32,
+    members: Vec<Chosen>,
+    shares: Shares,
+}
+
+type Gathered<'a> = Run<'a, Gathering<'a>>;
+
+pub(super) async fn run_as(
+    team: &Team,
+    mut start: Box<Start>,
+    chat: &Chat,
+    input: Vec<Message>,
+) -> Result<Answer, RunError> {
+    let (past, errand) = (start.past.take(), start.errand.take());
+    let me = Arc::new(Instance::new(&team.name, &Options::default(), &team.delegable, *start));
+    let shell = Shell { name: &team.name, prefix: &team.prefix, model: "", middleware: &team.middleware, grants: None };
+    let mut run = Run::new(shell, Arc::clone(&me), chat, Gathering::new(team));
+    if past.is_none() {
+        run.write_beginning(errand, &input, "");
+    }
+    if let Some(log) = &me.log {
+        me.badge.inbox.record(log);
+    }
+    run.tell_from_here();
+    let input = match past {
+        Some(past) => run.restore(*past, input),
+        None => input,
+    };
+    run.through(input).await
+}
+
+impl<'a> Gathering<'a> {
+    fn new(team: &'a Team) -> Self {
+        let asker = team.completer.as_ref().map(|completer| {
+            let mut asker = Agent::new(Arc::clone(&team.name), "", Arc::clone(completer));
+            asker.models = Arc::clone(&team.models);
+            asker
+        });
+        Self {
+            team,
+            asker,
+            transfers: Transfers::default(),
+            state: Vec::new(),
+            first: 0,
+            reports: Vec::new(),
+            idle: 0,
+            chose: None,
+            told: VecDeque::new(),
+        }
+    }
+}
+
+impl<'a> Work<'a> for Gathering<'a> {
+    fn attempt<'r>(run: &'r mut Run<'a, Self>, input: Vec<Message>) -> BoxFuture<'r, Result<Message, RunError>> {
+        Box::pin(run.attempt(input))
+    }
+
+    fn has_turns(run: &Run<'a, Self>) -> bool {
+        run.iterations < limits::TEAM_STEPS
+    }
+}
+
+impl Gathered<'_> {
+    /// Goes back to where it was when it was interrupted. What it is to be given then.
+    fn restore(&mut self, past: RunPast, input: Vec<Message>) -> Vec<Message> {
+        (self.iterations, self.usage) = (past.iterations, past.usage);
+        self.started = Instant::now().checked_sub(past.elapsed).unwrap_or_else(Instant::now);
+        (self.passed, self.work.told, self.work.first) = (past.passed, past.asked, past.first);
+        if let Some(chose) = past.chose {
+            let shares = Shares::of_the_past(&self.me, chose.step, &chose.members);
+            self.work.state = chose.state;
+            self.work.chose = Some(Decided { step: chose.step, members: chose.members, shares });
+        }
+        past.input.unwrap_or(input)
+    }
+
+    /// One attempt at an answer: the coordinator begins anew, unless the run was interrupted.
+    async fn attempt(&mut self, input: Vec<Message>) -> Result<Message, RunError> {
+        self.ending = Ending::Answered;
+        let mut decided = self.work.chose.take();
+        if decided.is_none() {
+            (self.work.state, self.work.first, self.work.idle) = (Vec::new(), self.iterations, 0);
+            self.work.reports.clear();
+        }
+        self.add(input)?;
+        loop {
+            let now = match decided.take() {
+                Some(decided) => decided,
+                None => match self.decide().await? {
+                    Next::Work(decided) => decided,
+                    Next::Done(answer) => return Ok(answer),
+                },
+            };
+            self.carry_out(now).await?;
+            self.add(self.me.badge.inbox.take())?;
+            self.tell_messages().await;
+        }
+    }
+
+    fn add(&self, messages: Vec<Message>) -> Result<(), RunError> {
+        messages.into_iter().try_for_each(|message| self.chat.append(message)).map_err(RunError::Input)
+    }
+
+    /// Asks the coordinator.
+    async fn decide(&mut self) -> Result<Next, RunError> {
+        loop {
+            self.me.check_log()?;
+            self.me.purse.check().map_err(RunError::Budget)?;
+            if self.chat.snapshot().bytes() > limits::CHAT_BYTES {
+                return Err(RunError::ChatFull);
+            }
+            let members = self.work.team.members.now();
+            let step = self.next(&members).await?;
+            let assignments = match step.action {
+                Action::Run(assignments) => assignments,
+                Action::Done(parts) => {
+                    self.tell_step(&[], step.reasoning, true).await;
+                    return self.finish(parts).map(Next::Done);
+                }
+                Action::Ask(_) => return Err(self.failed(Fault::other("it asked where it should decide"))),
+            };
+            if !<Gathering<'_> as Work<'_>>::has_turns(self) {
+                let message = format!("no answer after {} steps", limits::TEAM_STEPS);
+                return Err(self.failed(Fault::Exhausted { message }));
+            }
+            self.work.reports.clear();
+            if assignments.is_empty() {
+                self.tell_step(&[], step.reasoning, false).await;
+                self.work.idle += 1;
+                if self.work.idle >= 2 {
+                    return Err(self.failed(Fault::other("nobody was to work, twice in a row")));
+                }
+                self.iterations += 1;
+                continue;
+            }
+            self.work.idle = 0;
+            self.check(&assignments, &members).map_err(|fault| self.failed(fault))?;
+            return Ok(Next::Work(self.choose(assignments, step.reasoning).await));
+        }
+    }
+
+    /// What the coordinator decides, after all that it asks models.
+    async fn next(&mut self, members: &[Arc<Member>]) -> Result<Step, RunError> {
+        let (team, shared, active) = (self.work.team, self.chat.snapshot(), self.chat.active());
+        let profiles: Vec<Profile> = members.iter().map(|member| member.profile()).collect();
+        let mut state = std::mem::take(&mut self.work.state);
+        let mut reply = None;
+        for _ in 0..=limits::ASKS_IN_A_ROW {
+            let moment = Moment {
+                step: self.iterations - self.work.first,
+                shared: &shared,
+                members: &profiles,
+                reports: &self.work.reports,
+                active: active.as_deref(),
+                reply: reply.take(),
+            };
+            let next = in_time(&self.me.purse, team.coordinator.next(&self.me.cx, &moment, state)).await?;
+            let mut step = next.map_err(|fault| self.failed(fault))?;
+            step.state = bounded_state(step.state).map_err(|fault| self.failed(fault))?;
+            let Action::Ask(ask) = step.action else {
+                self.work.state = std::mem::take(&mut step.state);
+                return Ok(step);
+            };
+            state = step.state;
+            reply = Some(self.ask(*ask).await?);
+        }
+        let message = format!("it asked a model more than {} times in a row", limits::ASKS_IN_A_ROW);
+        Err(self.failed(Fault::Exhausted { message }))
+    }
+
+    /// Asks a model for the coordinator; what one said before the run was interrupted is not asked again.
+    async fn ask(&mut self, ask: Ask) -> Result<Result<Completion, Fault>, RunError> {
+        let coordinator = &self.work.team.coordinator;
+        if self.work.told.front().is_some_and(|told| told.is_for(0, coordinator.name())) {
+            return Ok(Ok(self.work.told.pop_front().expect("it is there").completion));
+        }
+        let Some(asker) = &self.work.asker else {
+            let message = format!("team `{}` has no model that its coordinator could ask", self.shell.name);
+            return Ok(Err(Fault::NotFound { message }));
+        };
+        let asked = ask_for(&self.me, asker, coordinator.models(), ask, &mut self.usage);
+        let reply = self.me.place.wait_for(in_time(&self.me.purse, asked)).await?;
+        Ok(reply.map(|(completion, cost)| {
+            self.me.write(|| {
+                let (name, completion) = (coordinator.name().to_owned(), completion.clone());
+                Record::Asked { effect: 0, name, completion, cost }
+            });
+            completion
+        }))
+    }
+
+    fn check(&self, assignments: &[Assignment], members: &[Arc<Member>]) -> Result<(), Fault> {
+        for (at, Assignment { member, task }) in assignments.iter().enumerate() {
+            let shown = || member.chars().take(limits::NAME_SHOWN_CHARS).collect::<String>();
+            if !members.iter().any(|there| there.name == *member) {
+                let names: Vec<_> = members.iter().map(|member| &*member.name).collect();
+                let message =
+                    format!("there is no member `{}`; there are: {}", shown().escape_debug(), names.join(", "));
+                return Err(Fault::NotFound { message });
+            }
+            if assignments[..at].iter().any(|before| before.member == *member) {
+                return Err(Fault::invalid(format!("`{}` is to work twice in one step", shown().escape_debug())));
+            }
+            if task.as_ref().is_some_and(|task| task.chars().count() > limits::ASSIGNMENT_CHARS) {
+                let message = format!("a task has at most {} characters", limits::ASSIGNMENT_CHARS);
+                return Err(Fault::TooLarge { message });
+            }
+        }
+        if self.work.team.meeting.is_shared() && assignments.len() > 1 {
+            return Err(Fault::invalid("in one conversation one member works at a time"));
+        }
+        Ok(())
+    }
+
+    /// Writes down and tells who works.
+    async fn choose(&mut self, assignments: Vec<Assignment>, reasoning: Option<String>) -> Decided {
+        let step = self.iterations;
+        let names: Vec<_> = assignments.iter().map(|assignment| Arc::clone(&assignment.member)).collect();
+        self.tell_step(&names, reasoning, false).await;
+        self.iterations += 1;
+        let shares = Shares::new(&self.me, assignments.len());
+        let chosen = |(Assignment { member, task }, bounds)| Chosen { member, task, bounds };
+        let members: Vec<_> = assignments.into_iter().zip(shares.bounds()).map(chosen).collect();
+        if self.me.log.is_some() {
+            let (changes, elapsed, state) = (self.changes(), self.started.elapsed(), self.work.state.clone());
+            let members = members.clone();
+            self.me.write(|| Record::Chose { step, members, state, changes, elapsed });
+        }
+        Decided { step, members, shares }
+    }
+
+    async fn tell_step(&self, members: &[Arc<str>], reasoning: Option<String>, done: bool) {
+        let cx = &self.me.cx;
+        if !cx.events.is_watched() {
+            return;
+        }
+        let reasoning = reasoning.map(|text| text.chars().take(limits::REASONING_CHARS).collect());
+        let (agent, step) = (cx.agent.clone(), self.iterations);
+        cx.events.emit(Event::TeamStep { agent, step, members: members.to_vec(), reasoning, done }).await;
+    }
+
+    /// Has them work, and puts their replies into the conversation in the order in which they were chosen. The first
+    /// failure that the team does not go on without stops the others; what was replied until then is kept.
+    async fn carry_out(&mut self, Decided { step, members: chosen, shares }: Decided) -> Result<(), RunError> {
+        let there = self.work.team.members.now();
+        let find = |chosen: &Chosen| there.iter().find(|member| member.name == chosen.member).cloned();
+        let gone = |chosen: &Chosen| {
+            self.failed(Fault::NotFound { message: format!("the member `{}` is not there any more", chosen.member) })
+        };
+        let members: Vec<_> =
+            chosen.iter().map(|chosen| find(chosen).ok_or_else(|| gone(chosen))).collect::<Result<_, _>>()?;
+        let is_shared = self.work.team.meeting.is_shared();
+        let mut jobs = Vec::with_capacity(members.len());
+        for (at, (member, Chosen { task, .. })) in members.iter().zip(chosen).enumerate() {
+            jobs.push(self.job(member, task, &there, shares.has_begun(at)));
+        }
+        self.chat.set_active(members.last().map(|member| Arc::clone(&member.name)));
+        let stop = CancellationToken::new();
+        let me = Arc::clone(&self.me);
+        let mut working: FuturesUnordered<_> = begin_members(&me, step, jobs, shares, &stop)
+            .into_iter()
+            .enumerate()
+            .map(async |(at, work)| (at, work.await.unwrap_or(Err(Failed::Stopped))))
+            .collect();
+        let mut done: Vec<_> = members.iter().map(|_| None).collect();
+        let gather = async {
+            while let Some((at, came)) = working.next().await {
+                if matches!(came, Err(Failed::Of(_))) && members[at].on_failure == OnFailure::Stop {
+                    stop.cancel();
+                }
+                done[at] = Some(came);
+            }
+        };
+        let in_time = in_time(&me.purse, me.place.wait_for(gather)).await;
+        drop(working);
+        if is_shared {
+            // What it did there it has told of itself.
+            self.tell_from_here();
+        }
+        let mut failure = in_time.err();
+        for (member, came) in members.iter().zip(done) {
+            let fared = match came {
+                Some(Ok(answer)) => self.take(member, answer, is_shared)?,
+                Some(Err(Failed::Of(fault))) if member.on_failure == OnFailure::Skip => {
+                    let message =
+                        format!("member `{}` of {} failed and is passed over: {fault}", member.name, me.cx.agent);
+                    me.cx.events.emit(Event::Warning { message }).await;
+                    Fared::Failed(fault)
+                }
+                Some(Err(Failed::Of(fault))) => {
+                    failure.get_or_insert(RunError::Member { member: member.name.to_string(), fault });
+                    continue;
+                }
+                Some(Err(Failed::Stopped)) | None => continue,
+            };
+            if let Fared::HandedOver(to) = &fared {
+                let (agent, to, reason) = (Arc::clone(&member.name), to.agent.as_str().into(), to.reason.clone());
+                me.cx.events.emit(Event::HandedOver { agent, to, reason }).await;
+            }
+            self.work.reports.push(Report { member: Arc::clone(&member.name), fared });
+        }
+        failure.map_or(Ok(()), Err)
+    }
+
+    /// What a member is to do. One that had begun when the run was interrupted has heard it.
+    fn job(&mut self, member: &Arc<Member>, task: Option<String>, there: &[Arc<Member>], has_begun: bool) -> Job {
+        let meeting = self.work.team.meeting;
+        let name = Arc::clone(&member.name);
+        let tools = match meeting.hands_over() {
+            true => self.work.transfers.of(member, there),
+            false => ToolBox::new(),
+        };
+        let by = || self.me.cx.agent.to_string();
+        let task = task.filter(|_| !has_begun).map(|task| Message::text(Role::User, by(), task));
+        let (chat, beside, mut input) = if meeting.is_shared() {
+            (self.chat.clone(), None, Vec::new())
+        } else {
+            let mut beside = self.chat.beside(&name);
+            let input = if has_begun { Vec::new() } else { self.hear(&name, &mut beside) };
+            let id = BesideId { name: Arc::clone(&name), heard: beside.heard };
+            let chat = beside.chat.clone();
+            self.chat.put_beside(Arc::clone(&name), beside);
+            (chat, Some(id), input)
+        };
+        input.extend(task);
+        Job { runner: Arc::clone(&member.runner), member: name, chat, beside, input, tools, retries: member.retries }
+    }
+
+    /// What is new in the shared conversation to this member.
+    fn hear(&self, member: &str, beside: &mut Beside) -> Vec<Message> {
+        let shared = self.chat.snapshot();
+        let new: Vec<&Entry> = newest(&shared, beside.heard);
+        beside.heard = shared.last().map(|entry| entry.id).or(beside.heard);
+        let others = new.into_iter().filter(|entry| entry.message.sender != member);
+        others.filter_map(|entry| as_heard(&entry.message)).collect()
+    }
+
+    /// A member's answer, put into the shared conversation.
+    fn take(&self, member: &Member, answer: Answer, is_shared: bool) -> Result<Fared, RunError> {
+        let Answer { message, ending, .. } = answer;
+        // Who gives way has not replied: what it says of that its coordinator tells the next one.
+        if !is_shared && !matches!(ending, Ending::HandedOver(_)) {
+            let parts = said_aloud(&message);
+            let reply = Message { sender: member.name.to_string(), role: Role::Assistant, parts, meta: message.meta };
+            if !reply.says_nothing() {
+                self.chat.append(reply).map_err(RunError::Input)?;
+            }
+        }
+        Ok(match ending {
+            Ending::HandedOver(to) => Fared::HandedOver(to),
+            Ending::Answered | Ending::Completed(_) => Fared::Replied,
+        })
+    }
+
+    /// The answer of the team: what the coordinator says, or the last reply.
+    fn finish(&self, parts: Option<Vec<Part>>) -> Result<Message, RunError> {
+        if let Some(parts) = parts {
+            let sender = self.me.cx.agent.to_string();
+            let message = Message { sender, role: Role::Assistant, parts, meta: Vec::new() };
+            self.chat.append(message.clone()).map_err(RunError::Input)?;
+            return Ok(message);
+        }
+        let shared = self.chat.snapshot();
+        let last =
+            shared.iter().rev().find(|entry| entry.message.role == Role::Assistant && !entry.message.is_paired());
+        last.map(|entry| Message::clone(&entry.message)).ok_or(RunError::Empty)
+    }
+
+    fn failed(&self, fault: Fault) -> RunError {
+        RunError::Coordinator { name: self.work.team.coordinator.name().to_owned(), fault }
+    }
+}
+
+enum Next {
+    Work(Decided),
+    Done(Message),
+}
+
+/// What came after this message, in order.
+fn newest(chat: &Snapshot, after: Option<u64>) -> Vec<&Entry> {
+    let is_new = |entry: &&Entry| after.is_none_or(|after| entry.id > after);
+    let mut new: Vec<_> = chat.iter().rev().take_while(is_new).collect();
+    new.reverse();
+    new
+}
+
+/// A message as members hear it: as a user's, with its sender, its parts and what is known of it. None: it says nothing to
+/// others.
+fn as_heard(message: &Message) -> Option<Message> {
+    if message.role == Role::System {
+        return None;
+    }
+    let parts = said_aloud(message);
+    let heard = Message { sender: message.sender.clone(), role: Role::User, parts, meta: message.meta.clone() };
+    (!heard.says_nothing()).then_some(heard)
+}
+
+/// What of a message is meant for others: not thoughts, and not calls and their results.
+fn said_aloud(message: &Message) -> Vec<Part> {
+    message.parts.iter().filter(|part| matches!(part, Part::Text(_) | Part::Media(_))).cloned().collect()
+}

@@ -1,0 +1,131 @@
+//! Members that give way to each other.
+
+use std::sync::{Arc, Mutex};
+
+use serde_json::json;
+use shelly_host::{
+    agent::Runner,
+    chat::Message,
+    chat::{Chat, Role},
+    event::{Event, EventSink, RunCx},
+    team::{HandOff, Meeting, Member, Team},
+};
+
+use super::{agent, go, lines, says};
+use crate::script::{Mind, act, acts, text};
+
+/// Whoever hears of a word gives way to the member who knows about it; the others answer.
+fn desk(meeting: Meeting) -> Team {
+    let member = |name: &'static str| {
+        let mind = Mind::new(move |asked| {
+            let said = asked.request.messages.iter().find(|entry| entry.message.role == Role::User);
+            let said = said.map(|entry| entry.message.text_content()).unwrap_or_default();
+            match name {
+                "triage" if said.contains("flight") => act("transfer_to_flights", json!({"reason": "a flight"})),
+                "flights" if said.contains("hotel") => act("transfer_to_hotels", json!({})),
+                _ => text(&format!("{name} answers")),
+            }
+        });
+        Member::new(agent(name, mind))
+    };
+    let team = Team::new("desk", HandOff::default()).with_meeting(meeting);
+    ["triage", "flights", "hotels"].into_iter().fold(team, |team, name| team.with_member(member(name)))
+}
+
+#[tokio::test]
+async fn control_goes_from_one_to_the_next_and_stays_there() {
+    for meeting in [Meeting::SharedHandOver, Meeting::HandOver] {
+        let chat = Chat::new();
+        let team = desk(meeting);
+        let (sink, mut events) = EventSink::channel();
+        let cx = RunCx::new("desk").with_events(sink);
+        let answer = team.run(&cx, &chat, vec![Message::user("A flight and a hotel.")]).await.unwrap();
+        assert_eq!(answer.message.text_content(), "hotels answers", "{meeting:?}");
+        drop(cx);
+        let mut handed = Vec::new();
+        while let Some(event) = events.next().await {
+            if let Event::HandedOver { agent, to, reason } = event {
+                handed.push(format!("{agent} to {to}: {reason}"));
+            }
+        }
+        assert_eq!(handed, ["triage to flights: a flight", "flights to hotels: "], "{meeting:?}");
+        let seen = lines(&chat);
+        match meeting {
+            Meeting::SharedHandOver => assert_eq!(
+                seen,
+                [
+                    "user user: A flight and a hotel.",
+                    "assistant desk/triage: transfer_to_flights#call_1({\"reason\":\"a flight\"})",
+                    "tool : #call_1 flights goes on.",
+                    "user desk: `triage` hands this conversation over to you: you go on with it. Why, in its words: > a flight",
+                    "assistant desk/flights: transfer_to_hotels#call_2({})",
+                    "tool : #call_2 hotels goes on.",
+                    "user desk: `flights` hands this conversation over to you: you go on with it.",
+                    "assistant desk/hotels: hotels answers",
+                ]
+            ),
+            _ => assert_eq!(seen, ["user user: A flight and a hotel.", "assistant hotels: hotels answers"]),
+        }
+        assert_eq!(chat.snapshot().check(), Ok(()));
+        // It has become the one who answers.
+        let answer = go(&team, &chat, "And breakfast?").await.unwrap();
+        assert_eq!(answer.message.text_content(), "hotels answers", "{meeting:?}");
+        assert_eq!(answer.iterations, 1);
+        // Elsewhere the first one is.
+        assert_eq!(go(&team, &Chat::new(), "Hello").await.unwrap().message.text_content(), "triage answers");
+    }
+}
+
+#[tokio::test]
+async fn transfers_come_to_an_end() {
+    let pass = |name: &'static str, to: &'static str| {
+        Member::new(agent(name, Mind::new(move |_| act(&format!("transfer_to_{to}"), json!({})))))
+    };
+    for meeting in [Meeting::SharedHandOver, Meeting::HandOver] {
+        let team = Team::new("desk", HandOff::new(5)).with_meeting(meeting);
+        let team = team.with_member(pass("ada", "bob")).with_member(pass("bob", "ada"));
+        let error = go(&team, &Chat::new(), "go").await.unwrap_err();
+        assert!(error.is_exhausted() && error.in_full().contains('5'), "{}", error.in_full());
+    }
+}
+
+#[tokio::test]
+async fn of_several_transfers_in_one_reply_the_first_wins_and_the_others_are_told() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let look = Arc::clone(&seen);
+    let torn = Mind::new(|_| acts(&[("transfer_to_bob", json!({})), ("transfer_to_eve", json!({}))]));
+    let bob = Mind::new(move |asked| {
+        let results = asked.request.messages.iter().flat_map(|entry| entry.message.tool_results());
+        look.lock().unwrap().extend(results.map(|result| (result.is_error, result.text())));
+        text("bob answers")
+    });
+    let team = Team::new("desk", HandOff::default())
+        .with_meeting(Meeting::SharedHandOver)
+        .with_member(Member::new(agent("ada", torn)))
+        .with_member(Member::new(agent("bob", bob)))
+        .with_member(Member::new(says("eve", |_| text("eve answers"))));
+    let answer = go(&team, &Chat::new(), "go").await.unwrap();
+    assert_eq!(answer.message.text_content(), "bob answers");
+    let seen = seen.lock().unwrap().clone();
+    assert_eq!(seen[0], (false, "bob goes on.".to_owned()));
+    assert!(seen[1].0 && seen[1].1.contains("another call of the same reply"), "{seen:?}");
+}
+
+#[tokio::test]
+async fn members_are_named_in_tools_as_vendors_take_them() {
+    let tools = Arc::new(Mutex::new(Vec::new()));
+    let look = Arc::clone(&tools);
+    let first = Mind::new(move |asked| {
+        look.lock().unwrap().extend(asked.request.tools.iter().map(|tool| tool.name.clone()));
+        text("done")
+    });
+    let team = Team::new("desk", HandOff::default()).with_meeting(Meeting::HandOver);
+    let team = team.with_member(Member::new(agent("first", first)));
+    let team = ["flight desk", "flight.desk", "日本", &"long".repeat(40)]
+        .into_iter()
+        .fold(team, |team, name| team.with_member(Member::new(says("x", |_| text("yes"))).with_name(name)));
+    go(&team, &Chat::new(), "go").await.unwrap();
+    let tools = tools.lock().unwrap().clone();
+    assert_eq!(tools[..3], ["transfer_to_flight-desk", "transfer_to_flight-desk-2", "transfer_to_--"]);
+    assert!(tools.iter().all(|name| name.len() <= 64 && shelly_host::chat::ToolSpec::is_valid_name(name)), "{tools:?}");
+}

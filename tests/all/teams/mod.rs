@@ -1,0 +1,67 @@
+//! Teams: agents that work on one conversation.
+
+mod hand_over;
+mod resume;
+mod steps;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use shelly_host::{
+    agent::{Agent, Answer, RunError, Runner},
+    chat::{Chat, Message, Role},
+    error::Fault,
+    event::RunCx,
+    team::{Action, Assignment, Coordinator, Moment, Step, Team},
+};
+
+use crate::script::{Mind, Reply};
+
+/// A coordinator that says what a closure says, from what it is told alone.
+pub struct Plan<F>(pub F);
+
+#[async_trait]
+impl<F: Fn(&Moment<'_>) -> Result<Action, Fault> + Send + Sync> Coordinator for Plan<F> {
+    fn name(&self) -> &str {
+        "plan"
+    }
+
+    async fn next(&self, _: &RunCx, moment: &Moment<'_>, state: Vec<u8>) -> Result<Step, Fault> {
+        Ok(Step::new(state, (self.0)(moment)?))
+    }
+}
+
+/// These work one step after the other, side by side in each, and then the team is done.
+pub fn plan(steps: &'static [&'static [&'static str]]) -> impl Coordinator {
+    Plan(move |moment: &Moment<'_>| Ok(steps.get(moment.step as usize).map_or(Action::Done(None), |step| run(step))))
+}
+
+pub fn run(members: &[&str]) -> Action {
+    Action::Run(members.iter().map(|member| Assignment::of(*member)).collect())
+}
+
+pub fn agent(name: &str, mind: Mind) -> Agent {
+    Agent::new(name, "", Arc::new(mind))
+}
+
+/// An agent that says what a closure makes of the last that it heard.
+pub fn says(name: &str, what: impl Fn(&str) -> Reply + Send + Sync + 'static) -> Agent {
+    agent(name, Mind::new(move |asked| what(&asked.heard)))
+}
+
+pub async fn go(team: &Team, chat: &Chat, input: &str) -> Result<Answer, RunError> {
+    let name = Arc::clone(team.name());
+    Runner::run(team, &RunCx::new(name), chat, vec![Message::user(input)]).await
+}
+
+/// A conversation but for its system prompt: `role sender: text`.
+pub fn lines(chat: &Chat) -> Vec<String> {
+    let chat = chat.snapshot();
+    let said = chat.iter().filter(|entry| entry.message.role != Role::System);
+    said.map(|entry| {
+        let Message { role, sender, .. } = &*entry.message;
+        let role = format!("{role:?}").to_lowercase();
+        format!("{role} {sender}: {}", crate::script::said(&entry.message))
+    })
+    .collect()
+}

@@ -1,0 +1,204 @@
+//! A team that was interrupted anywhere goes on to the same end, in each pattern.
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use serde_json::json;
+use shelly_host::{
+    agent::{
+        Ask, Crew, Registry, Runner,
+        journal::{Past, Record},
+    },
+    chat::{Chat, Message, Role, Snapshot},
+    error::{Fault, OnFailure},
+    event::RunCx,
+    model::CompletionRequest,
+    team::{Action, Assignment, Coordinator, HandOff, Meeting, Member, Moment, Sequence, Step, Team},
+};
+
+use super::{agent, lines, plan, says};
+use crate::{
+    script::{Mind, act, text, tool},
+    sessions::memory,
+};
+
+/// What was done outside, which must not be done twice.
+type Outside = Arc<Mutex<Vec<String>>>;
+
+/// An agent that does something outside once in each of its runs, and then says what it heard.
+fn worker(name: &'static str, outside: &Outside) -> Member {
+    let outside = Arc::clone(outside);
+    let send = tool("send", move |cx| {
+        let said = cx.chat.iter().filter(|entry| entry.message.role == Role::User).count();
+        outside.lock().unwrap().push(format!("{} {said}", cx.run.agent));
+        async { Ok("sent".to_owned()) }
+    });
+    let mind = Mind::new(move |asked| match asked.heard.contains("sent") || asked.heard.contains("interrupted") {
+        true => text(&format!("{name} in turn {}", asked.turn)),
+        false => act("send", json!({})),
+    });
+    Member::new(agent(name, mind).with_tool(send))
+}
+
+/// Asks a model whom to choose, each time, and counts in its state.
+struct Asking;
+
+#[async_trait]
+impl Coordinator for Asking {
+    fn name(&self) -> &str {
+        "asking"
+    }
+
+    async fn next(&self, _: &RunCx, moment: &Moment<'_>, state: Vec<u8>) -> Result<Step, Fault> {
+        let Some(reply) = &moment.reply else {
+            let question = format!("who after {} steps? {}", moment.step, moment.shared.len());
+            let messages = Snapshot::from_messages(vec![Message::user(question)]).unwrap();
+            let request = CompletionRequest::new(messages, [].into());
+            return Ok(Step::new(state, Action::Ask(Box::new(Ask { model: None, request }))));
+        };
+        let reply = reply.clone()?.into_message("").text_content();
+        let state = [&state[..], reply.as_bytes()].concat();
+        Ok(match &*reply {
+            "done" => Step::new(state, Action::Done(None)),
+            who => {
+                let task = Some(format!("step {} of {}", moment.step, String::from_utf8_lossy(&state)));
+                Step::new(state.clone(), Action::Run(vec![Assignment { member: who.into(), task }]))
+            }
+        })
+    }
+}
+
+fn asked(asked: &crate::script::Asked<'_>) -> crate::script::Reply {
+    let who = ["ada", "bob", "ada", "done"];
+    let step = who.iter().enumerate().find(|(at, _)| asked.heard.contains(&format!("after {at} steps")));
+    text(step.map_or("done", |(_, who)| who))
+}
+
+/// The patterns, by name.
+fn pattern(name: &str, outside: &Outside) -> Team {
+    let work = |name| worker(name, outside);
+    let flaky = |name: &'static str| {
+        let outside = Arc::clone(outside);
+        // Whether it fails follows from its conversation, as all that a mind does.
+        says(name, move |heard| {
+            let _ = &outside;
+            match heard.contains("Go on") {
+                true => text(&format!("{name} at last")),
+                false => Err(Fault::other("no luck")),
+            }
+        })
+    };
+    match name {
+        "side by side" => {
+            let team = Team::new("desk", plan(&[&["ada", "bob"], &["eve"], &["bob", "ada", "eve"]]));
+            team.with_member(work("ada")).with_member(work("bob")).with_member(work("eve"))
+        }
+        "nested" => {
+            let inner = Team::new("inner", Sequence).with_member(work("ada")).with_member(work("bob"));
+            let middle = Team::new("middle", plan(&[&["inner", "eve"], &["inner"]]));
+            let middle = middle.with_member(Member::new(inner)).with_member(work("eve"));
+            Team::new("desk", Sequence).with_member(Member::new(middle)).with_member(work("zoe"))
+        }
+        "asking" => {
+            let team = Team::new("desk", Asking).with_completer(Arc::new(Mind::new(asked)));
+            team.with_member(work("ada")).with_member(work("bob"))
+        }
+        "failing" => {
+            let team = Team::new("desk", plan(&[&["ada", "bob"], &["eve"]]));
+            team.with_member(work("ada"))
+                .with_member(Member::new(flaky("bob")).with_retries(1).with_on_failure(OnFailure::Skip))
+                .with_member(work("eve"))
+        }
+        "handed over" | "handed over in one" => {
+            let passes = |name: &'static str, to: &'static str| {
+                let outside = Arc::clone(outside);
+                let mind = Mind::new(move |asked| {
+                    outside.lock().unwrap().len();
+                    match asked.request.messages.iter().any(|entry| entry.message.text_content().contains("again")) {
+                        true => text(&format!("{name} knows")),
+                        false => act(&format!("transfer_to_{to}"), json!({"reason": format!("{to} knows better")})),
+                    }
+                });
+                Member::new(agent(name, mind))
+            };
+            let meeting = if name == "handed over" { Meeting::HandOver } else { Meeting::SharedHandOver };
+            let team = Team::new("desk", HandOff::default()).with_meeting(meeting);
+            team.with_member(passes("ada", "bob")).with_member(passes("bob", "eve")).with_member(work("eve"))
+        }
+        _ => unreachable!("{name}"),
+    }
+}
+
+const PATTERNS: [&str; 6] = ["side by side", "nested", "asking", "failing", "handed over", "handed over in one"];
+
+/// What can be seen in the end: the conversation, and those that go with it by what their members say next.
+async fn see(team: &Team, chat: &Chat) -> (Vec<String>, Vec<String>) {
+    let before = lines(chat);
+    let again = team.run(&RunCx::new("desk"), chat, vec![Message::user("once again")]).await;
+    again.unwrap_or_else(|error| panic!("{}", error.in_full()));
+    (before, lines(chat))
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_prefix_of_what_was_written_down_goes_on_to_the_same_end() {
+    for name in PATTERNS {
+        let outside = Outside::default();
+        let written = memory();
+        let crew = Arc::new(Crew::new(Registry::new()).with_recorder(written.clone()));
+        let team = pattern(name, &outside).with_crew(crew.clone());
+        let chat = Chat::recorded();
+        let cx = RunCx::new("desk");
+        let answer = team
+            .run(&cx, &chat, vec![Message::user("go")])
+            .await
+            .unwrap_or_else(|error| panic!("{name}: {}", error.in_full()));
+        let records = written.records();
+        let sent = outside.lock().unwrap().clone();
+        let mut sorted = sent.clone();
+        sorted.sort();
+        let ledger = serde_json::to_string(&crew.ledger()).unwrap();
+        let end = see(&team, &chat).await;
+        assert!(records.iter().any(|(_, record)| matches!(record, Record::Chose { .. })), "{name}");
+        for cut in 0..=records.len() {
+            let at =
+                format!("{name}: after record {cut} of {} ({:?})", records.len(), records.get(cut.wrapping_sub(1)));
+            let past = Past::of(records[..cut].iter().cloned()).unwrap_or_else(|error| panic!("{error}: {at}"));
+            let is_over = cut == records.len();
+            assert_eq!(past.is_unfinished(), cut > 0 && !is_over, "{at}");
+            let (chat, written) = (past.chat().unwrap(), memory());
+            use shelly_host::agent::journal::Recorder as _;
+            for (run, record) in &records[..cut] {
+                written.write(*run, record);
+            }
+            // What was sent before: the calls whose results are there.
+            let ended = records[..cut]
+                .iter()
+                .filter(|(_, record)| matches!(record, Record::CallEnded { result, .. } if result.text() == "sent"));
+            let done = ended.count();
+            let outside = Outside::default();
+            let crew = Arc::new(Crew::new(Registry::new()).resuming(written.clone(), past, &chat));
+            let team = pattern(name, &outside).with_crew(crew.clone());
+            let resumed = match team.resume(&cx, &chat, Vec::new()).await {
+                Some(resumed) => Some(resumed),
+                None if is_over => None,
+                None => Some(team.run(&cx, &chat, vec![Message::user("go")]).await),
+            };
+            if let Some(resumed) = resumed {
+                let resumed = resumed.unwrap_or_else(|error| panic!("{}: {at}", error.in_full()));
+                assert_eq!(resumed.message, answer.message, "{at}");
+                assert_eq!(resumed.iterations, answer.iterations, "{at}");
+                assert_eq!((resumed.account, resumed.usage), (answer.account, answer.usage), "{at}");
+            }
+            assert_eq!(serde_json::to_string(&crew.ledger()).unwrap(), ledger, "{at}");
+            let sent_now = outside.lock().unwrap().len();
+            let in_doubt = written.records().iter().filter(|(_, record)| matches!(record, Record::CallEnded { result, .. } if result.text().contains("interrupted"))).count();
+            assert_eq!(done + sent_now + in_doubt, sent.len(), "{at}");
+            if in_doubt == 0 {
+                assert_eq!(see(&team, &chat).await, end, "{at}");
+            }
+            let twice = Past::of(written.records()).unwrap();
+            assert!(!twice.is_unfinished(), "{at}");
+            assert_eq!(twice.chat().unwrap().snapshot().len(), chat.snapshot().len(), "{at}");
+        }
+    }
+}

@@ -1,0 +1,397 @@
+//! Who hears what, who works when, and what becomes of a step in which somebody fails.
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use shelly_host::{
+    agent::{RunError, Runner},
+    capability::Budget,
+    chat::{Chat, Message, Role},
+    error::{Fault, OnFailure},
+    event::{Event, EventSink, RunCx},
+    limits,
+    team::{Action, Assignment, JoinError, Member, Moment, Sequence, Team},
+};
+
+use super::{Plan, agent, go, lines, plan, run, says};
+use crate::script::{Mind, act, text, tool};
+
+#[tokio::test]
+async fn members_hear_what_others_said_as_users_and_their_tool_calls_stay_theirs() {
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let hears = |name: &str| {
+        let (heard, of) = (Arc::clone(&heard), name.to_owned());
+        let look = tool("look", |_| async { Ok("found".to_owned()) });
+        let mind = Mind::new(move |asked| {
+            let new = asked.request.messages.iter().filter(|entry| entry.message.role != Role::System);
+            let new: Vec<_> = new.map(|entry| format!("{:?} {}", entry.message.role, entry.message.sender)).collect();
+            heard.lock().unwrap().push(format!("{of}: {}", new.join(", ")));
+            match asked.heard.as_str() {
+                said if said.contains("found") => text(&format!("{of} has looked")),
+                _ => act("look", serde_json::json!({})),
+            }
+        });
+        agent(name, mind).with_tool(look)
+    };
+    let team = Team::new("desk", plan(&[&["ada"], &["bob"], &["ada"]]))
+        .with_member(Member::new(hears("ada")).with_role("research"))
+        .with_member(Member::new(hears("bob")));
+    let chat = Chat::new();
+    let mut first = Message::user("go");
+    first.sender = "eve".into();
+    first.meta = vec![("channel".into(), "mail".into())];
+    let answer = Runner::run(&team, &RunCx::new("desk"), &chat, vec![first]).await.unwrap();
+    assert_eq!(answer.message.text_content(), "ada has looked");
+    assert_eq!(answer.iterations, 3);
+    assert_eq!(
+        lines(&chat),
+        [
+            "user eve: go",
+            "assistant ada: ada has looked",
+            "assistant bob: bob has looked",
+            "assistant ada: ada has looked",
+        ]
+    );
+    let heard = heard.lock().unwrap().clone();
+    let first = |at: usize| heard[at].as_str();
+    assert_eq!(first(0), "ada: User eve");
+    assert_eq!(first(2), "bob: User eve, User ada");
+    let own = "User eve, Assistant desk/ada, Tool desk/ada, Assistant desk/ada, User bob";
+    assert!(
+        first(4) == format!("ada: {own}")
+            || first(4) == "ada: User eve, Assistant desk/ada, Tool , Assistant desk/ada, User bob",
+        "{}",
+        first(4)
+    );
+    // Usage is counted once, for whoever used it and for the team.
+    assert_eq!(answer.usage.total(), 0);
+    assert!(answer.account.of_children.usage.total() > 0);
+}
+
+#[tokio::test]
+async fn what_a_message_has_beside_its_text_comes_with_it() {
+    let seen = Arc::new(Mutex::new(None));
+    let look = Arc::clone(&seen);
+    let mind = Mind::new(move |asked| {
+        *look.lock().unwrap() = asked.request.messages.last().map(|entry| Message::clone(&entry.message));
+        text("yes")
+    });
+    let team = Team::new("desk", Sequence).with_member(Member::new(agent("ada", mind)));
+    let mut message = Message::user("look at this");
+    message.meta = vec![("k".into(), "v".into())];
+    Runner::run(&team, &RunCx::new("desk"), &Chat::new(), vec![message.clone()]).await.unwrap();
+    assert_eq!(seen.lock().unwrap().clone(), Some(message));
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_hear_before_any_works_and_replies_come_in_the_order_of_the_choice() {
+    for seed in 0..20_u64 {
+        let member = |name: &'static str, at: u64| {
+            let delay = Duration::from_millis((seed * 7 + at * 13) % 10 + 1);
+            let mind = Mind::new(move |asked| text(&format!("{name} heard {}", asked.heard))).slow(delay);
+            Member::new(agent(name, mind))
+        };
+        let team = Team::new("desk", plan(&[&["c", "a", "b"], &["b", "c"]]));
+        let team = team.with_member(member("a", 1)).with_member(member("b", 2)).with_member(member("c", 3));
+        let chat = Chat::new();
+        go(&team, &chat, "go").await.unwrap();
+        assert_eq!(
+            lines(&chat),
+            [
+                "user user: go",
+                "assistant c: c heard go",
+                "assistant a: a heard go",
+                "assistant b: b heard go",
+                // Of what it has not heard the last.
+                "assistant b: b heard a heard go",
+                "assistant c: c heard b heard go",
+            ],
+            "{seed}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_failure_stops_the_others_and_what_was_replied_is_kept() {
+    let stopped = Arc::new(AtomicU32::new(0));
+    let slow = {
+        let stopped = Arc::clone(&stopped);
+        let never = tool("wait", move |_| {
+            let stopped = Arc::clone(&stopped);
+            async move {
+                struct Told(Arc<AtomicU32>);
+                impl Drop for Told {
+                    fn drop(&mut self) {
+                        self.0.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+                let _told = Told(stopped);
+                std::future::pending().await
+            }
+        });
+        agent("slow", Mind::new(|_| act("wait", serde_json::json!({})))).with_tool(never)
+    };
+    let quick = says("quick", |_| text("done"));
+    let fails = agent("fails", Mind::new(|_| Err(Fault::other("out of paper"))).slow(Duration::from_millis(20)));
+    let team = Team::new("desk", plan(&[&["slow", "fails", "quick"]]));
+    let team = team.with_member(Member::new(slow)).with_member(Member::new(quick)).with_member(Member::new(fails));
+    let chat = Chat::new();
+    let error = go(&team, &chat, "go").await.unwrap_err();
+    assert_eq!(error.in_full(), "member `fails` failed: out of paper");
+    assert_eq!(lines(&chat), ["user user: go", "assistant quick: done"]);
+    assert_eq!(stopped.load(Ordering::Relaxed), 1, "nobody goes on working");
+    // It goes on with what there is.
+    assert_eq!(go(&team, &chat, "again").await.unwrap_err().in_full(), "member `fails` failed: out of paper");
+    assert_eq!(lines(&chat)[2..], ["user user: again", "assistant quick: done"]);
+}
+
+#[tokio::test]
+async fn a_member_that_fails_is_asked_again_and_may_be_passed_over() {
+    let fails = |times: u32| {
+        let asked = AtomicU32::new(0);
+        says("ada", move |_| match asked.fetch_add(1, Ordering::Relaxed) < times {
+            true => Err(Fault::other("no luck")),
+            false => text("found"),
+        })
+    };
+    let with = |member: Member| {
+        Team::new("desk", Sequence)
+            .with_member(member)
+            .with_member(Member::new(says("bob", |heard| text(&format!("after: {heard}")))))
+    };
+    for (times, retries, on_failure, said) in [
+        (2, 2, OnFailure::Stop, Ok("after: found")),
+        (3, 2, OnFailure::Stop, Err("member `ada` failed: no luck")),
+        (3, 2, OnFailure::Skip, Ok("after: go")),
+        (1, 0, OnFailure::Skip, Ok("after: go")),
+    ] {
+        let member = Member::new(fails(times)).with_retries(retries).with_on_failure(on_failure);
+        let done = go(&with(member), &Chat::new(), "go").await;
+        let done = done.map(|answer| answer.message.text_content()).map_err(|error| error.in_full());
+        assert_eq!(done.as_deref().map_err(String::as_str), said, "{times} {retries}");
+    }
+    let bound = Member::new(fails(99)).with_retries(1_000);
+    assert_eq!(bound.retries, limits::MEMBER_RETRIES);
+}
+
+#[tokio::test]
+async fn what_a_coordinator_says_is_checked() {
+    let with = |action: fn(&Moment<'_>) -> Result<Action, Fault>| {
+        Team::new("desk", Plan(action)).with_member(Member::new(says("ada", |_| text("yes"))))
+    };
+    let long = |_: &Moment<'_>| {
+        let task = Some("x".repeat(limits::ASSIGNMENT_CHARS + 1));
+        Ok(Action::Run(vec![Assignment { member: "ada".into(), task }]))
+    };
+    let twice_nobody = |moment: &Moment<'_>| Ok(if moment.step == 1 { run(&["ada"]) } else { run(&[]) });
+    for (action, said) in [
+        ((|_| Ok(run(&[]))) as fn(&Moment<'_>) -> _, "nobody was to work, twice in a row"),
+        (twice_nobody, "nobody was to work, twice in a row"),
+        (|_| Ok(run(&["bob\u{1b}[2J"])), "there is no member `bob\\u{1b}[2J`; there are: ada"),
+        (|_| Ok(run(&["ada", "ada"])), "`ada` is to work twice in one step"),
+        (|_| Err(Fault::other("lost")), "lost"),
+        (long, "a task has at most 32000 characters"),
+    ] {
+        let error = go(&with(action), &Chat::new(), "go").await.unwrap_err();
+        assert_eq!(error.in_full(), format!("the coordinator `plan` failed: {said}"));
+    }
+    // Once is no harm.
+    let once = Plan(|moment: &Moment<'_>| {
+        Ok(match moment.step {
+            0 | 2 => run(&[]),
+            1 => run(&["ada"]),
+            _ => Action::Done(None),
+        })
+    });
+    let team = Team::new("desk", once).with_member(Member::new(says("ada", |_| text("yes"))));
+    assert_eq!(go(&team, &Chat::new(), "go").await.unwrap().message.text_content(), "yes");
+    // A team in which nobody has ever said anything has no answer.
+    let team = with(|_| Ok(Action::Done(None)));
+    assert!(matches!(go(&team, &Chat::new(), "go").await, Err(RunError::Empty)));
+    // What it says itself is one.
+    let team = with(|_| Ok(Action::Done(Some(vec![shelly_host::chat::Part::Text("enough".into())]))));
+    let chat = Chat::new();
+    assert_eq!(go(&team, &chat, "go").await.unwrap().message.text_content(), "enough");
+    assert_eq!(lines(&chat), ["user user: go", "assistant desk: enough"]);
+    // A coordinator that never ends is ended.
+    let team = Team::new("desk", Plan(|_: &Moment<'_>| Ok(run(&["ada"]))));
+    let team = team.with_member(Member::new(says("ada", |_| text("more"))));
+    let budget = Budget { tokens: Some(100), ..Budget::default() };
+    let error = go(&team.with_budget(budget), &Chat::new(), "go").await.unwrap_err();
+    assert!(error.is_exhausted(), "{}", error.in_full());
+}
+
+#[tokio::test]
+async fn a_task_is_put_before_its_member_alone() {
+    let tasks = Plan(|moment: &Moment<'_>| {
+        let task = |member: &str, task: &str| Assignment { member: member.into(), task: Some(task.into()) };
+        Ok(match moment.step {
+            0 => Action::Run(vec![task("ada", "count"), task("bob", "weigh")]),
+            _ => Action::Done(None),
+        })
+    });
+    let hears = |name: &str| Member::new(says(name, |heard| text(&format!("told to {heard}"))));
+    let team = Team::new("desk", tasks).with_member(hears("ada")).with_member(hears("bob"));
+    let chat = Chat::new();
+    go(&team, &chat, "go").await.unwrap();
+    assert_eq!(lines(&chat), ["user user: go", "assistant ada: told to count", "assistant bob: told to weigh"]);
+}
+
+#[tokio::test]
+async fn members_join_and_leave_between_steps() {
+    let says_own = |name: &'static str| Member::new(says(name, move |heard| text(&format!("{name} after {heard}"))));
+    let all = Plan(|moment: &Moment<'_>| {
+        let names: Vec<_> = moment.members.iter().map(|member| &*member.name).collect();
+        Ok(if moment.step < 2 { run(&names) } else { Action::Done(None) })
+    });
+    let team = Team::new("desk", all).with_member(says_own("ada"));
+    let members = team.members.clone();
+    let changes = tool("change", move |_| {
+        members.join(says_own("eve")).unwrap();
+        assert!(members.leave("bob") && !members.leave("bob"));
+        async { Ok("changed".to_owned()) }
+    });
+    let mind = Mind::new(|asked| match asked.heard.contains("changed") {
+        true => text("bob leaves"),
+        false => act("change", serde_json::json!({})),
+    });
+    let team = team.with_member(Member::new(agent("bob", mind).with_tool(changes)));
+    let chat = Chat::new();
+    go(&team, &chat, "go").await.unwrap();
+    assert_eq!(
+        lines(&chat),
+        [
+            "user user: go",
+            "assistant ada: ada after go",
+            "assistant bob: bob leaves",
+            "assistant ada: ada after bob leaves",
+            "assistant eve: eve after bob leaves",
+        ]
+    );
+    assert_eq!(team.members.join(says_own("ada")), Err(JoinError::Taken("ada".into())));
+    assert_eq!(team.members.join(says_own("x").with_name(" ")), Err(JoinError::Nameless));
+    for at in team.members.now().len()..limits::TEAM_MEMBERS {
+        team.members.join(says_own("ada").with_name(format!("ada-{at}"))).unwrap();
+    }
+    assert_eq!(team.members.join(says_own("zoe")), Err(JoinError::Full));
+}
+
+#[tokio::test]
+async fn teams_nest_and_a_failure_at_the_bottom_says_where_it_was() {
+    let deep = |says_what: Result<&'static str, &'static str>| {
+        let bottom = says("ada", move |_| says_what.map_or_else(|why| Err(Fault::other(why)), text));
+        let inner = Team::new("inner", Sequence).with_member(Member::new(bottom));
+        let middle = Team::new("middle", Sequence).with_member(Member::new(inner));
+        Team::new("outer", Sequence)
+            .with_member(Member::new(middle))
+            .with_member(Member::new(says("bob", |heard| text(&format!("bob heard {heard}")))))
+    };
+    let chat = Chat::new();
+    let (sink, mut events) = EventSink::channel();
+    let cx = RunCx::new("outer").with_events(sink.clone());
+    let answer = Runner::run(&deep(Ok("fine")), &cx, &chat, vec![Message::user("go")]).await.unwrap();
+    assert_eq!(answer.message.text_content(), "bob heard fine");
+    assert_eq!(lines(&chat), ["user user: go", "assistant middle: fine", "assistant bob: bob heard fine"]);
+    drop((sink, cx));
+    let (mut began, mut steps) = (Vec::new(), Vec::new());
+    while let Some(event) = events.next().await {
+        match event {
+            Event::RunStarted { agent, parent, .. } => {
+                began.push(format!("{agent} for {}", parent.as_deref().unwrap_or("-")))
+            }
+            Event::TeamStep { agent, step, members, done, .. } => {
+                steps.push(format!("{agent} {step} {} {done}", members.join("+")))
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(
+        began,
+        [
+            "outer for -",
+            "outer/middle for outer",
+            "outer/middle/inner for outer/middle",
+            "outer/middle/inner/ada for outer/middle/inner",
+            "outer/bob for outer",
+        ]
+    );
+    assert_eq!(steps[0], "outer 0 middle false");
+    assert_eq!(steps.last().unwrap(), "outer 2  true");
+    let error = go(&deep(Err("out of paper")), &Chat::new(), "go").await.unwrap_err();
+    assert_eq!(error.in_full(), "member `middle` failed: member `inner` failed: member `ada` failed: out of paper");
+}
+
+#[tokio::test]
+async fn a_team_that_runs_again_begins_anew_and_its_members_remember() {
+    let counts =
+        |name: &'static str| Member::new(agent(name, Mind::new(move |asked| text(&format!("{name} {}", asked.turn)))));
+    let inner = Team::new("inner", Sequence).with_member(counts("ada")).with_member(counts("bob"));
+    let outer = Team::new("outer", plan(&[&["inner"], &["inner"]])).with_member(Member::new(inner));
+    let chat = Chat::new();
+    go(&outer, &chat, "one").await.unwrap();
+    assert_eq!(lines(&chat), ["user user: one", "assistant inner: bob 0", "assistant inner: bob 1"]);
+    go(&outer, &chat, "two").await.unwrap();
+    assert_eq!(lines(&chat)[3..], ["user user: two", "assistant inner: bob 2", "assistant inner: bob 3"]);
+    // Elsewhere they have never worked.
+    let other = Chat::new();
+    go(&outer, &other, "one").await.unwrap();
+    assert_eq!(lines(&other), ["user user: one", "assistant inner: bob 0", "assistant inner: bob 1"]);
+}
+
+#[tokio::test]
+async fn members_share_what_the_team_may_spend() {
+    let team = Team::new("desk", plan(&[&["ada", "bob"]]));
+    let talks = |name: &str| Member::new(says(name, |_| text(&"word ".repeat(200))));
+    let budget = Budget { tokens: Some(50), ..Budget::default() };
+    let team = team.with_member(talks("ada")).with_member(talks("bob")).with_budget(budget);
+    let error = go(&team, &Chat::new(), "go").await.unwrap_err();
+    assert!(error.is_exhausted(), "{}", error.in_full());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_team_that_is_dropped_leaves_nobody_at_work() {
+    let working = Arc::new(());
+    let held = Arc::clone(&working);
+    let wait = tool("wait", move |_| {
+        let held = Arc::clone(&held);
+        async move {
+            let _held = held;
+            std::future::pending::<Result<String, Fault>>().await
+        }
+    });
+    let member = agent("ada", Mind::steps([act("wait", serde_json::json!({}))])).with_tool(wait);
+    let team = Team::new("desk", Sequence).with_member(Member::new(member));
+    let chat = Chat::new();
+    let run = tokio::time::timeout(Duration::from_secs(1), go(&team, &chat, "go")).await;
+    assert!(run.is_err());
+    drop(team);
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    assert_eq!(Arc::strong_count(&working), 1);
+    assert_eq!(chat.snapshot().check(), Ok(()));
+}
+
+#[tokio::test]
+async fn what_stands_around_a_team_sees_its_task_and_its_answer() {
+    use shelly_host::agent::{InputGuardrail, OutputGuardrail};
+    let team = || Team::new("desk", Sequence).with_member(Member::new(says("ada", |_| text("a secret"))));
+    let guarded = team().with_middleware(InputGuardrail::new("in", |input: &[Message]| {
+        match input.iter().any(|message| message.text_content().contains("bomb")) {
+            true => Err(Fault::invalid("not that")),
+            false => Ok(()),
+        }
+    }));
+    let error = go(&guarded, &Chat::new(), "a bomb").await.unwrap_err();
+    assert_eq!(error.in_full(), "`in` rejected it: not that");
+    let guarded = team().with_middleware(OutputGuardrail::new("out", |answer: &Message| {
+        match answer.text_content().contains("secret") {
+            true => Err(Fault::invalid("not that")),
+            false => Ok(()),
+        }
+    }));
+    assert_eq!(go(&guarded, &Chat::new(), "go").await.unwrap_err().in_full(), "`out` rejected it: not that");
+}
