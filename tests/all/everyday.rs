@@ -1,5 +1,7 @@
 //! The everyday plugins in their sandboxes: what each of them answers, and how it ends when it is asked for too much.
 
+mod cases;
+
 use std::{
     path::Path,
     sync::{Arc, OnceLock},

@@ -1,5 +1,8 @@
 //! Components that know nothing of us: their functions as tools, from the binary to the model.
 
+mod chance;
+mod resumed;
+
 use std::{
     path::Path,
     sync::{Arc, OnceLock},
@@ -31,8 +34,12 @@ fn guest(id: &str) -> PluginPackage {
 }
 
 async fn tools_of(package: PluginPackage, limits: Limits) -> ToolBox {
+    tools_on(engine(), package, limits).await
+}
+
+async fn tools_on(engine: &Arc<PluginEngine>, package: PluginPackage, limits: Limits) -> ToolBox {
     let settings = Settings { limits, ..Settings::new("helper", "agents.helper.plugins.plain") };
-    let plugin = Arc::new(Plugin::load(engine(), &Arc::new(package), &settings).await.unwrap());
+    let plugin = Arc::new(Plugin::load(engine, &Arc::new(package), &settings).await.unwrap());
     let mut tools = ToolBox::new();
     PluginTool::all(&plugin).for_each(|tool| tools.register(tool).unwrap());
     tools

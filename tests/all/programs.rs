@@ -118,6 +118,32 @@ fn git_works_where_the_config_says() {
     }
 }
 
+/// A tree as real ones are: all that git says of it, as far as a model is shown it at once.
+#[test]
+fn git_works_in_a_real_tree() {
+    let place = Place::new();
+    let tree = place.real_tree("sub");
+    place.git(&tree, &["config", "user.name", "Ada"]);
+    place.git(&tree, &["config", "user.email", "ada@example.com"]);
+    place.git(&tree, &["add", "."]);
+    let rest = "git: {work_dir: sub}\nagents: [{name: ada, toolboxes: [git]}]";
+    let told = |tool, arguments| told(&place, rest, (tool, arguments), &["--approve", "all"]);
+    let plain = place.git(&tree, &["-c", "core.quotePath=false", "status", "--short", "--branch"]);
+    assert!(plain.chars().count() > limits::TOOL_RESULT_CHARS, "it is more than is shown at once");
+    let status = told("git_status", r#"{"short": true}"#);
+    let shown: String = plain.chars().take(limits::TOOL_RESULT_CHARS).collect();
+    let rest = status.strip_prefix(&*shown).unwrap_or_else(|| panic!("{status:.300}"));
+    assert!(rest.contains("more characters: read on by read_result"), "{rest}");
+    let committed = told("git_commit", r#"{"message": "All of it"}"#);
+    assert!(committed.contains("files changed"), "{committed:.300}");
+    assert_eq!(place.git(&tree, &["status", "--short"]), "");
+    place.file("sub/wit/types.wit", "// é\r\n");
+    assert_eq!(told("git_status", r#"{"short": true}"#), "## main\n M wit/types.wit");
+    let diff = told("git_diff", r#"{"path": "wit"}"#);
+    assert_eq!(diff.trim_end(), place.git(&tree, &["diff", "wit"]).trim_end());
+    assert_eq!(told("git_log", "{}").lines().count(), 1);
+}
+
 #[test]
 fn programs_are_run_as_far_as_a_ceiling_allows() {
     let place = Place::new();

@@ -48,7 +48,7 @@ impl Served {
         served
     }
 
-    fn say(&mut self, message: &Value) {
+    pub fn say(&mut self, message: &Value) {
         writeln!(self.stdin.as_mut().unwrap(), "{message}").unwrap();
     }
 
@@ -62,13 +62,13 @@ impl Served {
         Some(message)
     }
 
-    fn begin(&mut self, method: &str, params: Value) -> u64 {
+    pub fn begin(&mut self, method: &str, params: Value) -> u64 {
         self.last += 1;
         self.say(&json!({"jsonrpc": "2.0", "id": self.last, "method": method, "params": params}));
         self.last
     }
 
-    fn answer(&mut self, id: u64) -> Value {
+    pub fn answer(&mut self, id: u64) -> Value {
         loop {
             let Some(message) = self.next() else { panic!("it has ended: {}", self.rest().1) };
             if message["id"] == id && message.get("method").is_none() {
@@ -107,7 +107,7 @@ impl Served {
     }
 
     /// Hangs up. The exit code, and what was said on standard error.
-    fn end(mut self) -> (i32, String) {
+    pub fn end(mut self) -> (i32, String) {
         drop(self.stdin.take());
         while self.next().is_some() {}
         self.rest()

@@ -58,6 +58,41 @@ impl Place {
         path
     }
 
+    /// Copies the sources of this very project to a folder and makes a repository of it, in which nothing is committed: a tree
+    /// as real ones are, with rules of its own about what is ignored.
+    pub fn real_tree(&self, name: &str) -> PathBuf {
+        fn copy(from: &Path, to: &Path) {
+            fs::create_dir_all(to).unwrap();
+            for entry in fs::read_dir(from).unwrap() {
+                let entry = entry.unwrap();
+                let to = to.join(entry.file_name());
+                match entry.file_type().unwrap() {
+                    kind if kind.is_dir() && entry.file_name() != "target" => copy(&entry.path(), &to),
+                    kind if kind.is_file() => drop(fs::copy(entry.path(), to).unwrap()),
+                    _ => {}
+                }
+            }
+        }
+        let (source, tree) = (Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap(), self.path().join(name));
+        for part in ["host", "plugins", "sdk", "tests/all", "tests/guests", "wit"] {
+            copy(&source.join(part), &tree.join(part));
+        }
+        self.file(&format!("{name}/.gitignore"), "*.snap\n!*mistakes.snap\n/host/docs/\nsrc/**/mod.rs\n");
+        self.file(&format!("{name}/plugins/.gitignore"), "# all but one\nCargo.toml\n!/kit/Cargo.toml\nread-files/\n");
+        self.file(&format!("{name}/sdk/.gitignore"), "rust/src/*.rs\n!rust/src/fs.rs\n");
+        self.git(&tree, &["init", "--quiet", "--initial-branch=main"]);
+        tree
+    }
+
+    /// What git says, as anybody would run it.
+    pub fn git(&self, folder: &Path, words: &[&str]) -> String {
+        let mut git = Command::new("git");
+        let git = git.args(words).current_dir(folder).env_clear().env("PATH", "/usr/bin:/bin").env("HOME", self.path());
+        let output = git.output().expect("these tests need the program git");
+        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
     /// Makes a plugin below `plugins/` of component text. `manifest` is its plugin.toml without `id` and `component`.
     pub fn plugin(&self, id: &str, manifest: &str, text: &str) {
         self.plugin_bytes(id, manifest, &wat::parse_str(text).unwrap_or_else(|error| panic!("{error}")));

@@ -1,5 +1,9 @@
 //! Toolboxes that are plugins, and what a person opens to their tools in the middle of a run.
 
+mod at_once;
+mod bounds;
+mod served;
+
 use std::{
     collections::VecDeque,
     fs,
@@ -71,6 +75,11 @@ enum By {
 
 /// Runs agents of a config (`MODEL` stands for the model) in `project`, a folder in which nothing is outside of `world`.
 async fn run(world: &World, agents: &str, replies: &[&[(&str, Value)]], by: By) -> Came {
+    run_from(&[crate::PLUGIN_ROOT.into()], world, agents, replies, by).await
+}
+
+/// The same with plugins from these directories.
+async fn run_from(plugins: &[PathBuf], world: &World, agents: &str, replies: &[&[(&str, Value)]], by: By) -> Came {
     let server = model(replies);
     let url = format!("http://127.0.0.1:{}/v1", server.port);
     let text = format!("providers: [{{name: m, kind: openai, base_url: '{url}', model: m}}]\nagents: {agents}\n");
@@ -81,10 +90,9 @@ async fn run(world: &World, agents: &str, replies: &[&[(&str, Value)]], by: By) 
     };
     let desk = Desk::new(policy, Trusted::default());
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
-    let plugins: [PathBuf; 1] = [crate::PLUGIN_ROOT.into()];
     let home = world.path("home").display().to_string();
     let environment = Arc::new(move |name: &str| (name == "HOME").then(|| home.clone()));
-    let app = App::new(config, &plugins, Some(cache), environment, desk.clone()).unwrap();
+    let app = App::new(config, plugins, Some(cache), environment, desk.clone()).unwrap();
     let store = TrustStore::new(Some(world.path("state/trust.json")));
     desk.trust(app.standing(&store, true).unwrap().trusted().unwrap());
     let asked = Arc::new(Mutex::new(Vec::new()));

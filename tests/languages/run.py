@@ -79,7 +79,9 @@ def build(language, kind, bin, npm, out):
             component(npm, core, world, out, texts)
         case "go":
             made = {**os.environ, "GOOS": "wasip1", "GOARCH": "wasm", "GOCACHE": str(KEPT / "go")}
-            said([bin / "go", "build", "-buildmode=c-shared", "-ldflags=-s", "-o", core, "."], cwd=HERE / "go", env=made)
+            overlay = said([sys.executable, HERE / "go" / "overlay.py", bin / "go", KEPT / "overlay"]).strip()
+            flags = ["-buildmode=c-shared", "-ldflags=-s", "-overlay", overlay]
+            said([bin / "go", "build", *flags, "-o", core, "."], cwd=HERE / "go", env=made)
             component(npm, core, world, out, texts)
         case "javascript":
             build = [npm / "node_modules" / ".bin" / "componentize-js", HERE / "javascript" / f"{kind}.js"]

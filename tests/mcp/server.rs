@@ -2,8 +2,8 @@
 //!
 //! `shelly-mcp-server FILE` has the tools that stand in FILE as `tools/list` names them, and looks at it again whenever it is
 //! asked. What a tool does its name says: `echo` says what it was given, `again` says that the list has changed, `think` has
-//! the client's model reply, `form` has the person fill in one, `roots` names the folders, `environment` says what it has
-//! got, `fail` fails, `die` ends the program.
+//! the client's model reply, `form` has the person fill in one, `roots` names the folders, `changes` says how often it was
+//! told that they have changed, `environment` says what it has got, `fail` fails, `die` ends the program.
 
 use std::{
     env, fs,
@@ -15,8 +15,10 @@ use serde_json::{Value, json};
 fn main() {
     let file = env::args().nth(1).expect("a file with tools");
     let mut lines = io::stdin().lock().lines();
+    let mut changes = 0;
     while let Some(Ok(line)) = lines.next() {
         let Ok(message) = serde_json::from_str::<Value>(&line) else { continue };
+        changes += i32::from(message["method"] == "notifications/roots/list_changed");
         let (Some(method), Some(id)) = (message["method"].as_str(), message.get("id")) else { continue };
         let answer = match method {
             "initialize" => json!({"result": {
@@ -28,6 +30,7 @@ fn main() {
                 let tools = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{file}: {error}"));
                 json!({"result": {"tools": serde_json::from_str::<Value>(&tools).expect("a list of tools")}})
             }
+            "tools/call" if message["params"]["name"] == "changes" => json!({"result": said(&changes.to_string())}),
             "tools/call" => json!({"result": call(&message["params"], &mut lines)}),
             _ => json!({"error": {"code": -32601, "message": "no such method"}}),
         };
@@ -78,5 +81,9 @@ fn call(params: &Value, lines: &mut impl Iterator<Item = io::Result<String>>) ->
         "die" => std::process::exit(7),
         _ => arguments.to_string(),
     };
+    said(&text)
+}
+
+fn said(text: &str) -> Value {
     json!({"content": [{"type": "text", "text": text}]})
 }

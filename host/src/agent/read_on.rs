@@ -177,6 +177,19 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn no_more_of_a_result_is_kept_than_may_be() {
+        let long = function("long", "", |_, NoArgs {}| async { Ok("é".repeat(limits::KEPT_RESULT_CHARS + 7)) });
+        let script = [ScriptedCompleter::calls(&[("c1", "long", "{}")]), ScriptedCompleter::text("done")];
+        let agent = Agent::new("ada", "", Arc::new(ScriptedCompleter::new(script))).with_tool(long);
+        let chat = Chat::new();
+        agent.run(&RunCx::new("ada"), &chat, vec![Message::text(Role::User, "", "go")]).await.unwrap();
+        let chat = chat.snapshot();
+        let kept = chat.kept_result("c1").unwrap();
+        assert_eq!(kept.matches('é').count(), limits::KEPT_RESULT_CHARS);
+        assert!(kept.ends_with("[7 more characters were cut]"), "{}", cut(&kept[kept.len() - 100..], 100));
+    }
+
+    #[tokio::test]
     async fn a_long_result_can_be_read_on_by_the_next_turn_and_the_next_run() {
         let long = function("long", "", |_, NoArgs {}| async { Ok(format!("{}end", "x".repeat(40_000))) });
         let read = |id: &str, offset: usize| {

@@ -111,8 +111,8 @@ impl Door {
         Ok(Arc::clone(&wide.1))
     }
 
-    /// Opens what a call with `used` lacked, if it may be.
-    async fn open(&self, cx: &ToolCx, tool: &str, need: &Need, used: &Arc<Plugin>) -> Result<(), Fault> {
+    /// Opens what a call with `used` lacked, if it may be. False if something was opened meanwhile, which may be that.
+    async fn open(&self, cx: &ToolCx, tool: &str, need: &Need, used: &Arc<Plugin>) -> Result<bool, Fault> {
         let (settings, opened) = (used.settings(), &self.keeper.opened);
         let (asked_for, line) = match need {
             Need::Folder(path) => (Askable::Files, format!("files: [{{path: {}}}]", path.escape_debug())),
@@ -141,12 +141,12 @@ impl Door {
         let now = self.plugin()?;
         // Another call was answered in the meantime.
         if !Arc::ptr_eq(&now, used) {
-            return Ok(());
+            return Ok(false);
         }
         if now.grant().covers(&wanted.grant) {
             // A folder that it has, by another name.
             return match &wanted.mount {
-                Some(mount) if !now.settings().mounts.contains(mount) => self.add(wanted),
+                Some(mount) if !now.settings().mounts.contains(mount) => self.add(wanted).map(|()| true),
                 _ => Err(Fault::other(format!(
                     "it has {need} and asks for it again: that is of no use; networks that are not public are opened by the \
                      config alone"
@@ -179,7 +179,7 @@ impl Door {
         if let (Subject::Folder { path }, Verdict::Trust) = (&wanted.subject, ruling.verdict) {
             self.keeper.roots.approve(path);
         }
-        self.add(wanted)
+        self.add(wanted).map(|()| true)
     }
 
     fn add(&self, wanted: Wanted) -> Result<(), Fault> {
@@ -357,7 +357,8 @@ impl Tool for OpeningTool {
 
     async fn call(&self, cx: &ToolCx, call: &ToolCall) -> Result<ToolOutput, Fault> {
         let limit = self.tool.time_limit();
-        for _ in 0..=limits::NEEDS_PER_CALL {
+        let mut lacked = 0;
+        loop {
             let plugin = self.door.plugin()?;
             let tool = PluginTool::new(&plugin, self.spec());
             // The time that a person takes is not the tool's.
@@ -365,11 +366,16 @@ impl Tool for OpeningTool {
             let outcome =
                 outcome.map_err(|_| Fault::Timeout { message: format!("it took longer than {}", seconds(limit)) })?;
             match outcome? {
-                ToolOutput::Needs(need) => self.door.open(cx, &self.spec().name, &need, &plugin).await?,
+                ToolOutput::Needs(_) if lacked == limits::NEEDS_PER_CALL => {
+                    let message = format!("it lacks more than {lacked} things for one call: ask for less at once");
+                    return Err(Fault::Other { message });
+                }
+                // What another call had opened meanwhile counts as nothing, and comes to an end: so much can be opened.
+                ToolOutput::Needs(need) => {
+                    lacked += usize::from(self.door.open(cx, &self.spec().name, &need, &plugin).await?);
+                }
                 outcome => return Ok(outcome),
             }
         }
-        let most = limits::NEEDS_PER_CALL;
-        Err(Fault::other(format!("it lacks more than {most} things for one call: ask for less at once")))
     }
 }

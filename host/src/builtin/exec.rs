@@ -136,7 +136,7 @@ fn asked(command: &str, job: &Job) -> Result<String, Fault> {
         let text = String::from_utf8_lossy(&job.stdin);
         let shown = cut(&text, limits::PROGRAM_STDIN_SHOWN_CHARS);
         let bytes = job.stdin.len();
-        let how_much = if shown.len() < text.len() { ", of which this is the beginning" } else { "" };
+        let how_much = if shown == text { "" } else { ", of which this is the beginning" };
         detail.push_str(&format!("\nIt reads {bytes} bytes{how_much}:\n{shown}"));
     }
     Ok(detail)

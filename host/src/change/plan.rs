@@ -329,6 +329,9 @@ impl View {
             Act::CopyTo(to) => {
                 let target = self.empty(to, &at)?;
                 let copy = copied(&at, &before, to.folder());
+                if copy.is_nothing() {
+                    return Err(ChangeError::Outside { shown: at.shown });
+                }
                 self.set(&target, copy.clone(), self.held(&at));
                 let difference = said(format!("a copy comes to {}{}", target.shown, holding(&copy)));
                 (Does::Copy(target, copy), difference)

@@ -249,6 +249,8 @@ fn what_cannot_be_made_changes_nothing() {
         #[cfg(unix)]
         (vec![w.write("dangling", None, "n")], "`dangling` is in none of the folders"),
         #[cfg(unix)]
+        (vec![w.of("out", Act::CopyTo(w.place("stolen")))], "`out` is in none of the folders"),
+        #[cfg(unix)]
         (vec![w.of("pipe", Act::Remove)], "`pipe` is a device, a pipe or a socket"),
         (vec![w.of("a", Act::Remove); limits::CHANGES_PER_RESULT + 1], "1001 changes were proposed at once"),
     ] {

@@ -104,6 +104,27 @@ fn check(expression: &str) -> Result<(), Error> {
         );
         return Err(Error::TooLarge(message));
     }
+    check_commas(expression)
+}
+
+/// A comma in a number stands before three digits each. What reads the expression would pass over any other one too, and
+/// many people write 1.5 with one.
+fn check_commas(expression: &str) -> Result<(), Error> {
+    let is_digit = |c: char| c.is_ascii_digit();
+    for (at, _) in expression.match_indices(',') {
+        let (before, after) = (&expression[..at], &expression[at + 1..]);
+        let digits = after.chars().take_while(|c| is_digit(*c)).count();
+        if before.ends_with(is_digit) && digits > 0 && digits != 3 {
+            let start = before.rfind(|c: char| !is_digit(c) && c != ',').map_or(0, |at| at + 1);
+            let start = (start..=at).find(|start| expression.is_char_boundary(*start)).unwrap_or(at);
+            let number = &expression[start..=at + digits];
+            let message = format!(
+                "`expression`: a comma in a number stands before three digits, and `{number}` is not so: a fraction is written \
+                with a point, as 1.5"
+            );
+            return Err(Error::Invalid(message));
+        }
+    }
     Ok(())
 }
 
@@ -140,6 +161,8 @@ mod tests {
             ("a = 2; a^10", "1024"),
             ("20!", "2432902008176640000"),
             ("sqrt(-4)", "approx. 0 + 2i"),
+            ("1,234,567.5 − 0.5", "1234567"),
+            ("3 × 4 ÷ 2", "6"),
         ];
         for (expression, expected) in cases {
             assert_eq!(calculate(expression, MAX_STEPS).as_deref(), Ok(expected), "{expression}");
@@ -169,6 +192,10 @@ mod tests {
             ("roll d6", "random"),
             ("today", "current date"),
             ("", "gives no result"),
+            ("1,5 + 1", "`1,5` is not so: a fraction is written with a point"),
+            ("2 × é1,2345", "`1,2345` is not so"),
+            ("1,000,00", "`1,000,00` is not so"),
+            ("√2", "unexpected character"),
         ] {
             let error = calculate(expression, MAX_STEPS).unwrap_err();
             assert!(matches!(&error, Error::Invalid(message) if message.contains(says)), "{expression}: {error:?}");

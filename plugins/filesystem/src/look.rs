@@ -80,6 +80,7 @@ fn list(path: &str) -> Result<Reply, Halt> {
 fn rest(left: usize, more: bool) -> Option<String> {
     match (left, more) {
         (0, false) => None,
+        (0, true) => Some("and further names, which cannot be shown: they are no Unicode".into()),
         (left, false) => Some(format!("and {left} further names")),
         (left, true) => Some(format!("and more than {left} further names")),
     }
@@ -251,6 +252,7 @@ mod tests {
     #[test]
     fn what_a_list_leaves_out_is_said() {
         assert_eq!(rest(0, false), None);
+        assert!(rest(0, true).unwrap().starts_with("and further names"));
         assert_eq!(rest(3, false).as_deref(), Some("and 3 further names"));
         assert_eq!(rest(3, true).as_deref(), Some("and more than 3 further names"));
     }

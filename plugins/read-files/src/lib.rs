@@ -110,7 +110,7 @@ fn size_of(folder: &str, name: &str) -> Option<u64> {
 
 /// The listing as text. `more`: the folder has further names that `entries` does not have.
 fn list(path: &str, entries: &[Entry], more: bool, size_of: impl Fn(&str) -> Option<u64>) -> String {
-    if entries.is_empty() {
+    if entries.is_empty() && !more {
         return format!("`{path}` is empty");
     }
     let shown = &entries[..entries.len().min(MAX_SHOWN)];

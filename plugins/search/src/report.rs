@@ -1,5 +1,7 @@
 //! What a search says.
 
+use std::borrow::Cow;
+
 use shelly_plugin::text::short;
 
 use crate::walk::Skipped;
@@ -10,6 +12,14 @@ const SHOWN: usize = 512 << 10;
 /// Characters of a line that are shown, and how many of them before the match.
 const LINE: usize = 400;
 const BEFORE: usize = 100;
+
+/// A path as it is, or, where it would look like several lines, in quotes with what makes it so escaped.
+fn on_one_line(path: &str) -> Cow<'_, str> {
+    match path.contains(char::is_control) {
+        true => format!("{path:?}").into(),
+        false => path.into(),
+    }
+}
 
 /// What was found, and what it was found in.
 pub(crate) struct Report {
@@ -55,7 +65,7 @@ impl Report {
     /// A file that was looked for.
     pub(crate) fn file(&mut self, path: &str) {
         self.results += 1;
-        self.text += path;
+        self.text += &on_one_line(path);
         self.text.push('\n');
     }
 
@@ -65,7 +75,7 @@ impl Report {
             self.text.push('\n');
         }
         self.with_results += 1;
-        self.text += path;
+        self.text += &on_one_line(path);
         self.text.push('\n');
         self.is_beginning = true;
     }

@@ -220,6 +220,14 @@ fn what_is_no_text_is_left_out_and_counted() {
 }
 
 #[test]
+fn a_name_of_several_lines_is_told_on_one() {
+    let made = made([("a\n1: needle.rs", "needle\n"), ("b", "needle\n")]);
+    assert_eq!(files(&made, ".", "**", 9), "\"a\\n1: needle.rs\"\nb\n\n(2 files)");
+    let found = lines(&made, "needle", 0, 9);
+    assert!(found.starts_with("\"a\\n1: needle.rs\"\n1: needle\n\nb\n1: needle\n\n(2 matching"), "{found}");
+}
+
+#[test]
 fn long_lines_are_shown_around_the_match() {
     let long = format!("{}needle{}\n", "ü".repeat(5_000), "ö".repeat(5_000));
     let found = lines(&made([("f", long)]), "needle", 0, 9);

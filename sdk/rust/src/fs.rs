@@ -65,12 +65,22 @@ impl Folder {
         Ok(Folder { descriptor, path: path.to_owned() })
     }
 
-    /// At most `max` of the names in it, sorted, and whether there are more. Of a larger folder these are some names, not
-    /// the first ones.
+    /// At most `max` of the names in it, sorted, and whether there are more: in a larger folder, of which these are some names
+    /// and not the first ones, or where names are no Unicode, which nothing here can name.
     pub fn entries(&self, max: usize) -> Result<(Vec<Entry>, bool), Error> {
         let (mut entries, mut more) = (Vec::new(), false);
         let stream = self.descriptor.read_directory().map_err(|code| explain(code, &self.path))?;
-        while let Some(entry) = stream.read_directory_entry().map_err(|code| explain(code, &self.path))? {
+        loop {
+            let entry = match stream.read_directory_entry() {
+                Ok(Some(entry)) => entry,
+                Ok(None) => break,
+                // The others of the folder have names.
+                Err(ErrorCode::IllegalByteSequence) => {
+                    more = true;
+                    continue;
+                }
+                Err(code) => return Err(explain(code, &self.path)),
+            };
             if entries.len() == max {
                 more = true;
                 break;
@@ -175,8 +185,7 @@ pub fn read_to_string(path: &str, max: u64) -> Result<String, Error> {
     })
 }
 
-/// At most `max` of the names in a folder, sorted, and whether there are more. Of a larger folder these are some
-/// names, not the first ones.
+/// At most `max` of the names in a folder, sorted, and whether there are more, as [`Folder::entries`] has it.
 pub fn read_dir(path: &str, max: usize) -> Result<(Vec<Entry>, bool), Error> {
     if !is_above_all_folders(path) {
         return Folder::open(path)?.entries(max);
@@ -406,6 +415,8 @@ fn explain(code: ErrorCode, path: &str) -> Error {
             Error::Denied(format!("`{path}` is not allowed; it must stay in the granted folders: {}", quoted(&folders)))
         }
         ErrorCode::Access | ErrorCode::ReadOnly => Error::Denied(format!("`{path}`: no permission")),
+        ErrorCode::Loop => Error::Invalid(format!("`{path}` is a link that leads back to itself")),
+        ErrorCode::NameTooLong => Error::Invalid(format!("`{path}` is longer than a path can be")),
         code => Error::other(format!("`{path}`: {}", code.message())),
     }
 }

@@ -115,3 +115,53 @@ fn what_is_read_is_bounded_by_files_and_not_by_what_a_call_is_handed() {
     let said = "(no line matches in 3 files; the search ended after 3 MiB of files: name a folder";
     tells(&place, &little, &[(call().0, call().1, said)]);
 }
+
+/// Whether nothing on the way is hidden: what is, is not searched unless it is asked for.
+fn is_plain(path: &str) -> bool {
+    path.split('/').all(|part| !part.starts_with('.'))
+}
+
+/// In a tree as real ones are it finds what git finds, by the same rules about what is ignored.
+#[test]
+fn in_a_real_tree_it_finds_what_git_finds() {
+    let place = Place::new();
+    let tree = place.real_tree("docs");
+    let listed = place.git(&tree, &["ls-files", "--others", "--exclude-standard"]);
+    let listed: Vec<_> = listed.lines().filter(|path| is_plain(path)).collect();
+    assert!(listed.len() > 500, "{}", listed.len());
+    for ending in [".toml", ".snap", ".wit", ".md", "/mod.rs", "/lib.rs"] {
+        let expected: Vec<_> = listed.iter().filter(|path| path.ends_with(ending)).copied().collect();
+        let pattern = if ending.starts_with('/') { format!("**{ending}") } else { format!("**/*{ending}") };
+        let (results, _) = told(&place, MAY, &[("search_files", json!({"pattern": pattern, "max_results": 1000}))]);
+        let mut found: Vec<_> = results[0].lines().take_while(|line| !line.is_empty()).collect();
+        found.retain(|line| !line.starts_with('('));
+        found.sort();
+        let mut sorted = expected.clone();
+        sorted.sort();
+        assert_eq!(found, sorted, "{ending}: {}", results[0]);
+    }
+    for pattern in ["limits::PLUGIN_[A-Z]+", "^#!\\[", "[a-z]é|日本", "TODO|unreachable!\\("] {
+        let grep = ["grep", "--untracked", "--line-number", "-I", "--no-color", "--perl-regexp", pattern];
+        let expected = place.git(&tree, &grep);
+        let mut expected: Vec<(String, u64)> = expected
+            .lines()
+            .map(|line| line.splitn(3, ':').collect::<Vec<_>>())
+            .filter(|parts| is_plain(parts[0]))
+            .map(|parts| (parts[0].to_owned(), parts[1].parse().unwrap()))
+            .collect();
+        expected.sort();
+        let call = ("search_content", json!({"pattern": pattern, "max_results": 1000}));
+        let (results, _) = told(&place, MAY, &[call]);
+        let (mut found, mut path) = (Vec::new(), "");
+        for line in results[0].lines() {
+            match line.split_once(": ").map(|(number, _)| number.parse()) {
+                Some(Ok(number)) => found.push((path.to_owned(), number)),
+                _ if line.is_empty() || line.starts_with('(') => {}
+                _ => path = line,
+            }
+        }
+        found.sort();
+        assert!(!found.is_empty() || expected.is_empty(), "{pattern}: {}", results[0]);
+        assert_eq!(found, expected, "{pattern}");
+    }
+}

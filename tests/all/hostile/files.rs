@@ -47,6 +47,24 @@ fn path(path: &str) -> String {
 const SECRET: &str = "nobody reads this";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn files_that_a_plugin_can_do_without_are_none_until_they_are_granted() {
+    let place = leaky();
+    let manifest = "kinds = [\"tool\"]\nwants = { files = \"optional\", clock = true, random = true }";
+    place.plugin_bytes("probe", manifest, &fs::read(crate::guest::PROBE).unwrap());
+    let folder = place.path().join("plugins/probe");
+    let without = Grant { clock: true, random: true, ..Grant::default() };
+    let plugin = load_from(&folder, without).await.unwrap();
+    let inside = [".", "inside.txt", "deep", "deep/file.txt", "good"].map(str::to_owned);
+    for way in ways_out(&place).into_iter().chain(inside) {
+        assert!(call(&plugin, "read", &path(&way)).await.is_error, "{way}");
+        let listed = call(&plugin, "list", &path(&way)).await;
+        assert!(listed.is_error || listed.text().is_empty(), "{way}: {}", listed.text());
+    }
+    let granted = load_from(&folder, grant(place.path().join("in"), Access::Read)).await.unwrap();
+    assert_eq!(call(&granted, "read", &path("inside.txt")).await.text(), "inside");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_agents_with_one_plugin_see_their_own_files() {
     let place = Place::new();
     let mut plugins = Vec::new();
@@ -364,9 +382,11 @@ async fn what_would_never_open_is_not_opened() {
     }
 }
 
+/// How many threads of this process are called so: other tests have theirs.
 #[cfg(target_os = "linux")]
-fn threads() -> usize {
-    fs::read_dir("/proc/self/task").unwrap().count()
+fn threads_called(name: &str) -> usize {
+    let all = fs::read_dir("/proc/self/task").unwrap().flatten();
+    all.filter(|task| fs::read_to_string(task.path().join("comm")).is_ok_and(|comm| comm.trim() == name)).count()
 }
 
 /// Somebody puts a pipe in the place of a file between the look and the opening, again and again: each time that succeeds a
@@ -374,10 +394,11 @@ fn threads() -> usize {
 #[cfg(target_os = "linux")]
 #[test]
 fn threads_lost_to_pipes_are_few() {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let runtime = builder.worker_threads(2).thread_name("lost-to-pipes").enable_all().build().unwrap();
     let place = Place::new();
-    let before = threads();
-    let other_end = runtime.block_on(async {
+    let before = threads_called("lost-to-pipes");
+    let tried = std::panic::AssertUnwindSafe(async {
         let packed = pack(&["tool"], "wants = { files = \"read\" }", &opening(200).component());
         let plugin = packed.load(hasty_engine()).await.unwrap();
         let files = packed.place.path().join("files");
@@ -404,7 +425,7 @@ fn threads_lost_to_pipes_are_few() {
         stop.store(true, std::sync::atomic::Ordering::Relaxed);
         swapping.join().unwrap();
         // Without the bound each call that got stuck would have lost one, and there is room for hundreds.
-        let lost = threads().saturating_sub(before);
+        let lost = threads_called("lost-to-pipes").saturating_sub(before);
         assert!(lost < limits::OPENING_FILES + 16, "{lost} threads more, {stuck} calls got stuck");
         // Others open their files.
         let other = probe(place.path()).await;
@@ -414,9 +435,10 @@ fn threads_lost_to_pipes_are_few() {
         // What is stuck opens at last, and so does what comes to it later.
         fs::OpenOptions::new().read(true).write(true).open(files.join("pipe")).unwrap()
     });
-    // A thread that is stuck for good must not hold up whoever waits for this test.
+    let other_end = runtime.block_on(futures_util::FutureExt::catch_unwind(tried));
+    // A thread that is stuck for good must not hold up whoever waits for this test, also where it fails.
     runtime.shutdown_timeout(Duration::from_secs(5));
-    drop(other_end);
+    drop(other_end.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked)));
 }
 
 /// A guest that lists its folder so often, each time followed by this, and says `refused` as soon as it fails, or `ok`.

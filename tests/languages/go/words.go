@@ -11,7 +11,10 @@ import (
 // What the host hands over lies here until the call is over: so that it is not collected.
 var held [][]byte
 
-//go:wasmexport cabi_realloc
+// Under this name it is for what the host hands over alone, and not for what joins the two versions of WASI, which asks for
+// memory before Go's runtime has begun.
+//
+//go:wasmexport cabi_export_realloc
 func realloc(old unsafe.Pointer, oldSize, align, size uint32) unsafe.Pointer {
 	bytes := make([]byte, size+align)
 	held = append(held, bytes)

@@ -96,6 +96,28 @@ async fn a_program_runs_if_the_person_says_so() {
 }
 
 #[tokio::test]
+async fn of_a_long_input_a_person_is_shown_the_beginning() {
+    let folder = tempfile::tempdir().unwrap();
+    let desk = Desk::new(Policy::Never, Trusted::default());
+    let tools = exec_tools(desk.clone(), Runs::Asked(ground(folder.path())));
+    let mut inbox = desk.attend().unwrap();
+    let most = limits::PROGRAM_STDIN_SHOWN_CHARS;
+    for (chars, is_cut) in [(most, false), (most + 1, true), (100 * most, true)] {
+        let person = async {
+            let asked = inbox.next().await.unwrap();
+            let QuestionKind::Permission { detail, .. } = &asked.question.kind else { panic!() };
+            let how_much = if is_cut { ", of which this is the beginning" } else { "" };
+            assert!(detail.contains(&format!("It reads {} bytes{how_much}:\né", 2 * chars)), "{detail:.400}");
+            assert!((most - 1..=most).contains(&detail.matches('é').count()), "{detail}");
+            inbox.decide(asked.id, Verdict::Yes).unwrap();
+        };
+        let arguments = serde_json::json!({"command": "wc", "args": ["-c"], "stdin": "é".repeat(chars)});
+        let (answer, ()) = tokio::join!(call(&tools, arguments), person);
+        assert_eq!((answer.0, answer.1.trim()), (false, (2 * chars).to_string().as_str()), "it reads all of it");
+    }
+}
+
+#[tokio::test]
 async fn a_program_of_the_project_is_not_trusted_by_the_name_of_another() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap();

@@ -1,5 +1,7 @@
 //! Real repositories, some of which want to run what they like.
 
+mod bounds;
+
 use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf, process::Command};
 
 use futures_util::future::join_all;
@@ -66,15 +68,19 @@ impl World {
     }
 
     fn tools(&self, desk: &Desk) -> ToolBox {
+        git_tools(desk.clone(), Repository::new(self.ground("/usr/bin:/bin")))
+    }
+
+    /// The project, with programs of these folders.
+    fn ground(&self, path: &str) -> Ground {
         let variable = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let home = self.path("home").display().to_string();
-        let ground = Ground {
-            finder: Finder::new("/usr/bin:/bin"),
+        Ground {
+            finder: Finder::new(path),
             root: self.project(),
-            environment: vec![variable("PATH", "/usr/bin:/bin"), variable("HOME", &home)],
+            environment: vec![variable("PATH", path), variable("HOME", &home)],
             ..Ground::default()
-        };
-        git_tools(desk.clone(), Repository::new(ground))
+        }
     }
 }
 

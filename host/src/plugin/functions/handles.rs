@@ -64,7 +64,7 @@ impl Handles {
         }
         if tag != self.tag {
             return Err(format!(
-                "`{shown}` is no handle of this run: handles are lost when a run ends, make a new one"
+                "`{shown}` is no handle of this run: handles are lost when a run ends or is interrupted, make a new one"
             ));
         }
         match self.live.get(&number) {

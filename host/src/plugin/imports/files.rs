@@ -101,7 +101,13 @@ impl HostDirectoryEntryStream for Files<'_> {
         &mut self,
         stream: Resource<DirectoryEntryStream>,
     ) -> FsResult<Option<DirectoryEntry>> {
-        self.view.read_directory_entry(stream).await
+        loop {
+            let entry = self.view.read_directory_entry(Resource::new_borrow(stream.rep())).await;
+            // One that went while the folder was listed is not there; the others are.
+            if !matches!(&entry, Err(error) if matches!(error.downcast_ref(), Some(ErrorCode::NoEntry))) {
+                return entry;
+            }
+        }
     }
 
     fn drop(&mut self, stream: Resource<DirectoryEntryStream>) -> wasmtime::Result<()> {

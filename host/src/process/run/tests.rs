@@ -171,6 +171,24 @@ async fn what_has_left_its_session_does_not_hold_the_run_up() {
     assert!(began.elapsed() < Duration::from_millis(2_500), "{:?}", began.elapsed());
 }
 
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn who_starts_others_faster_than_they_are_ended_does_not_hold_the_run_up() {
+    let (word, folder) = (&word("relay"), tempfile::tempdir().unwrap());
+    let on = folder.path().join("on");
+    fs::write(&on, "").unwrap();
+    // Each hands over to the next one and ends, as long as the file is there.
+    let relay = folder.path().join("relay.sh");
+    fs::write(&relay, "[ -e \"$1\" ] || exit\nset -m\nsh \"$0\" \"$@\" &\n").unwrap();
+    let script = format!("for i in 1 2 3 4; do sh {} {} {word} & done; sleep 1000", relay.display(), on.display());
+    let began = Instant::now();
+    let ended = Places::default().run(Job { time: Duration::from_millis(300), ..shell(&script) }).await.unwrap();
+    assert_eq!(ended.exit, Exit::Time);
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    fs::remove_file(&on).unwrap();
+    assert!(is_gone(word).await);
+}
+
 #[tokio::test]
 async fn no_more_run_at_once_than_may() {
     let folder = tempfile::tempdir().unwrap();

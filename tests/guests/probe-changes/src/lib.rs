@@ -1,13 +1,13 @@
-//! A guest for tests: proposes whatever it is told to.
+//! A guest for tests: proposes whatever it is told to, and lacks whatever it is told to.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use shelly_plugin::{
-    Call, Error, Reply, Tool,
-    types::{Content, FileAct, FileChange},
+    Call, Error, Reply, Tool, fs,
+    types::{Content, FileAct, FileChange, Opaque},
 };
 
-shelly_plugin::export!(tools: [Propose]);
+shelly_plugin::export!(tools: [Propose, Lack]);
 
 #[derive(Deserialize, JsonSchema)]
 struct Args {
@@ -51,5 +51,38 @@ impl Tool for Propose {
         };
         let said = args.says.map(Content::Text).into_iter();
         Ok(Reply(said.chain(args.changes.into_iter().map(change)).collect()))
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Lacking {
+    /// Folders that it must have, one after the other.
+    #[serde(default)]
+    folders: Vec<String>,
+    /// In so many bytes it says what it lacks.
+    bytes: Option<usize>,
+    /// As it says what it lacks.
+    says: Option<String>,
+    /// What it says beside that.
+    beside: Option<String>,
+}
+
+struct Lack;
+
+impl Tool for Lack {
+    const NAME: &'static str = "lack";
+    const DESCRIPTION: &'static str = "Lacks what it is told to.";
+    type Args = Lacking;
+
+    fn call(args: Lacking, _: &Call) -> Result<Reply, Error> {
+        if let Some(folder) = args.folders.iter().find(|folder| fs::metadata(folder).is_err()) {
+            return Ok(Reply::needs_folder(folder));
+        }
+        let folder = |bytes: usize| format!("{{\"folder\":\"/{}\"}}", "x".repeat(bytes - r#"{"folder":"/"}"#.len()));
+        let Some(json) = args.says.or(args.bytes.map(folder)) else {
+            return Ok(Reply::from(format!("{} folders are there", args.folders.len())));
+        };
+        let beside = args.beside.map(Content::Text).into_iter();
+        Ok(Reply(beside.chain([Content::Other(Opaque { kind: "shelly.needs".into(), json })]).collect()))
     }
 }

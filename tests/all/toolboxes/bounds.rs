@@ -1,0 +1,71 @@
+//! What is opened is bounded: how a tool says what it lacks, how often in one call, how much for one agent.
+
+use shelly_host::limits;
+
+use super::*;
+
+/// An agent with a guest that lacks what it is told to.
+const LACKING: &str = "[{name: ada, plugins: {probe-changes: {files: [{path: ., as: /project}], ask: [files]}}}]";
+
+async fn lacks(world: &World, arguments: Value, by: By) -> (String, Came) {
+    let came = run_from(&[crate::GUEST_ROOT.into()], world, LACKING, &[&[("lack", arguments)]], by).await;
+    (came.results[0].clone(), came)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_tool_lacks_is_said_in_one_way_and_shortly() {
+    let world = World::new();
+    for (arguments, says) in [
+        (json!({"bytes": limits::NEED_BYTES}), "cannot be opened"),
+        (json!({"bytes": limits::NEED_BYTES + 1}), "it has 8193 bytes, at most 8192 are taken"),
+        (json!({"says": "{\"folder\": \"/\"}", "beside": "and more"}), "there is more beside it"),
+        (json!({"says": "{\"file\": \"/x\"}"}), "in no way that is known: unknown variant `file`"),
+        (json!({"says": "{\"folder\": \"a\"}"}), "it is no absolute path without `..`"),
+        (json!({"says": "{\"folder\": \"/a/../b\"}"}), "it is no absolute path without `..`"),
+        (json!({"says": "{\"folder\": \"/\\u0000\"}"}), "cannot be opened"),
+        (json!({"says": "{\"folder\": "}), "in no way that is known: EOF"),
+    ] {
+        let (result, came) = lacks(&world, arguments.clone(), By::Person(vec![Verdict::Yes])).await;
+        let shown: String = result.chars().take(300).collect();
+        assert!(result.contains(says), "{arguments:.60}: {shown}");
+        assert!(came.asked.is_empty(), "{:?}", came.asked);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_call_lacks_no_more_than_a_few_things() {
+    let most = limits::NEEDS_PER_CALL;
+    for (count, says) in [(most, "4 folders are there"), (most + 1, "it lacks more than 4 things for one call")] {
+        let world = World::new();
+        let folders: Vec<_> = (0..count).map(|at| format!("folder-{at}")).collect();
+        folders.iter().for_each(|name| world.file(&format!("{name}/x"), ""));
+        let folders: Vec<_> = folders.iter().map(|name| world.path(name)).collect();
+        let yes = vec![Verdict::Yes; 2 * most];
+        let (result, came) = lacks(&world, json!({ "folders": folders }), By::Person(yes)).await;
+        assert!(result.contains(says), "{result}");
+        assert_eq!(came.asked.len(), most, "nobody is asked for what would be of no use: {:?}", came.asked);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_more_is_opened_to_one_agent_than_may_be() {
+    let world = World::new();
+    let names: Vec<_> = (0..=limits::OPENED).map(|at| format!("many/{at}/a.txt")).collect();
+    names.iter().for_each(|name| world.file(name, "opened\n"));
+    let calls: Vec<_> = names.iter().map(|name| world.read(name)).collect();
+    // The first is still open after the last was refused.
+    let mut replies: Vec<_> = calls.chunks(5).collect();
+    replies.push(&calls[..1]);
+    let came = run(&world, ADA, &replies, By::Nobody(Policy::All)).await;
+    assert_eq!(came.results.len(), limits::OPENED + 2);
+    for (at, result) in came.results.iter().enumerate() {
+        let says = if at == limits::OPENED {
+            "64 folders and servers were opened to this agent: no more are"
+        } else {
+            "opened"
+        };
+        assert!(result.contains(says), "{at}: {result}");
+    }
+    let opened = came.decided.iter().filter(|(line, allowed, _)| line.contains("/many/") && *allowed).count();
+    assert_eq!(opened, limits::OPENED);
+}
