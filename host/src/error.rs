@@ -101,6 +101,11 @@ pub(crate) fn seconds(time: Duration) -> String {
     }
 }
 
+/// So many of something: `1 byte`, `2 bytes`.
+pub(crate) fn count(of: u64, one: &str, many: &str) -> String {
+    format!("{of} {}", if of == 1 { one } else { many })
+}
+
 /// At most `chars` characters of a text, with a mark where it was cut.
 pub(crate) fn cut(text: &str, chars: usize) -> String {
     match text.char_indices().nth(chars) {
@@ -114,6 +119,30 @@ pub(crate) fn cut(text: &str, chars: usize) -> String {
 pub fn acts_on_terminal(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Whether nobody sees this character where it stands in a text: it takes no room, looks like a blank, or does something to
+/// its neighbours. Joiners (200C, 200D) and the variant for emoji (FE0F), which are in texts that people write, are not among
+/// them.
+pub(crate) fn is_unseen(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+        | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+        | '\u{3164}' | '\u{fe00}'..='\u{fe0e}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
+        | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// A path or a name as it may stand in a line of text for a person: what a terminal would act on, and what nobody sees, is
+/// spelt out.
+pub(crate) fn legible(name: &str) -> String {
+    name.chars().fold(String::with_capacity(name.len()), |mut shown, c| {
+        match acts_on_terminal(c) || is_unseen(c) {
+            true if c.is_control() => shown.extend(c.escape_default()),
+            true => shown.extend(c.escape_unicode()),
+            false => shown.push(c),
+        }
+        shown
+    })
 }
 
 /// What kind of failure ended the program: decides the exit code.

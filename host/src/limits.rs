@@ -181,6 +181,9 @@ pub const DIFF_LINE_CHARS: usize = 500;
 pub const CHANGE_TIME: Duration = Duration::from_secs(10 * 60);
 /// Lines of differences that are shown of what is to be undone.
 pub const UNDO_LINES: usize = 500;
+/// Characters of the path of a change that a person is shown: of longer ones how they begin and how they end.
+/// [`CHANGES_SHOWN`] lines of two such, and as many of what is remarkable, leave room for differences.
+pub const PATH_SHOWN_CHARS: usize = 160;
 /// Changes of one result that are shown in a line each, and entries of a folder.
 pub const CHANGES_SHOWN: usize = 50;
 
@@ -1152,6 +1155,8 @@ pub const GIT_COMMITS: u32 = 1_000;
 pub const GIT_PATHS: usize = 256;
 /// Bytes of the name of a branch or a revision, the path in it too.
 pub const GIT_NAME_BYTES: usize = 512;
+/// Bytes of a file by which git goes from a folder to its repository or back: a word and a path.
+pub const GIT_LINK_BYTES: u64 = 8 << 10;
 /// Characters of the list of files that a person is shown who is asked about a commit.
 pub const GIT_LIST_SHOWN_CHARS: usize = 1_200;
 /// Runs in which a person lets the repository be read that are remembered; beyond it all are asked again.

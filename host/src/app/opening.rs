@@ -16,7 +16,7 @@ use crate::{
     approval::{Desk, Ruling, Subject, Verdict},
     capability::{Access, Askable, Grant, Http, Power},
     chat::{ToolCall, ToolSpec},
-    error::{Fault, seconds, why_unreadable},
+    error::{Fault, legible, seconds, why_unreadable},
     event::{AnsweredBy, Event},
     limits,
     plugin::{Kind, Mount, Plugin, PluginTool},
@@ -255,14 +255,15 @@ impl Door {
         let Keeper { agent, root, .. } = &self.keeper;
         let plugin = self.plugin.id();
         let mut lines = vec![match &wanted.subject {
-            Subject::Folder { path } => path.display().to_string(),
+            // No part of a name stands in a line of its own, as if it were said by us.
+            Subject::Folder { path } => legible(&path.to_string_lossy()),
             Subject::Server { url } => url.clone(),
             other => other.to_string(),
         }];
         if let (Need::Folder(_), Some(Mount { path, name })) = (need, &wanted.mount)
             && Path::new(name) != path
         {
-            lines.push(format!("(it was asked for as {name}, which leads there)"));
+            lines.push(format!("(it was asked for as {}, which leads there)", legible(name)));
         }
         lines.push(format!("`{tool}` of `{plugin}` lacks it for a call."));
         if let Subject::Folder { path } = &wanted.subject {

@@ -7,7 +7,7 @@ use super::confirmed::declined;
 use crate::{
     approval::{Desk, Subject, Verdict},
     chat::{Content, ToolHints},
-    error::{Fault, cut, seconds},
+    error::{Fault, count, cut, seconds},
     limits,
     process::{Ended, Exit, Ground, Job, Programs, Wish, shown_words},
     tool::{self, ToolBox, ToolCx, ToolOutput},
@@ -135,9 +135,9 @@ fn asked(command: &str, job: &Job) -> Result<String, Fault> {
     if !job.stdin.is_empty() {
         let text = String::from_utf8_lossy(&job.stdin);
         let shown = cut(&text, limits::PROGRAM_STDIN_SHOWN_CHARS);
-        let bytes = job.stdin.len();
-        let how_much = if shown == text { "" } else { ", of which this is the beginning" };
-        detail.push_str(&format!("\nIt reads {bytes} bytes{how_much}:\n{shown}"));
+        let bytes = count(job.stdin.len() as u64, "byte", "bytes");
+        let how_much = if shown != text { ", of which this is the beginning" } else { "" };
+        detail.push_str(&format!("\nIt reads {bytes}{how_much}:\n{shown}"));
     }
     Ok(detail)
 }

@@ -225,6 +225,16 @@ impl Undo {
         SystemTime::UNIX_EPOCH + Duration::from_millis(self.record.at)
     }
 
+    /// Under which names what they removed stood aside.
+    #[cfg(test)]
+    pub(super) fn asides(&self) -> impl Iterator<Item = &str> {
+        use super::apply::Step;
+        self.record
+            .steps
+            .iter()
+            .filter_map(|step| if let Step::Removed { aside, .. } = step { Some(&**aside) } else { None })
+    }
+
     /// What undoing them does: in lines, then the differences.
     ///
     /// # Errors
@@ -278,6 +288,8 @@ impl Undo {
         check_back(&self.record.steps)?;
         let images = Images { folder: Some(self.images.clone()), ..Images::default() };
         for step in self.record.steps.iter().rev() {
+            // What stands aside is left of an earlier attempt: what was removed, in part.
+            step.settle()?;
             step.take_back(&images)?;
         }
         let undone = self.path.with_extension(UNDONE);
@@ -299,9 +311,7 @@ fn difference(at: &Spot, old: Option<&[u8]>, now: &State) -> String {
 
 fn in_words(state: &State) -> String {
     match state {
-        State::There(node @ Node::Folder { .. }) => {
-            format!(", a folder with {} entries, {} bytes", node.walk().len() - 1, node.bytes())
-        }
+        State::There(node @ Node::Folder { .. }) => format!(", {}", node.holding()),
         _ => String::new(),
     }
 }

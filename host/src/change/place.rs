@@ -6,7 +6,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::ChangeError;
-use crate::{error::acts_on_terminal, limits};
+use crate::{error::legible, limits};
 
 /// Where a file is, or is to be: below a folder out of which nothing leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -119,15 +119,4 @@ impl Spot {
         let name = self.real.file_name().and_then(|name| name.to_str());
         self.real.parent().zip(name).ok_or_else(|| io::Error::other("it has no name"))
     }
-}
-
-/// A path as it may stand in a line of text: whatever a terminal would act on is spelt out.
-pub(super) fn legible(path: &str) -> String {
-    path.chars().fold(String::with_capacity(path.len()), |mut shown, c| {
-        match acts_on_terminal(c) {
-            true => shown.extend(c.escape_default()),
-            false => shown.push(c),
-        }
-        shown
-    })
 }

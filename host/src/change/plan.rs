@@ -14,10 +14,10 @@ use super::{
     caution::{Guarded, caution},
     diff::{self, Difference},
     folder::{Folder, open_file},
-    place::{LastLink, Place, Spot, legible},
+    place::{LastLink, Place, Spot},
     state::{Digest, Left, Node, State, state_within},
 };
-use crate::limits;
+use crate::{error::legible, limits};
 
 /// Changes that can be made as they stand, and what a person is shown of them.
 #[derive(Debug)]
@@ -141,21 +141,11 @@ impl Plan {
         Digest::of(self.items.iter().map(one).collect::<String>().as_bytes())
     }
 
-    /// All that a person is to see before saying yes: every change in a line, what is remarkable, whether it can be undone;
-    /// then the differences, as far as there is room.
+    /// All that a person is to see before saying yes: what is remarkable, whether it can be undone, every change in a line;
+    /// then the differences, as far as there is room. Names are long where somebody wants them to be: what is remarkable
+    /// stands before all of them, and of each is shown how it begins and how it ends.
     pub fn shown(&self) -> String {
         let mut shown = String::new();
-        for (at, item) in self.items.iter().enumerate() {
-            if at == limits::CHANGES_SHOWN {
-                let _ = writeln!(shown, "and {} more, which are not shown", self.items.len() - at);
-                break;
-            }
-            let _ = writeln!(shown, "{}", item.told().wanted());
-            // Where a link leads, or the tool sees a folder under another name.
-            for spot in item.spots().filter(|spot| !spot.real.ends_with(&spot.shown)) {
-                let _ = writeln!(shown, "  {} is {}", spot.shown, legible(&spot.real.to_string_lossy()));
-            }
-        }
         for caution in self.cautions.iter().take(limits::CHANGES_SHOWN) {
             let _ = writeln!(shown, "careful: {caution}");
         }
@@ -164,6 +154,20 @@ impl Plan {
         }
         if let Some(why) = &self.no_undo {
             let _ = writeln!(shown, "it cannot be undone: {why}");
+        }
+        for (at, item) in self.items.iter().enumerate() {
+            if at == limits::CHANGES_SHOWN {
+                let _ = writeln!(shown, "and {} more, which are not shown", self.items.len() - at);
+                break;
+            }
+            let Told { act, path, to, lines } = item.told();
+            let told = Told { act, path: ends(&path), to: to.as_deref().map(ends), lines };
+            let _ = writeln!(shown, "{}", told.wanted());
+            // Where a link leads, or the tool sees a folder under another name.
+            for spot in item.spots().filter(|spot| !spot.real.ends_with(&spot.shown)) {
+                let real = ends(&legible(&spot.real.to_string_lossy()));
+                let _ = writeln!(shown, "  {} is {real}", ends(&spot.shown));
+            }
         }
         let mut room = limits::DIFF_CHARS;
         for item in &self.items {
@@ -245,6 +249,7 @@ impl Item {
                 format!("{}/{}", self.at.shown, below.to_string_lossy().escape_debug())
             })
         };
+        let shown = |path: &Path| ends(&shown(path));
         let mut cautions: Vec<_> = self
             .touched()
             .iter()
@@ -255,7 +260,13 @@ impl Item {
         if let (Does::Write(_), State::There(Node::File { mode, .. })) = (&self.does, &self.before)
             && mode & 0o111 != 0
         {
-            cautions.push(format!("{}: it is a program", self.at.shown));
+            cautions.push(format!("{}: it is a program", ends(&self.at.shown)));
+        }
+        // Its folder lets it be replaced all the same.
+        if let (Does::Write(_) | Does::Remove, State::There(Node::File { mode, .. })) = (&self.does, &self.before)
+            && mode & 0o222 == 0
+        {
+            cautions.push(format!("{}: somebody has made it read-only", ends(&self.at.shown)));
         }
         cautions
     }
@@ -344,7 +355,13 @@ impl View {
         let item = Item { at, before, content, does, difference };
         let forbidden = item.touched().iter().any(|(path, _)| guarded.forbids(path));
         let above = matches!(item.does, Does::Remove | Does::Move(_)) && guarded.is_below(&item.at.real);
-        match forbidden || above {
+        let behind = match &item.does {
+            Does::Move(to) | Does::Copy(to, _) => {
+                matches!(item.before, State::There(Node::Link { .. })) && guarded.is_behind(&to.real)
+            }
+            Does::Write(_) | Does::Remove | Does::MakeFolder => false,
+        };
+        match forbidden || above || behind {
             true => Err(ChangeError::Protected { shown: item.at.shown }),
             false => Ok(item),
         }
@@ -480,17 +497,28 @@ fn copied(at: &Spot, state: &State, folder: &Path) -> State {
     }
 }
 
+/// A path, or how it begins and how it ends.
+fn ends(path: &str) -> String {
+    let chars = path.chars().count();
+    let half = limits::PATH_SHOWN_CHARS / 2;
+    let place = |at: usize| path.char_indices().nth(at).map_or(path.len(), |(place, _)| place);
+    match chars > limits::PATH_SHOWN_CHARS {
+        true => format!("{}[…]{}", &path[..place(half)], &path[place(chars - half)..]),
+        false => path.to_owned(),
+    }
+}
+
 /// What a folder has in it, in words; bounded.
 fn listed(node: &Node) -> String {
     let Node::Folder { .. } = node else { return node.kind().into() };
     let all = node.walk();
     let names = all.iter().skip(1).take(limits::CHANGES_SHOWN);
-    let names: String = names.map(|(path, _)| format!("\n  {}", path.escape_debug())).collect();
+    let names: String = names.map(|(path, _)| format!("\n  {}", ends(&path.escape_debug().to_string()))).collect();
     let beyond = match all.len().checked_sub(limits::CHANGES_SHOWN + 1).filter(|beyond| *beyond > 0) {
         Some(beyond) => format!("\n  and {beyond} more"),
         None => String::new(),
     };
-    format!("a folder with {} entries, {} bytes{names}{beyond}", all.len() - 1, node.bytes())
+    format!("{}{names}{beyond}", node.holding())
 }
 
 fn holding(state: &State) -> String {

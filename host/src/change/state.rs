@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 
 use super::{ChangeError, folder::Folder, place::Spot};
-use crate::limits;
+use crate::{error::count, limits};
 
 /// The SHA-256 of a file's content.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -133,6 +133,12 @@ impl Node {
             Self::Link { .. } => "a link",
             Self::Folder { .. } => "a folder",
         }
+    }
+
+    /// How much is in a folder.
+    pub fn holding(&self) -> String {
+        let entries = count(self.walk().len() as u64 - 1, "entry", "entries");
+        format!("a folder with {entries}, {}", count(self.bytes(), "byte", "bytes"))
     }
 
     /// Everything in it with its path below it, itself first.

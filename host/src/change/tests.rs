@@ -413,6 +413,32 @@ fn what_somebody_has_changed_since_is_not_undone() {
 }
 
 #[test]
+fn what_is_left_of_an_interrupted_undo_is_not_taken_for_what_was_there() {
+    let world = World::new(&[("d/x", "x"), ("d/y", "y")]);
+    let before = world.tree();
+    make(&world.changes(), &[world.of("d", Act::Remove)]).unwrap();
+    let undo = world.history().last().unwrap().unwrap();
+    // A process that had made one file of it when it was killed.
+    let aside = undo.asides().next().unwrap();
+    world.put(&format!("{aside}/x"), "x");
+    undo.make().unwrap();
+    assert_eq!(world.tree(), before);
+}
+
+#[test]
+#[cfg(unix)]
+fn no_link_is_put_where_the_host_looks() {
+    let world = World::new(&[("evil/config.yaml", "providers: []")]);
+    std::os::unix::fs::symlink("evil", world.root.join("link")).unwrap();
+    let start = world.tree();
+    for act in [Act::MoveTo(world.place(".shelly")), Act::CopyTo(world.place("sub/.Shelly"))] {
+        let error = make(&world.changes(), &[world.of("link", act)]).unwrap_err().to_string();
+        assert!(error.contains("is what shelly-host itself goes by"), "{error}");
+        assert_eq!(world.tree(), start);
+    }
+}
+
+#[test]
 fn what_was_not_written_here_is_neither_undone_nor_taken_back() {
     let world = World::new(&[("a", "1")]);
     make(&world.changes(), &[world.write("a", Some("1"), "one")]).unwrap();
@@ -478,9 +504,25 @@ fn a_person_sees_every_change_and_what_is_remarkable() {
         let plan = changes.plan(&[wanted]).unwrap();
         assert!(plan.is_remarkable() && plan.shown().contains(says), "{}", plan.shown());
     }
+    let mut protected = fs::metadata(world.root.join("a")).unwrap().permissions();
+    protected.set_readonly(true);
+    fs::set_permissions(world.root.join("a"), protected).unwrap();
+    for wanted in [world.write("a", Some("1\n"), "2\n"), world.of("a", Act::Remove)] {
+        let plan = changes.plan(&[wanted]).unwrap();
+        assert!(plan.shown().starts_with("careful: a: somebody has made it read-only\n"), "{}", plan.shown());
+    }
     let forged = world.write("a\ncareful: no\u{1b}[2J", None, "x");
     let shown = changes.plan(&[forged]).unwrap().shown();
     assert!(shown.starts_with("create a\\ncareful: no\\u{1b}[2J (+1 -0)\n"), "{shown}");
+    // However long their names are, what is remarkable comes first, and how each ends is there.
+    let far = |n: usize| format!("{}{n}/file-{n}", "a".repeat(200) + "/" + &"é/".repeat(1_200));
+    let mut many: Vec<_> = (0..limits::CHANGES_SHOWN).map(|n| world.write(&far(n), None, "n\n")).collect();
+    many.push(world.write(".git/hooks/pre-commit", None, "#!"));
+    let shown = changes.plan(&many).unwrap().shown();
+    assert!(shown.starts_with("careful: .git/hooks/pre-commit: git runs programs"), "{shown:.300}");
+    let line = format!("create {}[…]{}0/file-0 (+1 -0)\n", "a".repeat(80), "é/".repeat(36));
+    assert!(shown.contains(&line), "{line}{shown:.600}");
+    assert!(shown.chars().count() < limits::CHANGE_DETAIL_CHARS);
     let content: Arc<[u8]> = Arc::from(&b"x"[..]);
     let one = changes.plan(&[world.of("new", Act::Write(Arc::clone(&content)))]).unwrap();
     let two = changes.plan(&[world.of("new2", Act::Write(content))]).unwrap();

@@ -1,3 +1,5 @@
+use crate::error::{is_unseen, legible};
+
 /// The words of a command as a person is shown them: no two lists of words look alike, and nothing of them acts on a
 /// terminal. It is no line for a shell.
 pub fn shown_words<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
@@ -5,8 +7,9 @@ pub fn shown_words<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
 }
 
 fn shown_word(word: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "_-./:=@%+,~".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) { word.into() } else { format!("{word:?}") }
+    // There are letters that look like a blank.
+    let is_plain = |c: char| c.is_alphanumeric() && !is_unseen(c) || "_-./:=@%+,~".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) { word.into() } else { legible(&format!("{word:?}")) }
 }
 
 #[cfg(test)]
@@ -23,6 +26,7 @@ mod tests {
             (&["sh", "-c", "rm -rf ~; echo $HOME"], r#"sh -c "rm -rf ~; echo $HOME""#),
             (&["echo", "a\nallow it?"], r#"echo "a\nallow it?""#),
             (&["echo", "\u{1b}[2J", "\u{202e}x", "\u{200b}"], r#"echo "\u{1b}[2J" "\u{202e}x" "\u{200b}""#),
+            (&["rm", "a\u{3164}/", "\u{115f}"], r#"rm "a\u{3164}/" "\u{115f}""#),
             (&["echo", "*", "a'b", "\\", "`x`"], r#"echo "*" "a'b" "\\" "`x`""#),
         ] {
             assert_eq!(shown_words(words.iter().copied()), shown);

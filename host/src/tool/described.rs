@@ -2,7 +2,7 @@ use serde_json::Value;
 
 use crate::{
     chat::{ToolHints, ToolSpec},
-    error::cut,
+    error::{cut, is_unseen},
     limits,
 };
 
@@ -45,16 +45,7 @@ pub fn described(
 
 /// Whether a person who reads the text sees what a model does: nothing in it is invisible or turns its order around.
 fn check_seen(text: &str) -> Result<(), String> {
-    let hidden = |c: &char| {
-        let c = *c;
-        c.is_control() && !matches!(c, '\n' | '\t' | '\r')
-            || matches!(c,
-                '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
-                // Joiners (200C, 200D) and the variant for emoji (FE0F) are in texts that people write.
-                | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
-                | '\u{3164}' | '\u{fe00}'..='\u{fe0e}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
-                | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
-    };
+    let hidden = |c: &char| c.is_control() && !matches!(c, '\n' | '\t' | '\r') || is_unseen(*c);
     match text.chars().find(hidden) {
         Some(hidden) => Err(format!("holds U+{:04X}, which nobody sees", u32::from(hidden))),
         None => Ok(()),

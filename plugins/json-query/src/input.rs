@@ -33,7 +33,7 @@ impl Format {
 /// The values of a text; in one array if `slurp`.
 pub(crate) fn read(text: &str, format: Format, slurp: bool) -> Result<Vec<Val>, String> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    check_depth(text)?;
+    check_depth(text, format)?;
     let values: Vec<Val> = match format {
         Format::Json => collect(json::parse_many(text.as_bytes()), "JSON"),
         Format::Yaml => collect(yaml::parse_many(text), "YAML"),
@@ -47,7 +47,7 @@ fn collect<E: std::fmt::Display>(values: impl Iterator<Item = Result<Val, E>>, w
 }
 
 /// Whether brackets and indentation go too deep. Brackets in texts count too where they are not JSON's: nobody has so many.
-fn check_depth(text: &str) -> Result<(), String> {
+fn check_depth(text: &str, format: Format) -> Result<(), String> {
     let too_deep = || format!("it has more than {MAX_DEPTH} lists and objects within each other");
     let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
     for byte in text.bytes() {
@@ -63,12 +63,21 @@ fn check_depth(text: &str) -> Result<(), String> {
             return Err(too_deep());
         }
     }
-    // Of YAML `- - - -` and `? ? ?` open lists and mappings too.
-    let openings = |line: &str| {
-        let opens = |byte: &&u8| matches!(**byte, b' ' | b'-' | b'?' | b':');
-        line.as_bytes().iter().take_while(opens).filter(|byte| **byte != b' ').count()
+    // Of YAML each line that begins further in than the one before it opens one too, and so do `- - - -` and `? ? ?`.
+    let mut within = Vec::new();
+    let mut goes_in = |line: &str| {
+        let mut begins = line.bytes().enumerate().filter(|(_, byte)| *byte != b' ').peekable();
+        let Some((first, _)) = begins.peek().copied() else { return false };
+        within.truncate(within.partition_point(|outer| *outer < first));
+        for (at, byte) in begins {
+            within.push(at);
+            if !matches!(byte, b'-' | b'?' | b':') {
+                break;
+            }
+        }
+        within.len() > MAX_DEPTH
     };
-    match text.lines().any(|line| openings(line) > MAX_DEPTH) {
+    match format == Format::Yaml && text.lines().any(&mut goes_in) {
         true => Err(too_deep()),
         false => Ok(()),
     }

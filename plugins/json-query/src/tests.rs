@@ -117,9 +117,13 @@ fn what_is_too_much_ends_with_an_error_that_says_so() {
         let told = ask(filter, text).unwrap_err().to_string();
         assert!(told.contains(says), "{}: {told}", &filter[..10.min(filter.len())]);
     }
-    for yaml in ["- ".repeat(201), format!("a: {}", "[".repeat(201))] {
+    let further_in: String = (0..201).map(|at| format!("{}a:\n", " ".repeat(at))).collect();
+    let both: String = (0..20).map(|at| format!("{}{}a:\n", " ".repeat(20 * at), "- ".repeat(10))).collect();
+    for yaml in ["- ".repeat(201), format!("a: {}", "[".repeat(201)), further_in, both] {
         assert!(ask_as(".", &yaml, Some(Format::Yaml), None).unwrap_err().to_string().contains("more than 200 lists"));
     }
+    let many = "- a:\n    b:\n    - - c\n".repeat(500);
+    assert_eq!(ask_as("length", &many, Some(Format::Yaml), None).as_deref(), Ok("500\n"), "they lie side by side");
     // Depth that is not too deep, and brackets in a text.
     let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
     assert_eq!(ask("[..] | length", &deep).as_deref(), Ok("200\n"));

@@ -89,7 +89,7 @@ async fn a_person_decides_with_the_difference_shown() {
     let person = async {
         let asked = inbox.next().await.unwrap();
         let QuestionKind::Permission { detail, .. } = &asked.question.kind else { panic!("{asked:?}") };
-        assert!(detail.contains("\ncareful: .git/config: git runs programs that are named there\n"), "{detail}");
+        assert!(detail.starts_with("careful: .git/config: git runs programs that are named there\n"), "{detail}");
         inbox.decide(asked.id, Verdict::No).unwrap();
     };
     let ((is_error, _), ()) = tokio::join!(world.call(".git/config", Begin::default()), person);

@@ -22,7 +22,7 @@ use crate::{
     error::{Fault, cut},
     event::RunCx,
     limits,
-    process::shown_words,
+    process::{Ended, shown_words},
     tool::{self, Tool, ToolBox, ToolCx, ToolOutput},
 };
 
@@ -220,7 +220,9 @@ impl Git {
         async move {
             let prepared = self.repository.prepare().await?;
             let paths = paths(&args.paths)?;
-            self.change(&cx, "git_add", &prepared, Change::of(&[&["add", "--"], &*paths].concat())).await
+            let detail = shown_words([GIT, "add", "--"].into_iter().chain(paths.iter().copied()));
+            let change = Change { detail: Some(detail), ..Change::of(&[ADD, &*paths].concat()) };
+            self.change(&cx, "git_add", &prepared, change).await
         }
         .boxed()
     }
@@ -250,7 +252,7 @@ impl Git {
                     let files = paths(&files)?;
                     let list = [&["status", "--short", "--ignore-submodules=dirty", "--"], &*files].concat();
                     // So that those which git does not know yet are committed too.
-                    let first = [&["add", "--"], &*files].concat();
+                    let first = [ADD, &*files].concat();
                     (list, Some(first), [&words[..], &["--only", "--"], &files].concat())
                 }
             };
@@ -266,8 +268,8 @@ impl Git {
                 ));
             }
             let shown = cut(&listed, limits::GIT_LIST_SHOWN_CHARS);
-            let detail = format!("git commit with the message:\n{message}\n\nand these files:\n{shown}");
-            let change = Change { first, words, stdin: message.into_bytes(), detail: Some(detail) };
+            let detail = format!("git commit of these files:\n{}", shown.trim_end());
+            let change = Change { first, words, message, detail: Some(detail) };
             self.change(&cx, "git_commit", &prepared, change).await
         }
         .boxed()
@@ -275,15 +277,16 @@ impl Git {
 
     /// Runs what changes nothing, if the person lets the repository be read.
     async fn read(&self, cx: &ToolCx, tool: &str, words: &[&str]) -> Result<ToolOutput, Fault> {
+        self.may_read(&cx.run, tool).await?;
         let prepared = self.repository.prepare().await?;
-        self.may_read(&cx.run, tool, &prepared).await?;
         Ok(told(self.repository.run(&prepared, words, Vec::new()).await?, limits::GIT_TIME))
     }
 
-    async fn may_read(&self, cx: &RunCx, tool: &str, prepared: &Prepared) -> Result<(), Fault> {
+    async fn may_read(&self, cx: &RunCx, tool: &str) -> Result<(), Fault> {
         if self.read_in().contains(&cx.run) {
             return Ok(());
         }
+        let prepared = self.repository.prepare().await?;
         let program = Subject::Program { name: GIT.into() };
         let subject = if self.desk.trusts(&program) { program } else { Subject::GitReading };
         let detail = format!("git status, diff, log, show and branch.\n{prepared}");
@@ -312,27 +315,48 @@ impl Git {
         change: Change<'_>,
     ) -> Result<ToolOutput, Fault> {
         prepared.may_change()?;
-        let Change { first, words, stdin, detail } = change;
+        let Change { first, words, message, detail } = change;
         let detail = detail.unwrap_or_else(|| shown_words([GIT].into_iter().chain(words.iter().copied())));
         if detail.chars().count() > limits::PERMISSION_DETAIL_CHARS {
             let message =
                 "this is more than a person can be shown who is asked about it: do it in several steps".into();
             return Err(Fault::TooLarge { message });
         }
-        let detail = format!("{detail}\n{prepared}");
+        // What a model has written comes last: nothing in it can stand in for what follows.
+        let said = if message.is_empty() { String::new() } else { format!("\nThe message is:\n{message}") };
+        let detail = format!("{detail}\n{prepared}{said}");
         let ruling = self.desk.permit(&cx.run, Subject::Program { name: GIT.into() }, &detail).await?;
         if ruling.verdict == Verdict::No {
             return Err(declined(tool, ruling.by));
         }
-        cx.begin_now().await?;
         let _alone = self.changing.lock().await;
+        // A person takes time, in which somebody else may have worked on the repository.
+        let now = self.repository.prepare().await?;
+        if now != *prepared {
+            let message = "the repository's configuration is not what it was when the person was asked: try it again";
+            return Err(Fault::Denied { message: message.into() });
+        }
+        cx.begin_now().await?;
         if let Some(first) = first {
             let ended = self.repository.run(prepared, &first, Vec::new()).await?;
             if !ended.is_success() {
-                return Ok(told(ended, limits::GIT_TIME));
+                return changed(ended);
             }
         }
-        Ok(told(self.repository.run(prepared, &words, stdin).await?, limits::GIT_TIME))
+        changed(self.repository.run(prepared, &words, message.into_bytes()).await?)
+    }
+}
+
+/// What came of a change.
+fn changed(ended: Ended) -> Result<ToolOutput, Fault> {
+    let is_within = String::from_utf8_lossy(&ended.stderr).contains("failed in submodule");
+    match !ended.is_success() && is_within {
+        true => Err(Fault::Denied {
+            message: "among these is the folder of another repository, which git would ask what is changed in it, and that one \
+                      could run programs then: name the files beside it one by one"
+                .into(),
+        }),
+        false => Ok(told(ended, limits::GIT_TIME)),
     }
 }
 
@@ -341,21 +365,27 @@ struct Change<'a> {
     /// What is run before it.
     first: Option<Vec<&'a str>>,
     words: Vec<&'a str>,
-    stdin: Vec<u8>,
+    /// What it reads.
+    message: String,
     /// What the person is shown; none: the words.
     detail: Option<String>,
 }
 
 impl<'a> Change<'a> {
     fn of(words: &[&'a str]) -> Self {
-        Self { first: None, words: words.to_vec(), stdin: Vec::new(), detail: None }
+        Self { first: None, words: words.to_vec(), message: String::new(), detail: None }
     }
 }
 
 const GIT: &str = "git";
 
-/// Diffs are git's own: no program makes them, whatever the repository says.
-const PLAIN: &[&str] = &["--no-ext-diff", "--no-textconv", "--no-color"];
+/// Diffs are git's own: no program makes them, whatever the repository says. Of a repository within it the two commits alone
+/// are named: a difference in there would be made by a second git, which goes by what that one says.
+const PLAIN: &[&str] = &["--no-ext-diff", "--no-textconv", "--no-color", "--submodule=short"];
+
+/// Git looks whether the repositories within this one have changed, each by a second git, which would run the filters of that
+/// one; nothing switches that off here. The second one goes by the same settings, and ends at one that cannot be.
+const ADD: &[&str] = &["-c", "status.showUntrackedFiles=not-within", "add", "--"];
 
 /// A path that a model has named, if it names one.
 fn path(path: Option<&str>) -> Result<Option<&str>, Fault> {

@@ -5,7 +5,13 @@
 //! first, which runs nothing, and they are replaced by none for what reads; with them, nothing is changed, since files would
 //! be stored that are not what they are meant to be. What the person's own configuration says, holds.
 
-use std::{collections::BTreeSet, fmt, path::PathBuf, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    fmt, fs,
+    io::Read,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use crate::{
     error::{Fault, cut},
@@ -18,7 +24,7 @@ use crate::{
 pub struct Repository(Arc<Ground>);
 
 /// What was found out of a repository before a command is run in it.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(super) struct Prepared {
     top: PathBuf,
     git_dir: PathBuf,
@@ -91,9 +97,9 @@ impl Repository {
     ///
     /// A [`Fault`]: there is no repository, git is not there, or it leads out of the project.
     pub(super) async fn prepare(&self) -> Result<Prepared, Fault> {
-        let places = self.asked(&["rev-parse", "--path-format=absolute", "--show-toplevel", "--git-dir"]).await?;
-        let mut lines = places.lines().map(PathBuf::from);
-        let (Some(top), Some(git_dir)) = (lines.next(), lines.next()) else {
+        let places = ["rev-parse", "--path-format=absolute", "--show-toplevel", "--git-dir", "--git-common-dir"];
+        let places = self.asked(&places).await?;
+        let [top, git_dir, common] = &*places.lines().map(PathBuf::from).collect::<Vec<_>>() else {
             return Err(Fault::other("git does not say where the repository is"));
         };
         let settings = self.asked(&["config", "--list", "--null", "--show-scope", "--includes"]).await?;
@@ -114,13 +120,10 @@ impl Repository {
                 _ => {}
             }
         }
-        // Where its files are is said by the repository itself: that may be a folder of somebody else.
-        if moved && !top.join(".git").exists() {
-            let message = format!(
-                "the repository {} says that its files are in {}, which is not its folder: nothing is done with it",
-                git_dir.display(),
-                top.display()
-            );
+        if let Err(why) = is_its_own(top, git_dir, common, moved) {
+            let (top, git_dir) = (top.display(), git_dir.display());
+            let message =
+                format!("the repository {git_dir} is not that of the folder {top}, and nothing is done with it: {why}");
             return Err(Fault::Denied { message });
         }
         if let Some(name) = filters.iter().find(|name| name.contains(['=', '\n'])) {
@@ -129,7 +132,7 @@ impl Repository {
                 format!("the repository has a filter `{}`, which cannot be switched off", name.escape_debug());
             return Err(Fault::Denied { message });
         }
-        Ok(Prepared { top, git_dir, filters, hooks })
+        Ok(Prepared { top: top.clone(), git_dir: git_dir.clone(), filters, hooks })
     }
 
     /// Runs git with these words.
@@ -169,6 +172,49 @@ impl Repository {
             }
         }
     }
+}
+
+/// Whether a repository and the folder of its files belong together. Where each of them is, the other one says, and what says so
+/// may be somebody else's: it could name the files, or the commits, of any other repository of this person. `names_folder`: its
+/// configuration says where its files are.
+fn is_its_own(top: &Path, git_dir: &Path, common: &Path, names_folder: bool) -> Result<(), String> {
+    let real = |path: &Path| path.canonicalize().map_err(|error| format!("{}: {error}", path.display()));
+    let named = top.join(".git");
+    let Ok(found) = fs::symlink_metadata(&named) else { return Err("that folder has no `.git`".into()) };
+    let (git_dir, common) = (real(git_dir)?, real(common)?);
+    if found.is_dir() {
+        return match (real(&named)? == git_dir, common == git_dir) {
+            (true, true) => Ok(()),
+            (true, false) => Err(format!("what it keeps is in {}, which is another one", common.display())),
+            (false, _) => Err("the `.git` there is another one".into()),
+        };
+    }
+    if !found.is_file() {
+        return Err("the `.git` there is a link".into());
+    }
+    if leads_to(&named, top, "gitdir: ").as_ref() != Some(&git_dir) {
+        return Err("the `.git` there leads to another one".into());
+    }
+    let is_worktree = git_dir.parent() == Some(&common.join("worktrees"))
+        && leads_to(&git_dir.join("gitdir"), &git_dir, "") == Some(real(&named)?);
+    match is_worktree || names_folder && common == git_dir {
+        true => Ok(()),
+        false => Err(format!(
+            "the `.git` there leads to it, and it does not lead back; if they belong together, say so: git --git-dir={} config \
+             core.worktree {}",
+            git_dir.display(),
+            top.display()
+        )),
+    }
+}
+
+/// Where a file of git leads to that lies in `folder`: after `before` it holds a path.
+fn leads_to(file: &Path, folder: &Path, before: &str) -> Option<PathBuf> {
+    // A pipe would never open.
+    fs::symlink_metadata(file).ok().filter(fs::Metadata::is_file)?;
+    let mut text = String::new();
+    fs::File::open(file).ok()?.take(limits::GIT_LINK_BYTES).read_to_string(&mut text).ok()?;
+    folder.join(text.trim_end().strip_prefix(before)?).canonicalize().ok()
 }
 
 impl Prepared {

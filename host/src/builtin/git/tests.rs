@@ -67,8 +67,18 @@ impl World {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
+    /// Puts a file in the place of the repository.
+    fn instead(&self, text: &str) {
+        fs::remove_dir_all(self.project().join(".git")).unwrap();
+        self.write(".git", text);
+    }
+
     fn tools(&self, desk: &Desk) -> ToolBox {
-        git_tools(desk.clone(), Repository::new(self.ground("/usr/bin:/bin")))
+        self.tools_in(desk, self.project())
+    }
+
+    fn tools_in(&self, desk: &Desk, root: PathBuf) -> ToolBox {
+        git_tools(desk.clone(), Repository::new(Ground { root, ..self.ground("/usr/bin:/bin") }))
     }
 
     /// The project, with programs of these folders.
@@ -350,7 +360,7 @@ async fn a_repository_has_no_say_in_where_its_files_are_and_reaches_no_network()
     let elsewhere = world.path("home").display().to_string();
     world.plain(&["config", "core.worktree", &elsewhere]);
     let (is_error, text) = call(&tools, "git_diff", json!({})).await;
-    assert!(is_error && text.contains("which is not its folder: nothing is done with it"), "{text}");
+    assert!(is_error && text.contains("and nothing is done with it: that folder has no `.git`"), "{text}");
     world.plain(&["config", "--unset", "core.worktree"]);
     // An object that is not there would be fetched by the program that the address names.
     let evil = world.evil();
@@ -443,8 +453,8 @@ async fn it_is_asked_once_whether_it_may_be_read_and_each_time_before_it_is_chan
             let question = inbox.next().await.unwrap();
             let (subject, detail) = asked(&question);
             assert_eq!(subject, "run the program `git`");
-            let shown = "git commit with the message:\nWhy\n\nbecause\n\nand these files:\n M a.txt\n";
-            assert!(detail.starts_with(shown), "{detail}");
+            assert!(detail.starts_with("git commit of these files:\n M a.txt\nThe files are in "), "{detail}");
+            assert!(detail.ends_with("/.git.\nThe message is:\nWhy\n\nbecause"), "{detail}");
             inbox.decide(question.id, verdict).unwrap();
         };
         let (committed, ()) = tokio::join!(commits(), person);
@@ -473,3 +483,5 @@ fn a_path_is_below() {
         assert!(checked_path(wrong).is_err(), "{wrong:?}");
     }
 }
+
+mod others;

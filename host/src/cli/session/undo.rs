@@ -45,9 +45,16 @@ impl Undo {
         let mut undone = 0;
         while let Some(last) = history.last().filter(|_| self.all || undone == 0) {
             let cannot = |cause: String| {
+                let before = match undone {
+                    0 => "",
+                    1 => ", and the one that came after them is undone",
+                    _ => ", and those that came after them are undone",
+                };
                 Report::new(ErrorKind::Run, format!("what the session `{id}` has changed cannot be undone"))
                     .cause(cause)
-                    .hint("nothing of these changes was undone; shelly-host session show says what was done")
+                    .hint(format!(
+                        "nothing of these changes was undone{before}; shelly-host session show says what was done"
+                    ))
             };
             let change = last.map_err(cannot)?;
             self.consented(&change)?;

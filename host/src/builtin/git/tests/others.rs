@@ -1,0 +1,186 @@
+//! Repositories within the project, and others of this person: neither are asked by way of the one that is.
+
+use super::*;
+
+/// Two commits of a repository within, of which the first is there again: git shows what lies between them.
+fn with_a_change_within(world: &World) {
+    world.plain(&["init", "--quiet", "--initial-branch=main", "inner"]);
+    for text in ["1\n", "2\n"] {
+        world.write("inner/f", text);
+        world.plain(&["-C", "inner", "add", "f"]);
+        world.plain(&["-C", "inner", "commit", "--quiet", "--message=x"]);
+    }
+    world.plain(&["add", "inner"]);
+    world.plain(&["commit", "--quiet", "--message=With one"]);
+    world.plain(&["-C", "inner", "checkout", "--quiet", "HEAD~1"]);
+}
+
+#[tokio::test]
+async fn what_a_repository_within_says_is_not_run_to_show_a_difference() {
+    for (key, attributes) in [("diff.external", ""), ("diff.evil.textconv", "* diff=evil\n")] {
+        let world = World::new();
+        let evil = world.evil();
+        with_a_change_within(&world);
+        world.plain(&["config", "diff.submodule", "diff"]);
+        world.plain(&["-C", "inner", "config", key, &evil]);
+        world.write("inner/.git/info/attributes", attributes);
+        let tools = world.tools(&everybody_says_yes());
+        let (is_error, text) = call(&tools, "git_diff", json!({})).await;
+        assert!(!is_error && text.contains("+Subproject commit "), "{text}");
+        assert!(!call(&tools, "git_show", json!({})).await.0);
+        let (is_error, text) = call(&tools, "git_commit", json!({"message": "m", "all": true})).await;
+        assert!(!is_error, "{text}");
+        assert!(call(&tools, "git_show", json!({})).await.1.contains("+Subproject commit "));
+        assert!(!world.is_marked(), "{key}");
+        world.plain(&["show"]);
+        assert!(world.is_marked(), "{key}: it would not be run anyway");
+    }
+}
+
+#[tokio::test]
+async fn filters_of_a_repository_within_are_not_run_where_files_are_added() {
+    let world = World::new();
+    let evil = world.evil();
+    with_a_change_within(&world);
+    world.plain(&["-C", "inner", "checkout", "--quiet", "main"]);
+    world.write("inner/.git/info/attributes", "* filter=evil\n");
+    world.plain(&["-C", "inner", "config", "filter.evil.clean", &evil]);
+    // It is as it was: that it was written anew has git look, and what it looks at goes through the filter.
+    fs::File::open(world.project().join("inner/f")).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
+    world.write("a.txt", "changed\n");
+    let tools = world.tools(&everybody_says_yes());
+    let tried = [
+        ("git_add", json!({"paths": ["."]})),
+        ("git_add", json!({"paths": ["inner"]})),
+        ("git_commit", json!({"message": "m", "files": ["."]})),
+    ];
+    for (name, arguments) in tried {
+        let (is_error, text) = call(&tools, name, arguments.clone()).await;
+        assert!(is_error && text.contains("the folder of another repository"), "{name} {arguments}: {text}");
+    }
+    for (name, arguments) in [
+        ("git_add", json!({"paths": ["a.txt"]})),
+        ("git_status", json!({})),
+        ("git_commit", json!({"message": "m", "all": true})),
+    ] {
+        let (is_error, text) = call(&tools, name, arguments.clone()).await;
+        assert!(!is_error, "{name} {arguments}: {text}");
+    }
+    assert!(!world.is_marked());
+    world.plain(&["add", "."]);
+    assert!(world.is_marked(), "it would not be run anyway");
+}
+
+#[tokio::test]
+async fn a_repository_of_this_person_is_not_read_by_way_of_another_one() {
+    let files = |world: &World| world.path("home/private");
+    type Made = fn(&World);
+    let elsewhere: [(&str, Made, &str); 6] = [
+        (
+            "its files",
+            |w| drop(w.plain(&["config", "core.worktree", &w.path("home/private").display().to_string()])),
+            "the `.git` there is another one",
+        ),
+        (
+            "its commits",
+            |w| w.write(".git/commondir", &w.path("home/private/.git").display().to_string()),
+            "what it keeps is in ",
+        ),
+        (
+            "all of it",
+            |w| w.instead(&format!("gitdir: {}\n", w.path("home/private/.git").display())),
+            "does not lead back",
+        ),
+        (
+            "a link",
+            |w| {
+                fs::remove_dir_all(w.project().join(".git")).unwrap();
+                std::os::unix::fs::symlink(w.path("home/private/.git"), w.project().join(".git")).unwrap();
+            },
+            "the `.git` there is a link",
+        ),
+        (
+            "one that looks like a second folder of it",
+            |w| {
+                fs::rename(w.project().join(".git"), w.project().join("fake")).unwrap();
+                w.write("fake/commondir", &w.path("home/private/.git").display().to_string());
+                w.write("fake/gitdir", "../.git\n");
+                w.write(".git", "gitdir: fake\n");
+            },
+            "does not lead back",
+        ),
+        (
+            "a long way",
+            |w| {
+                fs::rename(w.project().join(".git"), w.project().join("fake")).unwrap();
+                w.plain(&["--git-dir=fake", "config", "core.worktree", ".."]);
+                w.write(".git", &format!("gitdir: fake{}", "\n".repeat(limits::GIT_LINK_BYTES as usize)));
+                let whole = fs::read(w.project().join(".git")).unwrap();
+                assert!(whole.len() as u64 > limits::GIT_LINK_BYTES);
+                // What is beyond the bound is not read, and what is before it leads there: this one is fine.
+            },
+            "",
+        ),
+    ];
+    for (name, make, says) in elsewhere {
+        let world = World::new();
+        let private = files(&world).display().to_string();
+        world.plain(&["init", "--quiet", "--initial-branch=main", &private]);
+        fs::write(files(&world).join("secret"), "s").unwrap();
+        world.plain(&["-C", &private, "add", "."]);
+        world.plain(&["-C", &private, "commit", "--quiet", "--message=The secret"]);
+        make(&world);
+        let tools = world.tools(&everybody_says_yes());
+        for tool in ["git_log", "git_status"] {
+            let (is_error, text) = call(&tools, tool, json!({})).await;
+            assert_eq!(is_error, !says.is_empty(), "{name}: {text}");
+            assert!(text.contains(says) && !text.contains("The secret"), "{name}: {text}");
+        }
+    }
+    // A second folder of a repository, one that is kept beside its folder and says so, and one within another are what they are.
+    let world = World::new();
+    for words in [
+        &["worktree", "add", "--quiet", "../second"][..],
+        &["init", "--quiet", "--separate-git-dir=../kept", "../beside"],
+        &["--git-dir=../kept", "config", "core.worktree", "../beside"],
+        &["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", "../second", "within"],
+    ] {
+        world.plain(words);
+    }
+    for folder in ["second", "beside", "project/within"] {
+        let tools = world.tools_in(&everybody_says_yes(), world.path(folder));
+        let (is_error, text) = call(&tools, "git_status", json!({})).await;
+        assert!(!is_error, "{folder}: {text}");
+    }
+    let unsaid = world.path("unsaid");
+    world.plain(&["init", "--quiet", "--separate-git-dir=../other", &unsaid.display().to_string()]);
+    let (is_error, text) = call(&world.tools_in(&everybody_says_yes(), unsaid), "git_status", json!({})).await;
+    assert!(is_error && text.contains("if they belong together, say so: git --git-dir="), "{text}");
+}
+
+#[tokio::test]
+async fn what_comes_into_the_configuration_while_a_person_is_asked_is_not_run() {
+    let world = World::new();
+    let evil = world.evil();
+    let desk = Desk::new(Policy::Never, Trusted::default());
+    let tools = world.tools(&desk);
+    let mut inbox = desk.attend().unwrap();
+    world.write("a.txt", "changed\n");
+    world.write(".git/info/attributes", "*.txt filter=evil\n");
+    for (name, arguments, is_refused) in
+        [("git_add", json!({"paths": ["a.txt"]}), true), ("git_diff", json!({}), false)]
+    {
+        world.plain(&["config", "--unset", "filter.evil.clean"]);
+        let person = async {
+            let question = inbox.next().await.unwrap();
+            world.plain(&["config", "filter.evil.clean", &evil]);
+            inbox.decide(question.id, Verdict::Yes).unwrap();
+        };
+        let ((is_error, text), ()) = tokio::join!(call(&tools, name, arguments), person);
+        assert_eq!(is_error, is_refused, "{name}: {text}");
+        assert!(is_refused == text.contains("is not what it was when the person was asked"), "{name}: {text}");
+        assert!(!world.is_marked(), "{name}");
+    }
+    world.plain(&["add", "."]);
+    assert!(world.is_marked(), "it would not be run anyway");
+}
