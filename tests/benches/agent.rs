@@ -17,7 +17,6 @@ use std::{
 use criterion::{BenchmarkId, Criterion};
 use shelly_host::{
     agent::{Agent, Crew, Entry, Registry},
-    capability::Ceiling,
     chat::{Chat, Message, Part, Role, ToolCall, ToolResult},
     event::{Event, EventSink, RunCx},
 };
@@ -56,13 +55,13 @@ fn runs(criterion: &mut Criterion, runtime: &Runtime) {
     let mut group = criterion.benchmark_group("run");
     for calls in [1, 10, 100, 1_000] {
         for (way, effects, watched) in [("plain", false, false), ("watched", false, true), ("5 effects", true, false)] {
-            let crew = crew_of(calls, effects);
+            let worker = worker(calls, effects);
             group.bench_function(BenchmarkId::new(way, calls), |bencher| {
                 bencher.iter_custom(|iterations| {
                     let runs = iterations.div_ceil(calls as u64);
                     let before = stage::cpu();
                     for _ in 0..runs {
-                        runtime.block_on(run(&crew, &Chat::new(), watched));
+                        runtime.block_on(run(&worker, &Chat::new(), watched));
                     }
                     of(stage::cpu() - before, iterations, runs * calls as u64)
                 });
@@ -77,7 +76,7 @@ fn long_chats(criterion: &mut Criterion, runtime: &Runtime) {
     let mut group = criterion.benchmark_group("chat");
     for messages in [100, 1_000, 10_000] {
         for (way, effects) in [("plain", false), ("5 effects", true)] {
-            let crew = crew_of(CALLS_ON_A_LONG_CHAT, effects);
+            let worker = worker(CALLS_ON_A_LONG_CHAT, effects);
             group.bench_function(BenchmarkId::new(way, messages), |bencher| {
                 bencher.iter_custom(|iterations| {
                     let runs = iterations.div_ceil(CALLS_ON_A_LONG_CHAT as u64);
@@ -85,7 +84,7 @@ fn long_chats(criterion: &mut Criterion, runtime: &Runtime) {
                     for _ in 0..runs {
                         let chat = chat_of(messages);
                         let before = stage::cpu();
-                        runtime.block_on(run(&crew, &chat, false));
+                        runtime.block_on(run(&worker, &chat, false));
                         spent += stage::cpu() - before;
                     }
                     of(spent, iterations, runs * CALLS_ON_A_LONG_CHAT as u64)
@@ -102,28 +101,26 @@ fn of(time: Duration, wanted: u64, done: u64) -> Duration {
 }
 
 /// A crew with one kind of agent, whose model calls a tool so often and then answers.
-fn crew_of(calls: usize, effects: bool) -> Arc<Crew> {
+/// One that works in a crew, as one that a registry makes.
+fn worker(calls: usize, effects: bool) -> Agent {
     let asked = AtomicUsize::new(0);
     let model =
         stage::Model::completer(Duration::ZERO, move |_| match asked.fetch_add(1, Ordering::Relaxed) % (calls + 1) {
             last if last == calls => stage::Says::Answer("It stands there four times."),
             _ => stage::say_hello(),
         });
-    let registry = Registry::new();
-    registry.register(Entry::new("worker", "Looks things up"), move || match effects {
+    let worker = match effects {
         false => stage::agent("worker", &model),
         true => stage::with_effects(stage::agent("worker", &model)),
-    });
-    Arc::new(Crew::new(registry))
+    };
+    let (registry, registered) = (Registry::new(), worker.clone());
+    registry.register(Entry::new("worker", "Looks things up"), move || registered.clone());
+    worker.with_crew(Arc::new(Crew::new(registry)), 1)
 }
 
-async fn run(crew: &Arc<Crew>, chat: &Chat, watched: bool) {
-    let agent: Agent = crew
-        .registry
-        .spawn("worker", &Ceiling::default())
-        .expect("it is registered")
-        .expect("nothing is taken away")
-        .with_crew(Arc::clone(crew), 1);
+async fn run(agent: &Agent, chat: &Chat, watched: bool) {
+    // Each run has one of its own.
+    let agent = agent.clone();
     let (events, mut stream) = match watched {
         false => (EventSink::none(), None),
         true => {

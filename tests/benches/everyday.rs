@@ -89,7 +89,7 @@ impl Ground {
         let server = self.server.as_deref().map(|script| {
             let root = self.root.display();
             format!(
-                "mcp_servers: [{{name: theirs, command: node, args: ['{script}', '{root}'], protocol: '2025-11-25'}}]\n"
+                "mcp_servers: [{{name: theirs, command: node, args: ['{script}', '{root}'], protocol: handshake}}]\n"
             )
         });
         let config = format!(
@@ -98,7 +98,7 @@ impl Ground {
             server.unwrap_or_default()
         );
         let config = Config::parse(&config, self.root.clone()).map_err(|report| report.to_string())?;
-        let desk = Desk::new(Policy::Granted, Trusted::default());
+        let desk = Desk::new(Policy::All, Trusted::default());
         let variable = |name: &str| env::var(name).ok();
         let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
         let app = App::new(config, &[PLUGIN_ROOT.into()], Some(cache), Arc::new(variable), desk)

@@ -170,7 +170,7 @@ impl Plan {
             }
         }
         let mut room = limits::DIFF_CHARS;
-        for item in &self.items {
+        'items: for (at, item) in self.items.iter().enumerate() {
             let text = &item.difference.text;
             shown.push('\n');
             let mut lines = text.lines();
@@ -180,9 +180,13 @@ impl Plan {
                 match room.checked_sub(line.chars().count() + 1) {
                     Some(left) => room = left,
                     None => {
-                        let _ =
-                            writeln!(shown, "[{} more lines of {} are not shown]", lines.count() + 1, item.at.shown);
-                        break;
+                        let (more, path) = (lines.count() + 1, ends(&item.at.shown));
+                        let _ = writeln!(shown, "[{more} more lines of {path} are not shown]");
+                        let rest = self.items[at + 1..].iter().filter(|item| !item.difference.text.is_empty()).count();
+                        if rest > 0 {
+                            let _ = writeln!(shown, "[what changes in {rest} more is not shown]");
+                        }
+                        break 'items;
                     }
                 }
                 shown.push_str(&line);

@@ -48,7 +48,7 @@ fn lay(place: &Place) {
         }
         rustix::fs::mkfifoat(rustix::fs::CWD, data.join("pipe.json"), 0o600.into()).unwrap();
         for name in ["locked.json", "locked.csv"] {
-            fs::set_permissions(data.join(name), fs::Permissions::from_mode(0)).unwrap();
+            fs::set_permissions(data.join(name), fs::Permissions::from_mode(0o000)).unwrap();
         }
     }
 }

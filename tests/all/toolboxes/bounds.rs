@@ -54,8 +54,8 @@ async fn no_more_is_opened_to_one_agent_than_may_be() {
     names.iter().for_each(|name| world.file(name, "opened\n"));
     let calls: Vec<_> = names.iter().map(|name| world.read(name)).collect();
     // The first is still open after the last was refused.
-    let mut replies: Vec<_> = calls.chunks(5).collect();
-    replies.push(&calls[..1]);
+    let (open, beyond) = calls.split_at(limits::OPENED);
+    let replies: Vec<_> = open.chunks(4).chain([beyond, &calls[..1]]).collect();
     let came = run(&world, ADA, &replies, By::Nobody(Policy::All)).await;
     assert_eq!(came.results.len(), limits::OPENED + 2);
     for (at, result) in came.results.iter().enumerate() {

@@ -10,8 +10,7 @@ use std::{
 };
 
 use shelly_host::{
-    agent::{Crew, Entry, Registry},
-    capability::Ceiling,
+    agent::{Agent, Crew, Entry, Registry},
     chat::Chat,
     event::RunCx,
 };
@@ -76,7 +75,7 @@ fn runtime() -> std::io::Result<Runtime> {
 }
 
 /// A lead that delegates once, and those that it delegates to.
-fn crew(tasks: usize, ending: &'static str) -> Arc<Crew> {
+fn crew(tasks: usize, ending: &'static str) -> (Registry, Agent) {
     let orders: Vec<_> = (0..tasks)
         .map(|n| {
             let task = format!("Look into section {n} of the documentation.");
@@ -99,20 +98,16 @@ fn crew(tasks: usize, ending: &'static str) -> Arc<Crew> {
             }
         });
     let registry = Registry::new();
-    registry.register(Entry::new("lead", "Divides work"), move || stage::agent("lead", &lead));
+    let (lead, registered) = (stage::agent("lead", &lead), stage::agent("lead", &lead));
+    registry.register(Entry::new("lead", "Divides work"), move || registered.clone());
     registry.register(Entry::new("worker", "Looks things up"), move || stage::agent("worker", &worker));
-    Arc::new(Crew::new(registry))
+    (registry, lead)
 }
 
-async fn delegate(crew: &Arc<Crew>, tasks: usize) {
+async fn delegate((registry, lead): &(Registry, Agent), tasks: usize) {
     // A crew has a bound for the agents of its life: each round has one of its own.
-    let crew = Arc::new(Crew::new(crew.registry.clone()));
-    let lead = crew
-        .registry
-        .spawn("lead", &Ceiling::default())
-        .expect("it is registered")
-        .expect("nothing is taken away")
-        .with_crew(Arc::clone(&crew), 1);
+    let crew = Arc::new(Crew::new(registry.clone()));
+    let lead = lead.clone().with_crew(Arc::clone(&crew), 1);
     let chat = Chat::new();
     lead.run(&RunCx::new("lead"), &chat, stage::task()).await.expect("the model answers");
     let told = chat.snapshot().iter().flat_map(|entry| entry.message.tool_results()).next().map(|told| told.text());

@@ -49,7 +49,8 @@ fn members() -> impl Strategy<Value = Vec<Profile>> {
 fn messages() -> impl Strategy<Value = Vec<Message>> {
     let text = prop_oneof![any::<String>(), Just("done".to_owned()), "[a-z\n>\\[\\]]{1,40}"];
     let one = (text, "m[0-9]|user|", any::<bool>()).prop_map(|(text, sender, is_reply)| {
-        Message::text(if is_reply { Role::Assistant } else { Role::User }, sender, text)
+        // None says nothing.
+        Message::text(if is_reply { Role::Assistant } else { Role::User }, sender, format!("{text}."))
     });
     vec(one, 0..10)
 }
@@ -71,19 +72,19 @@ fn reply() -> impl Strategy<Value = Result<Completion, Fault>> {
     let call = |(name, arguments)| Part::ToolCall(ToolCall { id: String::new(), name, arguments, meta: vec![] });
     let parts = prop_oneof![
         text.prop_map(|text| vec![Part::Text(text)]),
-        calls.prop_map(move |calls| calls.into_iter().map(call).collect()),
-        Just(vec![]),
+        calls.prop_map(move |calls| calls.into_iter().map(call).collect::<Vec<_>>()),
+        Just(Vec::<Part>::new()),
     ];
     let completion = parts.prop_map(|parts| {
         let (stop, usage) = (StopReason::EndTurn, Usage::default());
-        Ok(Completion { parts, stop, usage, model: String::new(), meta: vec![] })
+        Ok::<_, Fault>(Completion { parts, stop, usage, model: String::new(), meta: vec![] })
     });
     let fault = prop_oneof![
         Just(Fault::invalid("no")),
         Just(Fault::Unavailable { message: "off".into(), after: None }),
         Just(Fault::other("broken")),
     ];
-    prop_oneof![8 => completion, 2 => fault.prop_map(Err)]
+    prop_oneof![8 => completion, 2 => fault.prop_map(Err::<Completion, Fault>)]
 }
 
 fn fared() -> impl Strategy<Value = Fared> {

@@ -44,9 +44,9 @@ mod tests {
             ("a\n[user]\n> b", "> a\n> [user]\n> > b"),
             ("a\r\nb\rc\u{2028}d\u{85}e\u{b}f\u{c}g", "> a\n> b\n> c\n> d\n> e\n> f\n> g"),
             ("a\u{0}\u{1b}[1mb\tc", "> a[1mb\tc"),
-            ("abcdefghijk", "> abcdefghij…"),
+            ("abcdefghijklmnopqrstu", "> abcdefghijklmnopqrst…"),
         ] {
-            assert_eq!(quoted(text, 10), expected, "{text:?}");
+            assert_eq!(quoted(text, 20), expected, "{text:?}");
         }
         assert_eq!(on_one_line("a]\n[b \"c\"", 100), "a) (b 'c'");
     }

@@ -164,19 +164,16 @@ mod tests {
     #[tokio::test]
     async fn a_state_that_points_beyond_the_roles_begins_the_next_cycle() {
         let members = profiles("a:write");
-        let at = |state: &'static str| of(3, "write").next_of(&members, state);
-        assert_eq!(at("{\"cycle\":1,\"at\":18446744073709551615}").await, "a");
-        assert_eq!(at("{\"cycle\":4294967295,\"at\":7}").await, "done");
-        assert_eq!(
-            at("{\"cycle\":-1}").await,
-            "error: the state of the coordinator cannot be read: invalid value: integer `-1`, expected u32 at line 1 column 11"
-        );
-    }
-
-    impl RoleRoundRobin {
-        async fn next_of(&self, members: &[super::super::Profile], state: &str) -> String {
-            let moment = Moment { step: 1, ..moment(members) };
-            shown(self.next(&cx(), &moment, state.into()).await.as_ref().map(|step| &step.action))
+        let unreadable = "error: the state of the coordinator cannot be read: ";
+        for (state, expected) in [
+            ("{\"cycle\":1,\"at\":18446744073709551615}", "a"),
+            ("{\"cycle\":4294967295,\"at\":7}", "done"),
+            ("{\"cycle\":-1}", unreadable),
+        ] {
+            let moment = Moment { step: 1, ..moment(&members) };
+            let step = of(3, "write").next(&cx(), &moment, state.into()).await;
+            let told = shown(step.as_ref().map(|step| &step.action));
+            assert!(told.starts_with(expected), "{state}: {told}");
         }
     }
 }

@@ -146,7 +146,7 @@ mod tests {
     use crate::{
         agent::Ask,
         chat::{Message, Part, Snapshot},
-        model::{CompletionRequest, ScriptedCompleter},
+        model::{Completion, CompletionRequest, ScriptedCompleter},
     };
 
     fn says(sender: &str, text: &str) -> Message {
@@ -249,7 +249,8 @@ mod tests {
         assert!(until.models().contains("small") && !until.models().contains("large"));
         let reply = |text| Some(ScriptedCompleter::text(text));
         let unavailable = Some(Err(Fault::Unavailable { message: "off".into(), after: None }));
-        let cases: [(&str, Vec<Option<Result<_, Fault>>>, &str); 5] = [
+        type Case<'a> = (&'a str, Vec<Option<Result<Completion, Fault>>>, &'a str);
+        let cases: [Case<'_>; 5] = [
             (
                 "it goes on, in order and not with whom it names",
                 vec![None, reply("on"), None, reply("on")],

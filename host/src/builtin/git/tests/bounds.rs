@@ -35,7 +35,7 @@ async fn of_a_long_list_of_files_a_person_is_shown_the_beginning() {
     let person = async {
         let question = inbox.next().await.unwrap();
         let detail = asked(&question).1;
-        let list = detail.split("and these files:\n").nth(1).unwrap();
+        let list = detail.split("git commit of these files:\n").nth(1).unwrap();
         assert!(list.starts_with("A\tfile-000\nA\tfile-001\n") && !list.contains("file-299"), "{detail}");
         // What follows says where the repository is.
         let list = list.split("\nThe files are in").next().unwrap();
@@ -50,10 +50,9 @@ async fn of_a_long_list_of_files_a_person_is_shown_the_beginning() {
 async fn runs_in_which_it_may_be_read_are_remembered_up_to_a_bound() {
     let world = World::new();
     let repository = Repository::new(world.ground("/usr/bin:/bin"));
-    let prepared = repository.prepare().await.unwrap();
     let git = Git { desk: everybody_says_yes(), repository, read_in: Arc::default(), changing: Arc::default() };
     for at in 0..=limits::GIT_RUNS {
-        git.may_read(&RunCx::new("ada").with_run(at.to_string()), "git_status", &prepared).await.unwrap();
+        git.may_read(&RunCx::new("ada").with_run(at.to_string()), "git_status").await.unwrap();
         let remembered = if at == limits::GIT_RUNS { 1 } else { at + 1 };
         assert_eq!(git.read_in().len(), remembered);
     }

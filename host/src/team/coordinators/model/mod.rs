@@ -134,8 +134,8 @@ impl ModelCoordinator {
             (Err(fault), _) => return Err(fault.clone()),
         };
         if asked == Asked::Summary {
-            let view = self.view(moment, memory);
-            memory.sum_up(view.overdue.last().map(|entry| entry.id), &text(completion));
+            let through = self.view(moment, memory).overdue.last().map(|entry| entry.id);
+            memory.sum_up(through, &text(completion));
             return Ok(None);
         }
         match reply::heard(completion, moment.members, self.options.tools) {

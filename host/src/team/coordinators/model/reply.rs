@@ -79,11 +79,16 @@ fn said(text: &str, members: &[Profile], has_tools: bool) -> Result<Decision, St
     Ok(Decision { what: What::Run(assignments(run, members)?), reasoning })
 }
 
-/// The one object in the text, which may stand in a fence or among words.
+/// The object that the text is, which may stand in a fence. One among words is none: they may quote one of somebody else.
 fn object<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    serde_json::from_str(unfenced(text)).map_err(|error| cut(&error.to_string(), limits::COORDINATOR_SAID_CHARS))
+}
+
+fn unfenced(text: &str) -> &str {
     let text = text.trim();
-    let inner = text.find('{').zip(text.rfind('}')).and_then(|(start, end)| text.get(start..=end)).unwrap_or(text);
-    serde_json::from_str(inner).map_err(|error| cut(&error.to_string(), limits::COORDINATOR_SAID_CHARS))
+    let Some(inner) = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```")) else { return text };
+    // What stands behind the opening of a fence names the language.
+    inner.split_once('\n').filter(|(word, _)| !word.contains('{')).map_or(inner, |(_, inner)| inner)
 }
 
 fn called(calls: &[&ToolCall], members: &[Profile]) -> Result<Heard, String> {

@@ -139,7 +139,11 @@ async fn a_decision() {
         ),
         ("in a fence", vec![says(&format!("```json\n{BOB}\n```\n"))], "ask, bob, ask".into()),
         ("in a fence without a word", vec![says(&format!("```\n{BOB}\n```"))], "ask, bob, ask".into()),
-        ("among words", vec![says(&format!("Well, {BOB} it is."))], "ask, bob, ask".into()),
+        (
+            "among words, which may be quoted, then alone",
+            vec![says(&format!("Well, {BOB} it is.")), says(BOB)],
+            "ask, ask, bob, ask".into(),
+        ),
         ("done", vec![says(r#"{"members":[],"done":true}"#)], "ask, done".into()),
         ("done, whoever is named", vec![says(r#"{"members":["zoe",99],"done":true}"#)], "ask, done".into()),
         ("no JSON, then better", vec![says("bob!"), says(BOB)], "ask, ask, bob, ask".into()),
@@ -212,7 +216,7 @@ async fn a_decision() {
 
 #[tokio::test]
 async fn a_decision_with_tools() {
-    let assign = |arguments| calls(&[("assign_task", arguments)]);
+    let assign = |arguments: &str| calls(&[("assign_task", arguments)]);
     let bob = || assign(r#"{"assignments":[{"member":"bob","task":"Write."}]}"#);
     let status = || calls(&[("get_team_status", "")]);
     let twice = |reply: Reply| vec![reply.clone(), reply];

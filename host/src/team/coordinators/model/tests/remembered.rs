@@ -16,7 +16,11 @@ async fn its_memory_is_bounded() {
         let told = team.play([says(&bad)].into_iter().chain(replies)).await;
         assert!(told.starts_with("ask, ask, ask, ann+bob, ask, ask, ann+bob"), "{told}");
         assert!(told.ends_with("ann+bob, ask"), "{told}");
-        assert!((20_000..limits::STATE_BYTES).contains(&team.largest), "{bad:.1}: {}", team.largest);
+        assert!(team.largest < limits::STATE_BYTES, "{bad:.1}: {}", team.largest);
+        if bad.chars().all(char::is_control) {
+            continue;
+        }
+        assert!(team.largest > 20_000, "{bad:.1}: {}", team.largest);
         let again = team.user();
         let said = again.lines().filter(|line| line.starts_with("You decided")).map(str::len).sum::<usize>();
         assert!((2_000..limits::COORDINATOR_SAID_BYTES + 1_000).contains(&said), "{said}");
@@ -26,11 +30,8 @@ async fn its_memory_is_bounded() {
 #[tokio::test]
 async fn an_answer_that_is_wrong_is_shown_in_part() {
     let mut team = Team::new(ModelOptions::default());
-    team.play([says(&"w".repeat(50_000))]).await;
-    assert_eq!(
-        team.user().matches('w').count(),
-        limits::COORDINATOR_WRONG_CHARS + "works was who".matches('w').count()
-    );
+    team.play([says(&"ß".repeat(50_000))]).await;
+    assert_eq!(team.user().matches('ß').count(), limits::COORDINATOR_WRONG_CHARS);
 }
 
 #[tokio::test]

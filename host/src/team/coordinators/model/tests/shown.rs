@@ -151,7 +151,7 @@ async fn the_window_moves_and_nothing_is_shown_twice() {
             let is_in_window = at > said && at - said <= 4;
             assert_eq!(text.matches(&format!("I did {said}.")).count(), usize::from(is_in_window), "{at}: {said}");
             // What was decided before the first message that is shown is not.
-            let is_shown = is_in_window && (at - said < 4 || at == 4 && said > 0 || at < 4);
+            let is_shown = is_in_window && (at <= 3 || at - said < 4);
             assert_eq!(text.matches(&format!("reason {said}.")).count(), usize::from(is_shown), "{at}: {said}: {text}");
         }
         assert_eq!(text.contains("older messages are not shown"), at > 3);
@@ -186,11 +186,11 @@ async fn what_is_said_of_members_is_bounded() {
     {
         let mut team = Team::new(ModelOptions::default());
         let one =
-            |at| Profile { name: format!("m{at}").into(), role: "r".into(), description: "q".repeat(9_999).into() };
+            |at| Profile { name: format!("m{at}").into(), role: "r".into(), description: "ß".repeat(9_999).into() };
         team.members = (0..members).map(one).collect();
         team.play([]).await;
-        assert_eq!(team.system().matches("qq…").count(), members);
-        assert_eq!(team.system().matches('q').count(), members * chars + 1);
+        assert_eq!(team.system().matches("ßß…").count(), members);
+        assert_eq!(team.system().matches('ß').count(), members * chars);
     }
 }
 
@@ -255,7 +255,8 @@ async fn what_falls_out_of_the_window_is_summed_up() {
         second.starts_with("Minutes of what came before:\n> Minutes one.\n\nWhat was said since:\n[bob]\n> I did 2.\n")
     );
     assert!(
-        team.user().starts_with("Minutes of what came before:\n> Minutes two.\n\n") && !team.user().contains("one")
+        team.user().starts_with("Minutes of what came before:\n> Minutes two.\n\n")
+            && !team.user().contains("Minutes one")
     );
 
     // It cannot be reached, and then says nothing: the messages are gone all the same, and nothing is asked without
@@ -280,7 +281,7 @@ async fn a_summary_of_very_much_shows_the_newest() {
 }
 
 #[tokio::test]
-async fn a_conversation_that_was_edited_is_not_shown_twice() {
+async fn a_conversation_that_was_edited_is_shown_as_it_is() {
     let chat = Chat::new();
     (0..6).for_each(|at| chat.append(Message::user(format!("m{at}"))).unwrap());
     let memory = Memory {
