@@ -119,8 +119,6 @@ mod instance {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::OnceLock;
-
     use super::*;
 
     const SIZE: usize = 1_024;
@@ -129,10 +127,15 @@ mod tests {
 
     impl Room for Kilobyte {
         fn addresses() -> Range<usize> {
-            static START: OnceLock<usize> = OnceLock::new();
-            let layout = Layout::from_size_align(SIZE, 64).unwrap();
-            // SAFETY: it has a size.
-            let start = *START.get_or_init(|| unsafe { System.alloc(layout) }.expose_provenance());
+            // Tests run side by side, each on a thread of its own.
+            thread_local! {
+                static START: usize = {
+                    let layout = Layout::from_size_align(SIZE, 64).unwrap();
+                    // SAFETY: it has a size.
+                    unsafe { System.alloc(layout) }.expose_provenance()
+                };
+            }
+            let start = START.with(|start| *start);
             start..start + SIZE
         }
     }
