@@ -20,13 +20,14 @@ const MORE: &str = "SHELLY_CHANCE_TIMES";
 
 /// The kinds of plugins, each with what a module of it may import. What is exported is the same: functions that have
 /// nothing to do with a plugin; the tests put a plugin around them.
-const KINDS: [(&str, &[&[Function]]); 6] = [
+const KINDS: [(&str, &[&[Function]]); 7] = [
     ("tool", &[BASE, CHAT, PROGRESS, FILES]),
     ("effect", &[BASE, CHAT]),
     ("run-middleware", &[BASE]),
     ("model-middleware", &[BASE, OUTGOING]),
     ("tool-middleware", &[BASE]),
     ("provider", &[BASE, SINK]),
+    ("coordinator", &[BASE, CHAT]),
 ];
 
 /// Interface, name and core type: `i` and `I` are `i32` and `i64`, `f` is `f64`; what follows `>` is returned.

@@ -23,7 +23,7 @@
 //! | [`agent`] | the loop, effects and middleware; agents that delegate to each other |
 //! | [`team`] | agents on one conversation, and what decides who works next |
 //! | [`session`] | what happened, on disk, so that it goes on after a crash |
-//! | [`plugin`] | the sandbox: components as tools, effects, middleware and models |
+//! | [`plugin`] | the sandbox: components as tools, effects, middleware, models and coordinators |
 //! | [`conformance`] | plugins that attack the host, and what each must come to |
 //! | [`skill`], [`project`] | procedures in folders; a project's folder `.shelly`, and what agents are told of it |
 //! | [`config`], [`app`] | from a file to an agent that can run |

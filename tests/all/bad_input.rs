@@ -275,7 +275,7 @@ fn a_plugin_that_cannot_be_used() {
         ("no contract's", TOOL, exporting("wasi:cli/run@0.2.0")),
         ("no kind", TOOL, component("(component)")),
         ("another kind than it says", "kinds = [\"effect\"]\n[effect]\nphases = [\"before-model\"]\n", hollow.clone()),
-        ("a kind of a later version", "kinds = [\"coordinator\"]\n", exporting("shelly:plugin/coordinator@0.1.0")),
+        ("a coordinator, for an agent", "kinds = [\"coordinator\"]\n", exporting("shelly:plugin/coordinator@0.1.0")),
         ("an import of a later version", TOOL, importing("shelly:plugin/process@0.1.0")),
         ("an import that nobody has", TOOL, importing("wasi:sockets/tcp@0.2.0")),
         ("an import that it does not ask for", TOOL, importing("shelly:plugin/clock@0.1.0")),

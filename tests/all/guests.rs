@@ -192,6 +192,11 @@ mod shipped {
         assert_eq!(result["spent"]["tool_calls"], 5, "{result}");
     }
 
+    #[tokio::test]
+    async fn state_machine() {
+        crate::teams::state_machine().await;
+    }
+
     /// A model that calls `count_text` for ever, with these arguments: only to be had from a test guest.
     fn stuck(effect: &str, arguments: &str) -> Ran {
         let place = Place::new();

@@ -72,8 +72,8 @@ const MAY_NAME: [(&str, &[&str]); 31] = [
     ("builtin", &["tool", "approval", "change", "process"]),
     ("agent", &["model", "tool", "skill", "state", "capability"]),
     ("team", &["agent", "model", "tool", "capability"]),
-    ("plugin", &["agent", "change", "files", "tool", "model", "capability", "kv", "net", "process"]),
-    ("conformance", &["agent", "approval", "builtin", "plugin", "tool", "model", "capability"]),
+    ("plugin", &["agent", "team", "change", "files", "tool", "model", "capability", "kv", "net", "process"]),
+    ("conformance", &["agent", "approval", "builtin", "plugin", "team", "tool", "model", "capability"]),
     ("session", &["agent", "files", "model", "trust"]),
     ("config", &["agent", "capability", "files", "mcp", "model", "net", "process", "provider", "trust"]),
     (

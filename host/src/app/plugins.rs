@@ -46,16 +46,22 @@ impl App {
         let name = &agent.name;
         let package = self.package(&format!("agents.{name}.{listed}"), id)?;
         let kinds = &package.manifest.kinds;
-        let fits = match listed {
-            Listed::Plugins | Listed::Toolboxes => true,
-            Listed::Effects => kinds.contains(&Kind::Effect),
-            Listed::Middleware => kinds.iter().any(|kind| kind.is_middleware()),
+        let (fits, what) = match listed {
+            Listed::Plugins | Listed::Toolboxes => (*kinds != [Kind::Coordinator], "plugin of an agent"),
+            Listed::Effects => (kinds.contains(&Kind::Effect), "effect"),
+            Listed::Middleware => (kinds.iter().any(|kind| kind.is_middleware()), "middleware"),
         };
         if !fits {
-            let what = if listed == Listed::Effects { "effect" } else { "middleware" };
+            let leads = kinds.contains(&Kind::Coordinator);
             let kinds = kinds.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ");
-            return Err(Report::new(ErrorKind::Plugin, format!("plugin `{id}` is no {what}: its kinds are {kinds}"))
-                .cause(format!("agents.{name}.{listed} names it")));
+            let report = Report::new(ErrorKind::Plugin, format!("plugin `{id}` is no {what}: its kinds are {kinds}"))
+                .cause(format!("agents.{name}.{listed} names it"));
+            return Err(match leads {
+                true => report.hint(format!(
+                    "it leads a team: name it there, as `teams: [{{name: …, coordinator: {{kind: plugin, id: {id}}}, …}}]`"
+                )),
+                false => report,
+            });
         }
         check_params(package, &uses.params, &format!("agents.{name}.{listed}.{id}"))?;
         let (grant, mounts) = outfit::given(uses, &self.config);

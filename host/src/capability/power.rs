@@ -51,6 +51,11 @@ impl Power {
         self.is_look() || self == Self::ProposeFiles
     }
 
+    /// Whether what leads a team can use it.
+    pub fn is_for_coordinators(self) -> bool {
+        self.is_look() || self == Self::AskModel
+    }
+
     /// Whether what stands around requests to a model can use it.
     pub fn is_for_requests(self) -> bool {
         self.is_look() || matches!(self, Self::Rewrite | Self::Answer)

@@ -12,7 +12,20 @@ macro_rules! attacks {
 
 /// Name, `attack.toml`, the component's text, and whether that are fields of a core module.
 pub const ATTACKS: &[(&str, &str, &str, bool)] = attacks! {
-    "coordinator-unknown" guest,
+    "coordinator-answer-large" guest,
+    "coordinator-ask-endless" guest,
+    "coordinator-ask-unasked" guest,
+    "coordinator-chat-blank" guest,
+    "coordinator-error-large" guest,
+    "coordinator-loops" guest,
+    "coordinator-member-terminal" guest,
+    "coordinator-members-many" guest,
+    "coordinator-nobody" guest,
+    "coordinator-remembers" guest,
+    "coordinator-runs-endless" guest,
+    "coordinator-state-large" guest,
+    "coordinator-task-large" guest,
+    "coordinator-traps" guest,
     "effect-ask-endless" guest,
     "effect-ask-other" guest,
     "effect-ask-unasked" guest,

@@ -6,7 +6,7 @@ use super::{
     attack::Attack,
     normal,
     stage::Stage,
-    trial::{DONE, INSTRUCTIONS, Played, TURNS},
+    trial::{DONE, INSTRUCTIONS, Played, TEAM_TOKENS, TURNS},
     watch::Seen,
 };
 use crate::{agent::RunError, capability::Power, chat::ToolSpec, limits, model::ScriptedCompleter, plugin::Kind};
@@ -52,11 +52,19 @@ fn of_run(attack: &Attack, stage: &Stage, played: &Played) -> Vec<String> {
     let most = match attack.kind {
         Kind::RunMiddleware => attack.calls + 1 + limits::MIDDLEWARE_RETRIES,
         Kind::ModelMiddleware => (attack.calls + 1) * (1 + limits::MIDDLEWARE_RETRIES),
+        // Each uses some; the last may go beyond.
+        Kind::Coordinator => u32::try_from(TEAM_TOKENS / tokens_of_a_reply().max(1) + 1).unwrap_or(u32::MAX),
         _ => attack.calls + 1 + asks,
     };
+    must(played.team_requests == 0 || powers.contains(&Power::AskModel), "it asked the model of its team");
     must(played.requests.len() <= most as usize, "it made the model work more often than it may");
     must(played.other_requests == 0 || attack.given().models, "it had a model asked that it was not granted");
     escapes
+}
+
+/// What a reply of the script uses.
+fn tokens_of_a_reply() -> u64 {
+    ScriptedCompleter::text(DONE).map_or(0, |reply| reply.usage.total())
 }
 
 /// Whether it may have another request sent: what it may not see is blank to it, and it would write the blanks back.
@@ -89,9 +97,7 @@ fn of_requests(attack: &Attack, stage: &Stage, played: &Played) -> Vec<String> {
     if let Some(Ok(answer)) = &played.ended {
         let may_speak = powers.contains(&Power::Rewrite) || powers.contains(&Power::Answer);
         must(may_speak || answer.message.text_content() == DONE, "it spoke in the place of the model");
-        // What a reply of the script uses.
-        let used = ScriptedCompleter::text(DONE).map_or(0, |reply| reply.usage.total());
-        let most = used.saturating_mul((played.requests.len() + played.other_requests) as u64);
+        let most = tokens_of_a_reply().saturating_mul((played.requests.len() + played.other_requests) as u64);
         must(answer.usage.total() <= most, "it had tokens counted that no model used");
     }
     escapes
@@ -165,6 +171,7 @@ mod tests {
                 chat: chat(result),
                 requests: (0..requests).map(|_| request()).collect(),
                 other_requests: 0,
+                team_requests: 0,
                 tools: Default::default(),
                 lookups,
             };

@@ -83,6 +83,7 @@ const REST: &[(Option<Kind>, &str, &str)] = &[
            (data (memory $memory) (i32.const 0x1e0) (i32 0 0 0x1a0 1))
            (data (memory $memory) (i32.const 0x200) (i32 0x150 1 0x160 8 0x130 17 0 0 0 0 0 0))
            (data (memory $memory) (i32.const 0x230) (i32 0 0 0x200 1))
+           (data (memory $memory) (i32.const 0x240) (i32 0 0 0 0 1 1 0x170 1))
            (data (memory $memory) (i32.const 0x340) (i32 0 0 0x3a0 1))
            (data (memory $memory) (i32.const 0x3a0) (i32 0 0x100 2))
            (data (memory $memory) (i32.const 0x3d0) (i32 0 0 0x3e0 1))"#,
@@ -154,6 +155,6 @@ const REST: &[(Option<Kind>, &str, &str)] = &[
     (
         Some(Kind::Coordinator),
         r#"(export "shelly:plugin/coordinator@0.1.0#next""#,
-        r#"(func (export "shelly:plugin/coordinator@0.1.0#next") (param i32) (result i32) (i32.const 0x280))"#,
+        r#"(func (export "shelly:plugin/coordinator@0.1.0#next") (param i32) (result i32) (i32.const 0x240))"#,
     ),
 ];

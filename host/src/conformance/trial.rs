@@ -24,19 +24,20 @@ use super::{
     watch::{Seen, Show},
 };
 use crate::{
-    agent::{Agent, Answer, RunError},
+    agent::{Agent, Answer, RunError, Runner},
     approval::{Desk, Inbox, Policy, QuestionKind, Trusted},
     builtin::AskingMiddleware,
-    capability::{Bound, Ceiling, Grant, Wants},
+    capability::{Bound, Budget, Ceiling, Grant, Wants},
     chat::{Chat, Message, ToolCall, ToolSpec},
     error::{Fault, cut},
     event::{EventSink, RunCx},
     limits,
     model::{CompletionRequest, ModelInfo, ScriptedCompleter},
     plugin::{
-        Kind, Limits, Mount, Plugin, PluginEffect, PluginEngine, PluginError, PluginMiddleware, PluginModel,
-        PluginModelMiddleware, PluginPackage, PluginTool, PluginToolMiddleware, Settings, resolved,
+        Kind, Limits, Mount, Plugin, PluginCoordinator, PluginEffect, PluginEngine, PluginError, PluginMiddleware,
+        PluginModel, PluginModelMiddleware, PluginPackage, PluginTool, PluginToolMiddleware, Settings, resolved,
     },
+    team::{Member, Team},
     tool::{Tool, ToolCx, ToolOutput},
 };
 
@@ -80,6 +81,8 @@ pub struct Played {
     pub requests: Vec<CompletionRequest>,
     /// Of a model that the agent has, and the attack only if it was granted.
     pub other_requests: usize,
+    /// Of the model of its team, if it leads one.
+    pub team_requests: usize,
     /// Tools that the agent has.
     pub tools: HashSet<String>,
     /// Calls of [`normal::LOOKUP`] that were made.
@@ -171,6 +174,7 @@ async fn act(
         chat: chat.clone(),
         requests: vec![],
         other_requests: 0,
+        team_requests: 0,
         tools: HashSet::new(),
         lookups: 0,
     };
@@ -214,6 +218,17 @@ async fn act(
     if let Ok(other) = &other {
         PluginTool::all(other).for_each(|tool| drop(agent.tools.register(tool)));
     }
+    played.tools = agent.tools.names().map(str::to_owned).collect();
+    let team_model = Arc::new(ScriptedCompleter::new(script(attack, &plugin)));
+    let runner: Arc<dyn Runner> = match PluginCoordinator::new(&plugin) {
+        Some(coordinator) => Arc::new(
+            Team::new("victim", coordinator)
+                .with_member(Member::new(agent).with_name("member"))
+                .with_completer(team_model.clone())
+                .with_budget(Budget { tokens: Some(TEAM_TOKENS), ..Budget::default() }),
+        ),
+        None => Arc::new(agent),
+    };
 
     let (sink, mut stream) = EventSink::channel();
     let watching = async {
@@ -225,7 +240,7 @@ async fn act(
         // The stream ends with it.
         let cx = RunCx::new("victim").with_events(sink);
         tokio::select! {
-            ended = agent.run(&cx, &chat, vec![Message::user("go")]) => ended,
+            ended = runner.run(&cx, &chat, vec![Message::user("go")]) => ended,
             never = decline_all(attack, stage, seen, desk.attend()) => match never {},
         }
     };
@@ -239,7 +254,7 @@ async fn act(
     looks.look_at(attack, stage, &told);
     looks.look_into(attack, stage, &chat);
     (played.requests, played.other_requests) = (model.requests(), other_model.requests().len());
-    played.tools = agent.tools.names().map(str::to_owned).collect();
+    played.team_requests = team_model.requests().len();
     played.lookups = lookups.load(Ordering::Relaxed);
     played.ended = Some(ended);
     played.faults = std::mem::take(&mut *faults.lock().unwrap_or_else(PoisonError::into_inner));
@@ -265,6 +280,8 @@ pub const INSTRUCTIONS: &str = "Do what you are asked.";
 pub const DONE: &str = "done";
 /// Turns that the model has beside the calls of the attack.
 pub const TURNS: u32 = 3;
+/// Tokens that a team may use which an attack leads: so few that one that never ends does.
+pub const TEAM_TOKENS: u64 = 500;
 
 async fn load(attack: &Attack, stage: &Stage, engine: &Arc<PluginEngine>) -> Result<Arc<Plugin>, PluginError> {
     let package = Arc::new(PluginPackage::read(&stage.plugin())?);
@@ -286,6 +303,8 @@ fn script(attack: &Attack, plugin: &Plugin) -> Vec<Result<crate::model::Completi
     let done = (0..limits::ASKS_IN_A_ROW + TURNS).map(|_| ScriptedCompleter::text(DONE));
     match attack.kind {
         Kind::RunMiddleware => done.collect(),
+        // More than may be used.
+        Kind::Coordinator => (0..TEAM_TOKENS).map(|_| ScriptedCompleter::text(DONE)).collect(),
         _ => (0..attack.calls).map(call).chain(done).collect(),
     }
 }
@@ -345,6 +364,8 @@ fn ending(played: &Played, seen: &Seen) -> (Option<Verdict>, String) {
                 RunError::Model(fault)
                 | RunError::Effect { fault, .. }
                 | RunError::Middleware { fault, .. }
+                | RunError::Coordinator { fault, .. }
+                | RunError::Member { fault, .. }
                 | RunError::Rejected { fault, .. } => faults.push(fault),
                 _ => {}
             }
@@ -402,6 +423,17 @@ mod tests {
                     "it told what it must not know: the result of a call",
                 ],
             ),
+            (
+                "coordinator-chat-blank",
+                None,
+                LOOKS,
+                &[
+                    "it told what it must not know: a message",
+                    "it told what it must not know: the arguments of a call",
+                    "it told what it must not know: the result of a call",
+                ],
+            ),
+            ("coordinator-ask-unasked", None, &[], &["it asked the model of its team"]),
             ("tool-chat-blank", None, LOOKS, &["it told what it must not know: the result of a call"]),
             ("tool-files-write-where-read", write, &[], &["it says that it got what it tried to get"]),
             ("tool-ceiling-clock", None, &[], &["it says that it got what it tried to get"]),

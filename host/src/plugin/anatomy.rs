@@ -38,7 +38,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    const ALL: [Kind; 8] = [
+    /// All of them.
+    pub(super) const ALL: [Kind; 8] = [
         Kind::Tool,
         Kind::Effect,
         Kind::RunMiddleware,
@@ -76,11 +77,6 @@ impl Kind {
     /// Whether it stands around something.
     pub fn is_middleware(self) -> bool {
         self.is_step() && self != Self::Effect
-    }
-
-    /// Whether this version of the host runs it.
-    pub fn is_supported(self) -> bool {
-        self != Self::Coordinator
     }
 }
 

@@ -190,9 +190,6 @@ fn check(manifest: &Manifest, anatomy: &Anatomy) -> Result<(), PluginError> {
         let (said, exported) = (list(&manifest.kinds), list(&anatomy.kinds));
         return Err(PluginError::KindsDiffer { id: id(), said, exported });
     }
-    if let Some(kind) = manifest.kinds.iter().find(|kind| !kind.is_supported()) {
-        return Err(PluginError::KindUnsupported { id: id(), kind: *kind });
-    }
     // What is missed first is told, and some imports say more of that than others.
     let mut imports: Vec<_> = anatomy.imports.iter().collect();
     imports.sort_by_key(|import| imports::need_of_import(import).map(Need::says_little));

@@ -28,9 +28,6 @@ pub enum PluginError {
     /// Manifest and component disagree.
     #[error("plugin `{id}`: plugin.toml says its kinds are [{said}], but its component exports [{exported}]")]
     KindsDiffer { id: String, said: String, exported: String },
-    /// It is of a kind that this version does not run.
-    #[error("plugin `{id}` is of kind `{kind}`, which this version of shelly-host does not run yet")]
-    KindUnsupported { id: String, kind: Kind },
     /// It imports an interface that this version does not provide.
     #[error("plugin `{id}` imports `{import}`, which this version of shelly-host does not provide")]
     ImportUnsupported { id: String, import: String },
@@ -109,14 +106,14 @@ impl PluginError {
                         "leave out what it does not need; a plugin of many parts is better several plugins".to_owned()
                     }
                     Misshapen::NoKind => {
-                        "export functions, or one of tool, effect, run-middleware and provider of `shelly:plugin`"
-                            .to_owned()
+                        let kinds = Kind::ALL.into_iter().filter(|kind| *kind != Kind::Functions).map(Kind::name);
+                        let kinds = kinds.collect::<Vec<_>>().join(", ");
+                        format!("export functions, or a kind of `shelly:plugin`: {kinds}")
                     }
                 };
                 report.cause(source).hint(hint)
             }
             Self::KindsDiffer { exported, .. } => report.hint(format!("write kinds = [{exported}] in its plugin.toml")),
-            Self::KindUnsupported { .. } => report.hint("remove the plugin, or use a newer shelly-host"),
             Self::ImportUnsupported { .. } => {
                 report.hint("remove the import from the plugin's world, or use a newer shelly-host")
             }

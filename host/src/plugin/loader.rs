@@ -223,6 +223,7 @@ pub(super) struct KindIndices {
     pub model_middleware: Option<exports::model_middleware::GuestIndices>,
     pub tool_middleware: Option<exports::tool_middleware::GuestIndices>,
     pub provider: Option<exports::provider::GuestIndices>,
+    pub coordinator: Option<exports::coordinator::GuestIndices>,
 }
 
 impl KindIndices {
@@ -241,6 +242,7 @@ impl KindIndices {
                 .then(|| exports::tool_middleware::GuestIndices::new(pre))
                 .transpose()?,
             provider: has(Kind::Provider).then(|| exports::provider::GuestIndices::new(pre)).transpose()?,
+            coordinator: has(Kind::Coordinator).then(|| exports::coordinator::GuestIndices::new(pre)).transpose()?,
         })
     }
 
@@ -255,6 +257,7 @@ impl KindIndices {
         self.model_middleware.as_ref().map(|kind| kind.load(&mut *store, instance)).transpose()?;
         self.tool_middleware.as_ref().map(|kind| kind.load(&mut *store, instance)).transpose()?;
         self.provider.as_ref().map(|kind| kind.load(&mut *store, instance)).transpose()?;
+        self.coordinator.as_ref().map(|kind| kind.load(&mut *store, instance)).transpose()?;
         self.tool.as_ref().map(|kind| kind.load(&mut *store, instance)).transpose()
     }
 }

@@ -98,7 +98,7 @@ impl Manifest {
             files: needs(Need::Files).then_some(Access::Read),
             clock: needs(Need::Clock) || wasi && needs(Need::WasiClock),
             random: needs(Need::Random) || needs(Need::WasiRandom),
-            chat: needs(Need::Chat) && !anatomy.kinds.contains(&Kind::Effect),
+            chat: needs(Need::Chat) && !imports::has_chat(&anatomy.kinds),
             kv: needs(Need::Kv),
             models: false,
             http: Http::default(),
@@ -254,37 +254,43 @@ fn said(
 
 /// Whoever sees the conversation has one, and says what it sees of it and what it does to it.
 fn check_chat(wants: &FileWants, kinds: &[Kind]) -> Result<(), String> {
-    let (is_effect, is_around_requests) = (kinds.contains(&Kind::Effect), kinds.contains(&Kind::ModelMiddleware));
+    let has = |kind| kinds.contains(&kind);
+    let (is_around_requests, sees_unasked) = (has(Kind::ModelMiddleware), imports::has_chat(kinds));
     if wants.chat && !imports::reads_chat(kinds) {
-        return Err("chat: only a plugin of kind `effect` or `tool` reads the chat".into());
+        return Err("chat: only a plugin of kind `effect`, `tool` or `coordinator` reads the chat".into());
     }
     if !wants.powers.is_empty() && !imports::reads_chat(kinds) && !is_around_requests {
-        return Err("powers: only a plugin of kind `effect`, `model-middleware` or `tool` has powers".into());
+        return Err(
+            "powers: only a plugin of kind `effect`, `model-middleware`, `tool` or `coordinator` has powers".into()
+        );
     }
-    let has_use = |power: &Power| {
-        power.is_look()
-            || is_effect && power.is_for_effects()
-            || is_around_requests && power.is_for_requests()
-            || kinds.contains(&Kind::Tool) && power.is_for_tools()
+    let users = |power: Power| {
+        [
+            (Kind::Effect, "effects", power.is_for_effects()),
+            (Kind::ModelMiddleware, "model middlewares", power.is_for_requests()),
+            (Kind::Tool, "tools", power.is_for_tools()),
+            (Kind::Coordinator, "coordinators", power.is_for_coordinators()),
+        ]
+        .into_iter()
+        .filter(|(.., has_use)| *has_use)
     };
-    if let Some(change) = wants.powers.iter().find(|power| !has_use(power)) {
-        let who = match (change.is_for_effects(), change.is_for_requests()) {
-            (true, true) => "effects and model middlewares",
-            (true, false) => "effects",
-            (false, true) => "model middlewares",
-            (false, false) => "tools",
-        };
+    if let Some(vain) = wants.powers.iter().find(|power| !users(**power).any(|(kind, ..)| has(kind))) {
+        let who: Vec<_> = users(*vain).map(|(_, name, _)| name).collect();
         return Err(format!(
-            "powers: `{change}` is for {who}; every plugin with powers can have see-messages, see-arguments and see-results"
+            "powers: `{vain}` is for {}; every plugin with powers can have see-messages, see-arguments and see-results",
+            who.join(" and ")
         ));
     }
-    if wants.models.wanted().0 && !is_effect && !is_around_requests {
-        return Err("models: only a plugin of kind `effect` or `model-middleware` sends requests to models".into());
+    if wants.models.wanted().0 && !sees_unasked && !is_around_requests {
+        return Err(
+            "models: only a plugin of kind `effect`, `model-middleware` or `coordinator` sends requests to models"
+                .into(),
+        );
     }
     if wants.powers.contains(&Power::ProposeFiles) && wants.files.wanted().is_none() {
         return Err("powers: with `propose-files` it proposes changes in folders: ask for `files` too".into());
     }
-    if wants.powers.iter().any(|power| power.is_look()) && !is_effect && !is_around_requests && !wants.chat {
+    if wants.powers.iter().any(|power| power.is_look()) && !sees_unasked && !is_around_requests && !wants.chat {
         return Err("powers: they say what a tool sees of the chat: ask for `chat = true` too".into());
     }
     if offers_tools_as_effect(kinds) && !wants.powers.contains(&Power::ProvideTools) {
@@ -446,7 +452,7 @@ mod tests {
             ),
             (
                 kinds(r#"["run-middleware"]"#, "wants = { chat = true }"),
-                "chat: only a plugin of kind `effect` or `tool`",
+                "chat: only a plugin of kind `effect`, `tool` or `coordinator`",
             ),
             (kinds(r#"["provider"]"#, "wants = { powers = [\"stop\"] }"), "powers: only a plugin of kind"),
             (kinds(r#"["tool-middleware"]"#, "wants = { powers = [\"answer\"] }"), "powers: only a plugin of kind"),
@@ -455,9 +461,22 @@ mod tests {
                 kinds(r#"["effect"]"#, "effect = { phases = [\"before-model\"] }\nwants = { powers = [\"answer\"] }"),
                 "powers: `answer` is for model middlewares",
             ),
-            (with("wants = { models = true }"), "models: only a plugin of kind `effect` or `model-middleware`"),
+            (with("wants = { models = true }"), "models: only a plugin of kind `effect`, `model-middleware` or"),
+            (
+                kinds(r#"["coordinator"]"#, "wants = { powers = [\"ask-model\", \"rewrite\"] }"),
+                "powers: `rewrite` is for effects and model middlewares",
+            ),
+            (
+                kinds(r#"["tool"]"#, "wants = { powers = [\"ask-model\"] }"),
+                "`ask-model` is for effects and coordinators",
+            ),
+            (kinds(r#"["coordinator"]"#, "on_failure = \"skip\""), "on_failure: only the failure of an effect"),
+            (kinds(r#"["coordinator"]"#, "wants = { http = true }"), "http: only a plugin of kind `tool`"),
             (with("wants = { models = \"some\" }"), "it is `true` or `\"optional\"`"),
-            (with("wants = { models = \"optional\" }"), "models: only a plugin of kind `effect` or `model-middleware`"),
+            (
+                with("wants = { models = \"optional\" }"),
+                "models: only a plugin of kind `effect`, `model-middleware` or",
+            ),
             (with("wants = { wasi = true }"), "wants = { wasi = true }"),
             (with("wants = { wasi = \"all\" }"), "unknown variant `all`, expected `powerless`"),
             (with("wants = { http = \"all\" }"), "it is `true`, or a list of URLs"),

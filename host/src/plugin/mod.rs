@@ -26,7 +26,8 @@ mod runtime;
 /// What paths of grants are made of before they are compared.
 pub use crate::files::resolved;
 pub use adapter::{
-    PluginEffect, PluginMiddleware, PluginModel, PluginModelMiddleware, PluginTool, PluginToolMiddleware,
+    PluginCoordinator, PluginEffect, PluginMiddleware, PluginModel, PluginModelMiddleware, PluginTool,
+    PluginToolMiddleware,
 };
 pub use anatomy::{Anatomy, Kind, Misshapen};
 pub(crate) use catalog::read_bounded;

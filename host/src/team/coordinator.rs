@@ -23,6 +23,11 @@ pub trait Coordinator: Send + Sync {
         &NO_MODELS
     }
 
+    /// Whether it may ask models at all; one that may not is answered [`Fault::Denied`].
+    fn may_ask(&self) -> bool {
+        true
+    }
+
     /// Decides. `state` is what the last call returned; empty in the first call of each run of the team.
     ///
     /// # Errors

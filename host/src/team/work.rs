@@ -176,14 +176,13 @@ impl Gathered<'_> {
                 return Err(RunError::ChatFull);
             }
             let members = self.work.team.members.now();
-            let step = self.next(&members).await?;
-            let assignments = match step.action {
-                Action::Run(assignments) => assignments,
-                Action::Done(parts) => {
-                    self.tell_step(&[], step.reasoning, true).await;
+            let (decision, reasoning) = self.next(&members).await?;
+            let assignments = match decision {
+                Decision::Run(assignments) => assignments,
+                Decision::Done(parts) => {
+                    self.tell_step(&[], reasoning, true).await;
                     return self.finish(parts).map(Next::Done);
                 }
-                Action::Ask(_) => return Err(self.failed(Fault::other("it asked where it should decide"))),
             };
             if !<Gathering<'_> as Work<'_>>::has_turns(self) {
                 let message = format!("no answer after {} steps", limits::TEAM_STEPS);
@@ -191,7 +190,7 @@ impl Gathered<'_> {
             }
             self.work.reports.clear();
             if assignments.is_empty() {
-                self.tell_step(&[], step.reasoning, false).await;
+                self.tell_step(&[], reasoning, false).await;
                 self.work.idle += 1;
                 if self.work.idle >= 2 {
                     return Err(self.failed(Fault::other("nobody was to work, twice in a row")));
@@ -201,12 +200,12 @@ impl Gathered<'_> {
             }
             self.work.idle = 0;
             self.check(&assignments, &members).map_err(|fault| self.failed(fault))?;
-            return Ok(Next::Work(self.choose(assignments, step.reasoning).await));
+            return Ok(Next::Work(self.choose(assignments, reasoning).await));
         }
     }
 
-    /// What the coordinator decides, after all that it asks models.
-    async fn next(&mut self, members: &[Arc<Member>]) -> Result<Step, RunError> {
+    /// What the coordinator decides, after all that it asks models, and why.
+    async fn next(&mut self, members: &[Arc<Member>]) -> Result<(Decision, Option<String>), RunError> {
         let (team, shared, active) = (self.work.team, self.chat.snapshot(), self.chat.active());
         let profiles: Vec<Profile> = members.iter().map(|member| member.profile()).collect();
         let mut state = std::mem::take(&mut self.work.state);
@@ -221,14 +220,18 @@ impl Gathered<'_> {
                 reply: reply.take(),
             };
             let next = in_time(&self.me.purse, team.coordinator.next(&self.me.cx, &moment, state)).await?;
-            let mut step = next.map_err(|fault| self.failed(fault))?;
-            step.state = bounded_state(step.state).map_err(|fault| self.failed(fault))?;
-            let Action::Ask(ask) = step.action else {
-                self.work.state = std::mem::take(&mut step.state);
-                return Ok(step);
+            let Step { state: kept, action, reasoning } = next.map_err(|fault| self.failed(fault))?;
+            state = bounded_state(kept).map_err(|fault| self.failed(fault))?;
+            let decision = match action {
+                Action::Run(assignments) => Decision::Run(assignments),
+                Action::Done(parts) => Decision::Done(parts),
+                Action::Ask(ask) => {
+                    reply = Some(self.ask(*ask).await?);
+                    continue;
+                }
             };
-            state = step.state;
-            reply = Some(self.ask(*ask).await?);
+            self.work.state = state;
+            return Ok((decision, reasoning));
         }
         let message = format!("it asked a model more than {} times in a row", limits::ASKS_IN_A_ROW);
         Err(self.failed(Fault::Exhausted { message }))
@@ -239,6 +242,9 @@ impl Gathered<'_> {
         let coordinator = &self.work.team.coordinator;
         if self.work.told.front().is_some_and(|told| told.is_for(0, coordinator.name())) {
             return Ok(Ok(self.work.told.pop_front().expect("it is there").completion));
+        }
+        if !coordinator.may_ask() {
+            return Ok(Err(Fault::Denied { message: "the power `ask-model` was not granted".into() }));
         }
         let Some(asker) = &self.work.asker else {
             let message = format!("team `{}` has no model that its coordinator could ask", self.shell.name);
@@ -423,6 +429,9 @@ impl Gathered<'_> {
         if let Some(parts) = parts {
             let sender = self.me.cx.agent.to_string();
             let message = Message { sender, role: Role::Assistant, parts, meta: Vec::new() };
+            if message.says_nothing() {
+                return Err(self.failed(Fault::invalid("it ended the team with an answer that says nothing")));
+            }
             self.chat.append(message.clone()).map_err(RunError::Input)?;
             return Ok(message);
         }
@@ -435,6 +444,14 @@ impl Gathered<'_> {
     fn failed(&self, fault: Fault) -> RunError {
         RunError::Coordinator { name: self.work.team.coordinator.name().to_owned(), fault }
     }
+}
+
+/// What the coordinator decided.
+enum Decision {
+    /// These work.
+    Run(Vec<Assignment>),
+    /// The team is done. None: with the last reply.
+    Done(Option<Vec<Part>>),
 }
 
 enum Next {

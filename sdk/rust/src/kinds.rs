@@ -30,7 +30,3 @@ kind! {
     /// Speaks to a model. Hands on pieces through [`crate::sink`].
     provider, Provider
 }
-kind! {
-    /// Decides who in a team works next.
-    coordinator, Coordinator
-}

@@ -5,6 +5,7 @@
 pub mod tool;
 pub mod types;
 
+pub mod coordinator;
 pub mod effect;
 mod kinds;
 pub mod media;
@@ -14,7 +15,7 @@ pub mod shorten;
 mod streamed;
 pub mod summary;
 pub mod text;
-pub use kinds::{coordinator, model_middleware, provider, run_middleware, tool_middleware};
+pub use kinds::{model_middleware, provider, run_middleware, tool_middleware};
 
 pub mod chat;
 pub mod http;

@@ -26,6 +26,11 @@ async fn probe_wasi_http() {
     crate::egress::fetches("probe-wasi-http").await;
 }
 
+#[tokio::test]
+async fn probe_team() {
+    crate::teams::probe_team().await;
+}
+
 #[test]
 fn plain_types() {
     let ran = run("providers: [{name: p, kind: plugin, plugin: probe-hooks, \

@@ -13,14 +13,16 @@ use std::{
 };
 
 use shelly_host::{
-    agent::RunError,
-    chat::Snapshot,
+    agent::{RunError, Runner},
+    chat::{Chat, Message, Snapshot},
+    event::RunCx,
     limits,
     model::{ModelInfo, ScriptedCompleter},
     plugin::{
-        Anatomy, Kind, Limits, Misshapen, Plugin, PluginEffect, PluginEngine, PluginMiddleware, PluginModel,
-        PluginModelMiddleware, PluginToolMiddleware,
+        Anatomy, Kind, Limits, Misshapen, Plugin, PluginCoordinator, PluginEffect, PluginEngine, PluginMiddleware,
+        PluginModel, PluginModelMiddleware, PluginToolMiddleware,
     },
+    team::{Member, Team},
 };
 
 use super::{
@@ -40,16 +42,19 @@ const SHORT: Duration = Duration::from_millis(40);
 const SLACK: Duration = Duration::from_secs(20);
 const ALL_POWERS: &str = r#"["see-messages", "see-arguments", "see-results", "note", "edit-results", "rewrite", "hide-tools", "ask-model", "stop"]"#;
 
+const TEAM_POWERS: &str = r#"["see-messages", "see-arguments", "see-results", "ask-model"]"#;
+
 const REQUEST_POWERS: &str = r#"["see-messages", "see-arguments", "see-results", "rewrite", "answer"]"#;
 
 /// Each kind alone.
-const KINDS: [(&str, &[&str]); 6] = [
+const KINDS: [(&str, &[&str]); 7] = [
     ("tool", &["tool"]),
     ("effect", &["effect"]),
     ("run-middleware", &["run-middleware"]),
     ("model-middleware", &["model-middleware"]),
     ("tool-middleware", &["tool-middleware"]),
     ("provider", &["provider"]),
+    ("coordinator", &["coordinator"]),
 ];
 
 /// So many modules are served by one engine, which keeps the code of all that it compiled.
@@ -114,6 +119,7 @@ fn around(kind: &'static str, module: &[u8], chance: &mut Chance) -> Result<Vec<
         "tool" => &["specs", "call"],
         "effect" => &["eval"],
         "run-middleware" | "model-middleware" | "tool-middleware" => &["before", "after"],
+        "coordinator" => &["next"],
         _ => &["complete"],
     };
     for name in functions {
@@ -160,6 +166,9 @@ fn manifest(kind: &str) -> String {
         "effect" => format!(
             "wants = {{ clock = true, random = true, kv = true, powers = {ALL_POWERS} }}\neffect = {{ phases = [\"before-model\", \"after-model\"] }}"
         ),
+        "coordinator" => {
+            format!("wants = {{ clock = true, random = true, kv = true, models = true, powers = {TEAM_POWERS} }}")
+        }
         _ => "wants = { clock = true, random = true, kv = true }".into(),
     }
 }
@@ -233,13 +242,26 @@ async fn one_run(kind: &str, plugin: &Arc<Plugin>) -> &'static str {
             helper = helper.with_tool(tool_of_ours("look", |_| async { Ok("looked".into()) }));
             helper = helper.with_tool_middleware(PluginToolMiddleware::new(plugin).unwrap());
         }
+        "coordinator" => {}
         _ => {
             let info = ModelInfo { name: "m".into(), model: "m".into(), context_window: None, price: None };
             helper.completer = Arc::new(PluginModel::new(plugin, info, None, None).unwrap());
         }
     }
-    let (answer, chat, _) = run(&helper).await;
-    check(&chat.snapshot());
+    let (answer, chat) = match PluginCoordinator::new(plugin) {
+        Some(coordinator) => {
+            let model = helper.completer.clone();
+            let team = Team::new("desk", coordinator).with_member(Member::new(helper)).with_completer(model);
+            let chat = Chat::new();
+            (Runner::run(&team, &RunCx::new("desk"), &chat, vec![Message::user("go")]).await, chat)
+        }
+        None => {
+            let (answer, chat, _) = run(&helper).await;
+            check(&chat.snapshot());
+            (answer, chat)
+        }
+    };
+    assert!(chat.snapshot().check().is_ok());
     if kind == "tool-middleware" {
         // Whatever becomes of the call, the run goes on.
         assert_eq!(answer.unwrap().message.text_content(), "done");
@@ -316,6 +338,11 @@ async fn middleware_around_calls_by_chance_stays_within_its_limits() {
 #[tokio::test]
 async fn models_by_chance_stay_within_their_limits() {
     is_telling(&behave("provider").await, [("called", 60), ("failed as a model", 30), ("answered", 25)]);
+}
+
+#[tokio::test]
+async fn coordinators_by_chance_stay_within_their_limits() {
+    is_telling(&behave("coordinator").await, [("called", 60), ("failed", 30), ("answered", 25)]);
 }
 
 /// A section of a component: its number, and its bytes with their length before them.

@@ -24,7 +24,7 @@ struct Function {
 }
 
 /// Every exported function of the kinds that are tested, with its core parameters.
-const FUNCTIONS: [(&str, &str, &str); 10] = [
+const FUNCTIONS: [(&str, &str, &str); 11] = [
     ("tool", "specs", ""),
     ("tool", "call", "i32 i32 i32 i32 i32 i32 i32 i32"),
     ("effect", "eval", "i32"),
@@ -35,6 +35,7 @@ const FUNCTIONS: [(&str, &str, &str); 10] = [
     ("tool-middleware", "before", "i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32"),
     ("tool-middleware", "after", "i32"),
     ("provider", "complete", "i32"),
+    ("coordinator", "next", "i32"),
 ];
 
 /// Imports as a core module writes them.
@@ -79,7 +80,7 @@ pub const SCRATCH: u32 = 16;
 
 impl Guest {
     /// One of these kinds. A tool is called `t` and says `ok`, an effect edits nothing, a middleware lets pass, a model
-    /// says `ok`.
+    /// says `ok`, a coordinator ends its team with `ok`.
     pub fn of(kinds: &'static [&'static str]) -> Self {
         let mut image = Image { bytes: vec![] };
         let functions = FUNCTIONS.iter().filter(|(kind, ..)| kinds.contains(kind));
@@ -90,6 +91,10 @@ impl Guest {
                 "eval" => image.step(&[], &[]),
                 // Whatever is decided, the first case of it does nothing.
                 "before" | "after" => image.words(&[0; 26]),
+                "next" => {
+                    let text = image.text("ok");
+                    image.answer_of_a_team(text)
+                }
                 _ => {
                     let text = image.text("ok");
                     image.completion(text, [0; 2])
@@ -341,6 +346,14 @@ impl Image {
     pub fn ask(&mut self) -> u32 {
         let mut words = vec![0; 42];
         words[4] = 1;
+        self.words(&words)
+    }
+
+    /// The end of a team, as `next` returns it: with this text.
+    pub fn answer_of_a_team(&mut self, [at, length]: [u32; 2]) -> u32 {
+        let [at, count] = self.list(12, &[vec![0, at, length]]);
+        let mut words = vec![0, 0, 0, 0, 1, 1, at, count];
+        words.resize(42, 0);
         self.words(&words)
     }
 

@@ -99,8 +99,14 @@ async fn what_the_host_does_not_have_or_the_kind_does_not_take_is_refused_by_nam
         (
             &["coordinator"],
             "",
-            exports("shelly:plugin/coordinator@0.1.0"),
-            "is of kind `coordinator`, which this version",
+            import(&["coordinator"], guest::PROGRESS),
+            "imports `shelly:plugin/progress@0.1.0`, which only",
+        ),
+        (
+            &["run-middleware"],
+            "",
+            import(&["run-middleware"], guest::CHAT),
+            "which only a plugin of kind `effect` or `tool` or `coordinator` has",
         ),
         (
             &["tool"],
@@ -131,6 +137,8 @@ async fn a_function_of_the_wrong_type_is_found_at_load() {
         ("run-middleware", &["before", "after"]),
         ("provider", &["complete"]),
         ("provider", &["other"]),
+        ("coordinator", &["next"]),
+        ("coordinator", &[]),
     ] {
         let functions: String = functions.iter().map(|name| format!("(export \"{name}\" (func $f))")).collect();
         let component = text(&format!(

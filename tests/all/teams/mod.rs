@@ -1,8 +1,11 @@
 //! Teams: agents that work on one conversation.
 
 mod hand_over;
+mod plugins;
 mod resume;
 mod steps;
+
+pub use plugins::{probe_team, state_machine};
 
 use std::sync::Arc;
 

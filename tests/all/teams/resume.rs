@@ -13,11 +13,15 @@ use shelly_host::{
     error::{Fault, OnFailure},
     event::RunCx,
     model::CompletionRequest,
+    plugin::PluginCoordinator,
     team::{Action, Assignment, Coordinator, HandOff, Meeting, Member, Moment, Sequence, Step, Team},
 };
 
 use super::{agent, lines, plan, says};
 use crate::{
+    effects::plugin,
+    guest::PROBE_TEAM,
+    plugin::STATE_MACHINE,
     script::{Mind, act, text, tool},
     sessions::memory,
 };
@@ -142,63 +146,93 @@ async fn see(team: &Team, chat: &Chat) -> (Vec<String>, Vec<String>) {
 #[tokio::test(start_paused = true)]
 async fn every_prefix_of_what_was_written_down_goes_on_to_the_same_end() {
     for name in PATTERNS {
-        let outside = Outside::default();
-        let written = memory();
-        let crew = Arc::new(Crew::new(Registry::new()).with_recorder(written.clone()));
-        let team = pattern(name, &outside).with_crew(crew.clone());
-        let chat = Chat::recorded();
-        let cx = RunCx::new("desk");
-        let answer = team
-            .run(&cx, &chat, vec![Message::user("go")])
-            .await
-            .unwrap_or_else(|error| panic!("{name}: {}", error.in_full()));
-        let records = written.records();
-        let sent = outside.lock().unwrap().clone();
-        let mut sorted = sent.clone();
-        sorted.sort();
-        let ledger = serde_json::to_string(&crew.ledger()).unwrap();
-        let end = see(&team, &chat).await;
-        assert!(records.iter().any(|(_, record)| matches!(record, Record::Chose { .. })), "{name}");
-        for cut in 0..=records.len() {
-            let at =
-                format!("{name}: after record {cut} of {} ({:?})", records.len(), records.get(cut.wrapping_sub(1)));
-            let past = Past::of(records[..cut].iter().cloned()).unwrap_or_else(|error| panic!("{error}: {at}"));
-            let is_over = cut == records.len();
-            assert_eq!(past.is_unfinished(), cut > 0 && !is_over, "{at}");
-            let (chat, written) = (past.chat().unwrap(), memory());
-            use shelly_host::agent::journal::Recorder as _;
-            for (run, record) in &records[..cut] {
-                written.write(*run, record);
-            }
-            // What was sent before: the calls whose results are there.
-            let ended = records[..cut]
-                .iter()
-                .filter(|(_, record)| matches!(record, Record::CallEnded { result, .. } if result.text() == "sent"));
-            let done = ended.count();
-            let outside = Outside::default();
-            let crew = Arc::new(Crew::new(Registry::new()).resuming(written.clone(), past, &chat));
-            let team = pattern(name, &outside).with_crew(crew.clone());
-            let resumed = match team.resume(&cx, &chat, Vec::new()).await {
-                Some(resumed) => Some(resumed),
-                None if is_over => None,
-                None => Some(team.run(&cx, &chat, vec![Message::user("go")]).await),
-            };
-            if let Some(resumed) = resumed {
-                let resumed = resumed.unwrap_or_else(|error| panic!("{}: {at}", error.in_full()));
-                assert_eq!(resumed.message, answer.message, "{at}");
-                assert_eq!(resumed.iterations, answer.iterations, "{at}");
-                assert_eq!((resumed.account, resumed.usage), (answer.account, answer.usage), "{at}");
-            }
-            assert_eq!(serde_json::to_string(&crew.ledger()).unwrap(), ledger, "{at}");
-            let sent_now = outside.lock().unwrap().len();
-            let in_doubt = written.records().iter().filter(|(_, record)| matches!(record, Record::CallEnded { result, .. } if result.text().contains("interrupted"))).count();
-            assert_eq!(done + sent_now + in_doubt, sent.len(), "{at}");
-            if in_doubt == 0 {
-                assert_eq!(see(&team, &chat).await, end, "{at}");
-            }
-            let twice = Past::of(written.records()).unwrap();
-            assert!(!twice.is_unfinished(), "{at}");
-            assert_eq!(twice.chat().unwrap().snapshot().len(), chat.snapshot().len(), "{at}");
+        goes_on_from_every_prefix(name, |outside| pattern(name, outside)).await;
+    }
+}
+
+#[tokio::test]
+async fn every_prefix_of_a_run_that_a_plugin_leads_goes_on_to_the_same_end() {
+    let who = |asked: &crate::script::Asked<'_>| {
+        let who = ["ada", "bob", "ada"].into_iter().enumerate();
+        let mut steps = who.filter(|(at, _)| asked.heard.contains(&format!("after {at} steps")));
+        text(steps.next().map_or("all is done", |(_, who)| who))
+    };
+    let review = json!({"states": [
+        {"name": "draft", "members": ["ada"], "default": "review"},
+        {"name": "review", "members": ["bob", "eve"], "default": "draft",
+         "transitions": [{"matches": "turn [37]", "by": "all", "to": "done"}]},
+    ]});
+    for (name, component, params) in [
+        ("a plugin's in turn", PROBE_TEAM, json!({"does": "in-turn"})),
+        ("a plugin's that asks", PROBE_TEAM, json!({"does": "ask"})),
+        ("a state machine's", STATE_MACHINE, review),
+    ] {
+        let plugin = plugin(component, params).await;
+        goes_on_from_every_prefix(name, |outside| {
+            let team = Team::new("desk", PluginCoordinator::new(&plugin).unwrap());
+            let team = team.with_completer(Arc::new(Mind::new(who)));
+            ["ada", "bob", "eve"].into_iter().fold(team, |team, name| team.with_member(worker(name, outside)))
+        })
+        .await;
+    }
+}
+
+async fn goes_on_from_every_prefix(name: &str, pattern: impl Fn(&Outside) -> Team) {
+    let outside = Outside::default();
+    let written = memory();
+    let crew = Arc::new(Crew::new(Registry::new()).with_recorder(written.clone()));
+    let team = pattern(&outside).with_crew(crew.clone());
+    let chat = Chat::recorded();
+    let cx = RunCx::new("desk");
+    let answer = team
+        .run(&cx, &chat, vec![Message::user("go")])
+        .await
+        .unwrap_or_else(|error| panic!("{name}: {}", error.in_full()));
+    let records = written.records();
+    let sent = outside.lock().unwrap().clone();
+    let mut sorted = sent.clone();
+    sorted.sort();
+    let ledger = serde_json::to_string(&crew.ledger()).unwrap();
+    let end = see(&team, &chat).await;
+    assert!(records.iter().any(|(_, record)| matches!(record, Record::Chose { .. })), "{name}");
+    for cut in 0..=records.len() {
+        let at = format!("{name}: after record {cut} of {} ({:?})", records.len(), records.get(cut.wrapping_sub(1)));
+        let past = Past::of(records[..cut].iter().cloned()).unwrap_or_else(|error| panic!("{error}: {at}"));
+        let is_over = cut == records.len();
+        assert_eq!(past.is_unfinished(), cut > 0 && !is_over, "{at}");
+        let (chat, written) = (past.chat().unwrap(), memory());
+        use shelly_host::agent::journal::Recorder as _;
+        for (run, record) in &records[..cut] {
+            written.write(*run, record);
         }
+        // What was sent before: the calls whose results are there.
+        let ended = records[..cut]
+            .iter()
+            .filter(|(_, record)| matches!(record, Record::CallEnded { result, .. } if result.text() == "sent"));
+        let done = ended.count();
+        let outside = Outside::default();
+        let crew = Arc::new(Crew::new(Registry::new()).resuming(written.clone(), past, &chat));
+        let team = pattern(&outside).with_crew(crew.clone());
+        let resumed = match team.resume(&cx, &chat, Vec::new()).await {
+            Some(resumed) => Some(resumed),
+            None if is_over => None,
+            None => Some(team.run(&cx, &chat, vec![Message::user("go")]).await),
+        };
+        if let Some(resumed) = resumed {
+            let resumed = resumed.unwrap_or_else(|error| panic!("{}: {at}", error.in_full()));
+            assert_eq!(resumed.message, answer.message, "{at}");
+            assert_eq!(resumed.iterations, answer.iterations, "{at}");
+            assert_eq!((resumed.account, resumed.usage), (answer.account, answer.usage), "{at}");
+        }
+        assert_eq!(serde_json::to_string(&crew.ledger()).unwrap(), ledger, "{at}");
+        let sent_now = outside.lock().unwrap().len();
+        let in_doubt = written.records().iter().filter(|(_, record)| matches!(record, Record::CallEnded { result, .. } if result.text().contains("interrupted"))).count();
+        assert_eq!(done + sent_now + in_doubt, sent.len(), "{at}");
+        if in_doubt == 0 {
+            assert_eq!(see(&team, &chat).await, end, "{at}");
+        }
+        let twice = Past::of(written.records()).unwrap();
+        assert!(!twice.is_unfinished(), "{at}");
+        assert_eq!(twice.chat().unwrap().snapshot().len(), chat.snapshot().len(), "{at}");
     }
 }

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 use super::run_context;
 use crate::{
-    agent::{Action, Ask, Edit, Effect, Moment, OnFailure, Phase, Step, Wake},
+    agent::{Action, Edit, Effect, Moment, OnFailure, Phase, Step, Wake},
     capability::{Names, Powers},
     chat::{Replacement, Snapshot, ToolSpec},
     error::Fault,
@@ -112,10 +112,7 @@ fn moment_to_wit(cx: &RunCx, moment: &Moment, chat: &Snapshot) -> wit::Moment {
         run_usage: convert::usage_to_wit(moment.run_usage),
         model_ms: millis(moment.model_time),
         elapsed_ms: millis(moment.elapsed),
-        reply: moment.reply.as_ref().map(|reply| match reply {
-            Ok(completion) => Ok(convert::completion_to_wit(completion)),
-            Err(fault) => Err(convert::fault_to_wit(fault)),
-        }),
+        reply: moment.reply.as_ref().map(convert::reply_to_wit),
     }
 }
 
@@ -133,9 +130,7 @@ fn action(action: wit::Action, seen: &Attached<'_>) -> Result<Action, Fault> {
         wit::Action::Edits(edits) => {
             edits.into_iter().map(|one| edit(one, seen)).collect::<Result<_, _>>().map(Action::Edits)
         }
-        wit::Action::AskModel(ask) => {
-            Ok(Action::AskModel(Box::new(Ask { model: ask.model, request: convert::request(ask.request, seen)? })))
-        }
+        wit::Action::AskModel(ask) => Ok(Action::AskModel(Box::new(convert::ask(ask, seen)?))),
     }
 }
 

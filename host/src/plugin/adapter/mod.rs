@@ -1,5 +1,6 @@
-//! Each kind of plugin as the trait that the agent knows.
+//! Each kind of plugin as the trait that agents and teams know.
 
+mod coordinator;
 mod effect;
 mod function;
 mod middleware;
@@ -8,6 +9,7 @@ mod provider;
 mod tool;
 mod tool_middleware;
 
+pub use coordinator::PluginCoordinator;
 pub use effect::PluginEffect;
 pub use middleware::PluginMiddleware;
 pub use model_middleware::PluginModelMiddleware;

@@ -9,6 +9,7 @@ use std::{
 
 use super::{WitError, bounded, sha256, too_large};
 use crate::{
+    agent::Ask,
     change::{Act, FileChange, Place},
     chat::{
         Content, Media, Message, Meta, Opaque, Part, Role, Snapshot, Source, StopReason, Thinking, ToolCall, ToolHints,
@@ -366,7 +367,12 @@ pub fn tool_spec_bytes(spec: &wit::ToolSpec) -> usize {
     name.len() + description.len() + input_schema.len() + output_schema.as_ref().map_or(0, String::len) + meta
 }
 
-/// A request that an effect wants made.
+/// A question that a step has for a model.
+pub fn ask(ask: wit::Ask, attached: &Attached<'_>) -> Result<Ask, Fault> {
+    Ok(Ask { model: ask.model, request: request(ask.request, attached)? })
+}
+
+/// A request that a step wants made.
 pub fn request(request: wit::Request, attached: &Attached<'_>) -> Result<CompletionRequest, Fault> {
     let messages = request.messages.into_iter().map(|one| message(one, attached)).collect::<Result<Vec<_>, _>>()?;
     let messages = Snapshot::from_messages(messages).map_err(|error| Fault::invalid(error.to_string()))?;

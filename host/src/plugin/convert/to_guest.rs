@@ -168,6 +168,11 @@ fn request_with(request: &CompletionRequest, message: impl Fn(&Message) -> wit::
     }
 }
 
+/// The answer to a question that a step has asked.
+pub fn reply_to_wit(reply: &Result<Completion, Fault>) -> Result<wit::Completion, WitError> {
+    reply.as_ref().map(completion_to_wit).map_err(fault_to_wit)
+}
+
 pub fn completion_to_wit(completion: &Completion) -> wit::Completion {
     let Message { parts, meta, .. } = completion.clone().into_message("");
     let message = message_to_wit(&Message { sender: String::new(), role: Role::Assistant, parts, meta });

@@ -2,7 +2,7 @@
 
 use super::{WitError, content_bytes, message_bytes, part_bytes, tool_spec_bytes};
 use crate::plugin::bindings::{
-    exports::{effect, model_middleware, run_middleware as middleware, tool_middleware},
+    exports::{coordinator, effect, model_middleware, run_middleware as middleware, tool_middleware},
     types as wit,
 };
 
@@ -50,6 +50,19 @@ impl Weigh for wit::ToolCall {
     }
 }
 
+impl Weigh for wit::Ask {
+    fn bytes(&self) -> usize {
+        self.request.bytes() + text(&self.model)
+    }
+}
+
+/// The answer to a question that a step has asked.
+impl Weigh for Result<wit::Completion, WitError> {
+    fn bytes(&self) -> usize {
+        self.as_ref().map_or_else(Weigh::bytes, Weigh::bytes)
+    }
+}
+
 impl<T: Weigh> Weigh for Vec<T> {
     fn bytes(&self) -> usize {
         all(self)
@@ -92,11 +105,7 @@ impl Weigh for wit::Completion {
 
 impl Weigh for effect::Moment {
     fn bytes(&self) -> usize {
-        match &self.reply {
-            None => 0,
-            Some(Ok(completion)) => completion.bytes(),
-            Some(Err(error)) => error.bytes(),
-        }
+        self.reply.bytes()
     }
 }
 
@@ -117,7 +126,7 @@ impl Weigh for effect::Step {
     fn bytes(&self) -> usize {
         let action = match &self.action {
             effect::Action::Edits(edits) => all(edits),
-            effect::Action::AskModel(ask) => ask.request.bytes() + text(&ask.model),
+            effect::Action::AskModel(ask) => ask.bytes(),
         };
         self.state.len() + action
     }
@@ -209,6 +218,31 @@ impl Weigh for tool_middleware::Decision {
             tool_middleware::Verdict::Deny(why) => why.len(),
         };
         self.state.len() + text(&self.arguments) + verdict
+    }
+
+    fn state_bytes(&self) -> usize {
+        self.state.len()
+    }
+}
+
+impl Weigh for coordinator::Moment {
+    fn bytes(&self) -> usize {
+        let profile = |member: &coordinator::Member| member.name.len() + member.role.len() + member.description.len();
+        let report = |report: &coordinator::Report| report.member.len() + report.failure.bytes();
+        let members = self.members.iter().map(profile).sum::<usize>();
+        members + self.reports.iter().map(report).sum::<usize>() + self.reply.bytes()
+    }
+}
+
+impl Weigh for coordinator::Step {
+    fn bytes(&self) -> usize {
+        let assignment = |one: &coordinator::Assignment| one.member.len() + text(&one.task);
+        let action = match &self.action {
+            coordinator::Action::Run(assignments) => assignments.iter().map(assignment).sum(),
+            coordinator::Action::Done(content) => content.bytes(),
+            coordinator::Action::AskModel(ask) => ask.bytes(),
+        };
+        self.state.len() + action
     }
 
     fn state_bytes(&self) -> usize {

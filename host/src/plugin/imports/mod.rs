@@ -42,11 +42,16 @@ pub use wasi::{Base, Exited};
 pub use wasi_http::WasiDoor;
 
 /// The kinds that belong to a conversation which they can read.
-pub const CHAT_KINDS: &[Kind] = &[Kind::Effect, Kind::Tool];
+pub const CHAT_KINDS: &[Kind] = &[Kind::Effect, Kind::Tool, Kind::Coordinator];
 
 /// Whether one of these kinds can read a conversation.
 pub fn reads_chat(kinds: &[Kind]) -> bool {
     CHAT_KINDS.iter().any(|kind| kinds.contains(kind))
+}
+
+/// Whether one of these kinds can read its conversation without a grant, as far as its powers go.
+pub fn has_chat(kinds: &[Kind]) -> bool {
+    [Kind::Effect, Kind::Coordinator].iter().any(|kind| kinds.contains(kind))
 }
 
 /// What it takes to import an interface.
@@ -56,7 +61,7 @@ pub enum Need {
     Nothing,
     /// To be of that kind.
     Kind(Kind),
-    /// To be an effect, or a tool that is granted `chat`.
+    /// To be an effect or a coordinator, or a tool that is granted `chat`.
     Chat,
     /// To be granted `clock`.
     Clock,
@@ -155,7 +160,7 @@ impl Need {
         match self {
             Self::Nothing => true,
             Self::Kind(kind) => manifest.kinds.contains(&kind),
-            Self::Chat => *chat || manifest.kinds.contains(&Kind::Effect),
+            Self::Chat => *chat || has_chat(&manifest.kinds),
             Self::Clock => *clock,
             Self::Random => *random,
             Self::Files => files.is_some(),
@@ -212,7 +217,7 @@ impl Need {
     pub fn is_given_by(self, granted: &Grant, manifest: &Manifest) -> bool {
         match self {
             Self::Nothing | Self::Kind(_) => true,
-            Self::Chat => granted.chat || manifest.kinds.contains(&Kind::Effect),
+            Self::Chat => granted.chat || has_chat(&manifest.kinds),
             Self::Clock => granted.clock,
             Self::Random => granted.random,
             Self::WasiClock => manifest.wasi && granted.clock,
@@ -245,7 +250,7 @@ pub fn link(linker: &mut Linker<PluginState>, grant: &Grant, kinds: &[Kind], was
     if kinds.contains(&Kind::ModelMiddleware) {
         imports::outgoing::add_to_linker::<_, Own>(linker, PluginState::called)?;
     }
-    if grant.chat || kinds.contains(&Kind::Effect) {
+    if grant.chat || has_chat(kinds) {
         imports::chat::add_to_linker::<_, Own>(linker, PluginState::called)?;
     }
     if grant.clock {

@@ -1,0 +1,338 @@
+//! Teams that plugins lead: what a coordinator in its sandbox is told, what it decides, and what becomes of one that goes wrong.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use serde_json::{Value, json};
+use shelly_host::{
+    agent::{RunError, Runner},
+    capability::{Budget, Grant, Power},
+    chat::{Chat, Message, Part, Role, Snapshot, ToolCall, ToolResult},
+    error::{Fault, OnFailure},
+    event::{Event, EventSink, RunCx},
+    limits,
+    model::Completer,
+    plugin::{Limits, Plugin, PluginCoordinator, PluginEngine, PluginPackage, Settings},
+    team::{Coordinator, Fared, Member, Moment, Report, Team},
+};
+
+use super::{go, lines, says};
+use crate::{
+    effects::{granted, plugin},
+    guest::PROBE_TEAM,
+    plugin::STATE_MACHINE,
+    script::{Mind, text},
+};
+
+fn led_by(plugin: &Arc<Plugin>) -> Team {
+    Team::new("desk", PluginCoordinator::new(plugin).unwrap())
+}
+
+/// A team of ada and bob, who say what they heard last.
+async fn probe(params: Value) -> Team {
+    two(led_by(&plugin(PROBE_TEAM, params).await))
+}
+
+fn two(team: Team) -> Team {
+    let hears = |name: &str| Member::new(says(name, |heard| text(&format!("heard {heard}"))));
+    team.with_member(hears("ada").with_role("reader")).with_member(hears("bob"))
+}
+
+/// What the run of a team fails with.
+async fn failure(team: &Team) -> String {
+    go(team, &Chat::new(), "go").await.unwrap_err().in_full()
+}
+
+/// A team that a plugin leads runs to its answer, and its state begins anew in each run.
+pub async fn probe_team() {
+    let team = probe(json!({"does": "in-turn"})).await;
+    assert_eq!(team.coordinator.name(), "probe-team");
+    let (chat, sink) = (Chat::new(), EventSink::channel());
+    let cx = RunCx::new("desk").with_events(sink.0);
+    let mut events = sink.1;
+    let answer = Runner::run(&team, &cx, &chat, vec![Message::user("go")]).await.unwrap();
+    assert_eq!(answer.iterations, 2);
+    let first = [
+        "user user: go",
+        "assistant ada: heard call 1, step 0, run desk",
+        "assistant bob: heard call 2, step 1, run desk",
+    ];
+    assert_eq!(lines(&chat), first);
+    // The same again: neither its state nor its steps go on from the first run.
+    go(&team, &chat, "once more").await.unwrap();
+    let again = first.map(|line| line.replace("user: go", "user: once more"));
+    assert_eq!(lines(&chat), [first.map(str::to_owned), again].concat());
+    drop(cx);
+    let (mut steps, mut calls) = (Vec::new(), 0);
+    while let Some(event) = events.next().await {
+        match event {
+            Event::TeamStep { step, members, reasoning, done, .. } => {
+                steps.push((step, members.len(), reasoning, done))
+            }
+            Event::PluginCall { plugin, function, outcome, .. } => {
+                assert_eq!((&*plugin, function, outcome), ("probe-team", "coordinator.next", "ok"));
+                calls += 1;
+            }
+            _ => {}
+        }
+    }
+    assert_eq!((steps, calls), (vec![(0, 1, None, false), (1, 1, None, false), (2, 0, None, true)], 3));
+}
+
+#[tokio::test]
+async fn it_is_told_who_is_there_and_how_they_fared() {
+    let team = Team::new("desk", PluginCoordinator::new(&plugin(PROBE_TEAM, json!({"does": "who"})).await).unwrap());
+    let described = says("ada", |_| text("")).with_description("Reads.");
+    let team = team
+        .with_member(Member::new(described).with_role("reader"))
+        .with_member(Member::new(says("bob", |_| text(""))));
+    let answer = go(&team, &Chat::new(), "go").await.unwrap().message;
+    assert_eq!(answer.parts, ["ada (reader): Reads.", "bob (bob): "].map(|text| Part::Text(text.into())));
+    assert_eq!(answer.sender, "desk");
+
+    let fails = Member::new(says("eve", |_| Err(Fault::other("no luck")))).with_on_failure(OnFailure::Skip);
+    let team = probe(json!({"does": "side-by-side"})).await.with_member(fails);
+    let answer = go(&team, &Chat::new(), "go").await.unwrap().message.text_content();
+    assert!(answer.starts_with("ada: replied; bob: replied; eve: "), "{answer}");
+    assert!(answer.ends_with("no luck"), "{answer}");
+
+    // The answer of a team is a message: JSON in it is text.
+    let json = probe(json!({"does": "json"})).await;
+    assert_eq!(go(&json, &Chat::new(), "go").await.unwrap().message.text_content(), r#"{"a":1}"#);
+}
+
+/// A conversation with a call in it, as a team has that works where an agent has worked.
+fn with_a_call() -> Chat {
+    let chat = Chat::new();
+    chat.append(Message::user("a secret")).unwrap();
+    let call = ToolCall { id: "c".into(), name: "look".into(), arguments: r#"{"key":"hidden"}"#.into(), meta: vec![] };
+    let asked =
+        Message { sender: "old".into(), role: Role::Assistant, parts: vec![Part::ToolCall(call)], meta: vec![] };
+    let content = vec![shelly_host::chat::Content::Text("found".into())];
+    chat.reply(asked).answer(vec![ToolResult { call_id: "c".into(), content, is_error: false }]);
+    chat
+}
+
+#[tokio::test]
+async fn it_sees_of_the_conversation_what_its_powers_let_it_see() {
+    for (powers, seen) in [
+        (
+            &[Power::SeeMessages, Power::SeeArguments, Power::SeeResults][..],
+            ["User user: text a secret", "Assistant old: call look {\"key\":\"hidden\"}", "Tool old: result found"],
+        ),
+        (&[Power::SeeMessages], ["User user: text a secret", "Assistant old: call look {}", "Tool old: result "]),
+        (&[], ["User user: ", "Assistant old: ", "Tool old: "]),
+    ] {
+        let less = |grant| Grant { powers: powers.iter().copied().collect(), ..grant };
+        let team = two(led_by(&granted(PROBE_TEAM, json!({"does": "see"}), less).await));
+        let answer = go(&team, &with_a_call(), "go").await.unwrap().message.text_content();
+        let mut lines = answer.lines();
+        assert_eq!(lines.next(), Some("4 messages in step 0, 0 tools"));
+        assert_eq!(lines.take(3).collect::<Vec<_>>(), seen, "{powers:?}");
+    }
+}
+
+#[tokio::test]
+async fn it_asks_models_that_it_was_granted() {
+    let mind = |names: [&'static str; 2]| {
+        Arc::new(Mind::new(move |asked| text(if asked.heard.contains("after 0") { names[0] } else { names[1] })))
+    };
+    let (own, other) = (mind(["ada", "own"]), mind(["bob", "other"]));
+    let models = || Arc::new(BTreeMap::from([("other".to_owned(), other.clone() as Arc<dyn Completer>)]));
+    let team = |plugin: &Arc<Plugin>| {
+        let mut team = two(led_by(plugin)).with_completer(own.clone());
+        team.models = models();
+        team
+    };
+    let ask = |model: Option<&str>| json!({"does": "ask", "model": model});
+
+    let chat = Chat::new();
+    let answer = go(&team(&plugin(PROBE_TEAM, ask(None)).await), &chat, "go").await.unwrap();
+    assert_eq!(lines(&chat), ["user user: go", "assistant ada: heard asked ?", "assistant desk: own"]);
+    // What the coordinator asked is in the team's account.
+    assert_eq!(answer.usage.total(), 3 * 15, "{:?}", answer.usage);
+
+    let of_other = |grant| Grant { models: ["other".to_owned()].into_iter().collect(), ..grant };
+    let plugin_of_other = granted(PROBE_TEAM, ask(Some("other")), of_other).await;
+    assert_eq!(go(&team(&plugin_of_other), &Chat::new(), "go").await.unwrap().message.text_content(), "other");
+    let asked = other.asked().len();
+
+    // What was not granted is not asked.
+    let error = failure(&team(&plugin(PROBE_TEAM, ask(Some("other"))).await)).await;
+    assert!(error.starts_with("the coordinator `probe-team` failed: the model `other` was not granted"), "{error}");
+    assert_eq!(other.asked().len(), asked);
+    let powerless = granted(PROBE_TEAM, ask(None), |grant| Grant { powers: Default::default(), ..grant }).await;
+    let before = own.asked().len();
+    let error = failure(&team(&powerless)).await;
+    assert_eq!(error, "the coordinator `probe-team` failed: the power `ask-model` was not granted");
+    assert_eq!(own.asked().len(), before);
+    let error = failure(&two(led_by(&plugin(PROBE_TEAM, ask(None)).await))).await;
+    assert!(error.contains("team `desk` has no model that its coordinator could ask"), "{error}");
+}
+
+#[tokio::test]
+async fn one_that_goes_wrong_ends_the_run_by_name_and_the_next_run_works() {
+    for (params, says) in [
+        (json!({"does": "unknown", "text": "eve\u{1b}[2J"}), "there is no member `eve\\u{1b}[2J`; there are: ada, bob"),
+        (json!({"does": "twice"}), "`ada` is to work twice in one step"),
+        (json!({"does": "nobody"}), "nobody was to work, twice in a row"),
+        (json!({"does": "error", "text": "too many rounds"}), "too many rounds"),
+        (json!({"does": "task", "size": limits::ASSIGNMENT_CHARS + 1}), "a task has at most 32000 characters"),
+        (json!({"does": "answer", "size": 0}), "it ended the team with an answer that says nothing"),
+        (json!({"does": "pieces", "size": 0}), "it ended the team with an answer that says nothing"),
+        (
+            json!({"does": "pieces", "size": limits::RESULT_PIECES + 1}),
+            "the answer of the team has 257 pieces, at most 256 are taken",
+        ),
+        (
+            json!({"does": "state", "size": limits::STATE_BYTES + 1}),
+            "plugin `probe-team` wants more kept than it may: its state has 65537 bytes, at most 65536 are kept",
+        ),
+        (json!({"does": "ask-for-ever"}), "it asked a model more than 8 times in a row"),
+        (json!({"does": "panic"}), "plugin `probe-team` crashed: "),
+        (json!({"does": "nonsense"}), "probe-team: it cannot `nonsense`"),
+        (json!({"typo": 1}), "unknown field `typo`"),
+    ] {
+        let mind = Arc::new(Mind::new(|_| text("again")));
+        let error = failure(&probe(params.clone()).await.with_completer(mind)).await;
+        let said = error.strip_prefix("the coordinator `probe-team` failed: ");
+        assert!(said.is_some_and(|said| said.contains(says)), "{params}: {error}");
+        assert!(!error.contains('\u{1b}'), "{error}");
+    }
+    // What is just within the bounds is taken.
+    for params in [json!({"does": "answer", "size": 1}), json!({"does": "pieces", "size": limits::RESULT_PIECES})] {
+        assert!(go(&probe(params).await, &Chat::new(), "go").await.is_ok());
+    }
+    for params in [
+        json!({"does": "task", "size": limits::ASSIGNMENT_CHARS}),
+        json!({"does": "state", "size": limits::STATE_BYTES}),
+        json!({"does": "for-ever"}),
+    ] {
+        let budget = Budget { tokens: Some(100), ..Budget::default() };
+        let error = go(&probe(params).await.with_budget(budget), &Chat::new(), "go").await.unwrap_err();
+        assert!(!matches!(error, RunError::Coordinator { .. }) && error.is_exhausted(), "{}", error.in_full());
+    }
+}
+
+#[tokio::test]
+async fn one_that_never_answers_is_stopped_in_time() {
+    let package = Arc::new(PluginPackage::read(std::path::Path::new(PROBE_TEAM).parent().unwrap()).unwrap());
+    let limits = Limits { step_time: Duration::from_millis(300), ..Limits::default() };
+    let params = serde_json::value::to_raw_value(&json!({"does": "spin"})).unwrap();
+    let settings = Settings { params, limits, ..Settings::new("desk", "teams.desk.coordinator") };
+    let plugin = Plugin::load(&Arc::new(PluginEngine::new(None).unwrap()), &package, &settings).await.unwrap();
+    let error = failure(&two(led_by(&Arc::new(plugin)))).await;
+    let took = "the coordinator `probe-team` failed: plugin `probe-team` took longer than 0.3 seconds";
+    assert!(error.starts_with(took) && error.contains("under teams.desk.coordinator in the config"), "{error}");
+    // A second is what the contract says, if the config does not say otherwise.
+    assert_eq!(Limits::default().step_time, Duration::from_secs(1));
+}
+
+#[tokio::test]
+async fn what_is_no_coordinator_leads_no_team() {
+    assert!(PluginCoordinator::new(&plugin(crate::plugin::REDACT, json!({})).await).is_none());
+    assert!(shelly_host::plugin::PluginEffect::new(&plugin(PROBE_TEAM, json!({})).await).is_none());
+}
+
+/// Params of a review: a draft, then two who must both say yes.
+fn review(more: Value) -> Value {
+    let mut params = json!({"states": [
+        {"name": "draft", "members": ["writer"], "default": "review"},
+        {"name": "review", "members": ["critics"], "task": "Say YES or NO.", "default": "draft",
+         "transitions": [{"matches": "^NEVER", "to": "done"}, {"matches": "^YES", "by": "all", "to": "publish"}]},
+        {"name": "publish", "members": ["writer"]},
+    ]});
+    params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    params
+}
+
+/// A writer, and two critics of whom one is content with the second draft.
+fn writers(team: Team) -> Team {
+    let critic = |name: &str, says: fn(usize) -> &'static str| {
+        Member::new(super::agent(name, Mind::new(move |asked| text(says(asked.turn))))).with_role("critics")
+    };
+    team.with_member(Member::new(super::agent("writer", Mind::new(|asked| text(&format!("draft {}", asked.turn))))))
+        .with_member(critic("ada", |_| "YES"))
+        .with_member(critic("bob", |turn| if turn == 0 { "NO" } else { "YES" }))
+}
+
+/// A state machine leads a team by what is said.
+pub async fn state_machine() {
+    let team = writers(led_by(&plugin(STATE_MACHINE, review(json!({}))).await));
+    let chat = Chat::new();
+    let answer = go(&team, &chat, "write").await.unwrap();
+    assert_eq!((answer.message.text_content().as_str(), answer.iterations), ("draft 2", 5));
+    assert_eq!(
+        lines(&chat),
+        [
+            "user user: write",
+            "assistant writer: draft 0",
+            "assistant ada: YES",
+            "assistant bob: NO",
+            "assistant writer: draft 1",
+            "assistant ada: YES",
+            "assistant bob: YES",
+            "assistant writer: draft 2",
+        ]
+    );
+    // It begins anew, and what was said before does not count.
+    assert_eq!(go(&team, &chat, "again").await.unwrap().iterations, 3);
+
+    for (params, says) in [
+        (review(json!({"max_steps": 3})), "not done after 3 steps (`max_steps`); `review` would be next"),
+        (review(json!({"states": []})), "params: there is no state"),
+        (
+            json!({"states": [{"name": "a", "members": ["eve"]}]}),
+            "params: state `a`: no member has the name or the role `eve`; there are: writer (writer), ada (critics), bob (critics)",
+        ),
+    ] {
+        let team = writers(led_by(&plugin(STATE_MACHINE, params).await));
+        let error = go(&team, &Chat::new(), "write").await.unwrap_err();
+        let full = error.in_full();
+        assert_eq!(
+            full.strip_prefix("the coordinator `state-machine` failed: ").map(|said| said.contains(says)),
+            Some(true),
+            "{full}"
+        );
+        assert_eq!(error.is_exhausted(), says.contains("max_steps"));
+    }
+    let blind = granted(STATE_MACHINE, review(json!({})), |grant| Grant { powers: Default::default(), ..grant }).await;
+    let error = failure(&writers(led_by(&blind))).await;
+    assert!(error.contains("grant `powers: [see-messages]`"), "{error}");
+}
+
+#[tokio::test]
+async fn a_state_machine_reads_all_that_was_said_however_much_it_is() {
+    let long = |name: &str, says: String| Member::new(says_always(name, says));
+    let params = json!({"states": [
+        {"name": "a", "members": ["ada", "bob", "eve"], "transitions": [{"matches": "END$", "by": "all", "to": "done"}], "default": "a"},
+    ], "max_steps": 1});
+    let team = led_by(&plugin(STATE_MACHINE, params).await);
+    let team = ["ada", "bob", "eve"].into_iter().fold(team, |team, name| {
+        team.with_member(long(name, format!("{} END", "x".repeat(limits::CHAT_READ_BYTES / 2 + 1))))
+    });
+    go(&team, &Chat::new(), "go").await.unwrap();
+}
+
+fn says_always(name: &str, what: String) -> shelly_host::agent::Agent {
+    says(name, move |_| text(&what))
+}
+
+#[tokio::test]
+async fn its_steps_are_what_the_trait_says() {
+    // Without a team around it: the conversation and the members are what it is handed.
+    let plugin = plugin(STATE_MACHINE, json!({"states": [{"name": "a", "members": ["ada"]}]})).await;
+    let coordinator = PluginCoordinator::new(&plugin).unwrap();
+    let members = [shelly_host::team::Profile { name: "ada".into(), role: "ada".into(), description: "".into() }];
+    let shared = Snapshot::from_messages(vec![Message::user("go")]).unwrap();
+    let reports = [Report { member: "ada".into(), fared: Fared::Replied }];
+    let moment =
+        |step, reports| Moment { step, shared: &shared, members: &members, reports, active: None, reply: None };
+    let cx = RunCx::new("desk");
+    let first = coordinator.next(&cx, &moment(0, &[]), Vec::new()).await.unwrap();
+    assert!(matches!(&first.action, shelly_host::team::Action::Run(run) if *run[0].member == *"ada"), "{first:?}");
+    let second = coordinator.next(&cx, &moment(1, &reports), first.state).await.unwrap();
+    assert!(matches!(second.action, shelly_host::team::Action::Done(None)), "{second:?}");
+    // A state of another version counts as none.
+    let odd = coordinator.next(&cx, &moment(1, &reports), vec![9, 9]).await.unwrap();
+    assert!(matches!(odd.action, shelly_host::team::Action::Run(_)), "{odd:?}");
+}
