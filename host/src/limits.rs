@@ -60,6 +60,8 @@ pub const WORKING_AGENTS: usize = 1_024;
 pub const AGENTS_PER_CREW: usize = 10_000;
 /// Members of one team.
 pub const TEAM_MEMBERS: usize = 1_024;
+/// How deep the teams of a config may stand in each other.
+pub const TEAM_DEPTH: usize = 16;
 /// Steps of one run of a team: as many as agents may work in a crew.
 pub const TEAM_STEPS: u32 = 10_000;
 /// How often a member of a team that failed may be asked again in one step.

@@ -139,7 +139,7 @@ fn a_config_with_a_mistake() {
         ("unknown key of the options", agent("    options: {max_iteration: 3}\n")),
         ("unknown key of a plugin", agent("    plugins:\n      read-files: {file: []}\n")),
         ("unknown key of a folder", agent("    plugins:\n      read-files:\n        files: [{pat: docs}]\n")),
-        ("key of a later version", "teams: []\n".into()),
+        ("key of a later version", "process: []\n".into()),
         ("unknown kind of provider", provider("kind: opena, model: m")),
         ("unknown mode of a folder", agent("    plugins: {x: {files: [{path: ., mode: reed}]}}\n")),
         ("unknown power", agent("    plugins: {x: {powers: [stopp]}}\n")),

@@ -74,10 +74,18 @@ async fn outcome(place: &Place, agents: &str, script: &[(&str, Calls<'_>)]) -> (
     let app = App::new(config, &plugins, Some(cache), Arc::new(|_| None), desk).unwrap();
     let prepared = app.agent(None, None, Recording::Off).await.unwrap();
     let (events, mut stream) = EventSink::channel();
-    let cx = RunCx::new(Arc::clone(&prepared.agent.name)).with_events(events);
+    let cx = RunCx::new(Arc::clone(prepared.entrant.runner().name())).with_events(events);
     let running = async {
         let cx = cx;
-        prepared.agent.run(&cx, &Chat::new(), vec![Message::user("go")]).await.unwrap().message.text_content()
+        prepared
+            .entrant
+            .agent()
+            .unwrap()
+            .run(&cx, &Chat::new(), vec![Message::user("go")])
+            .await
+            .unwrap()
+            .message
+            .text_content()
     };
     let hearing = async {
         let mut told = Vec::new();
@@ -262,7 +270,13 @@ async fn a_link_in_the_place_of_a_folder_leads_nowhere() {
     let app = App::new(config, &plugins, Some(cache), Arc::new(|_| None), desk).unwrap();
     let prepared = app.agent(None, None, Recording::Off).await.unwrap();
     swap();
-    let answer = prepared.agent.run(&RunCx::new("lead"), &Chat::new(), vec![Message::user("go")]).await.unwrap();
+    let answer = prepared
+        .entrant
+        .agent()
+        .unwrap()
+        .run(&RunCx::new("lead"), &Chat::new(), vec![Message::user("go")])
+        .await
+        .unwrap();
     let said = answer.message.text_content();
     assert!(!said.contains("only the reader itself"), "{said}");
     assert!(said.contains("cannot be started from here"), "{said}");

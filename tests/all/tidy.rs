@@ -75,7 +75,7 @@ const MAY_NAME: [(&str, &[&str]); 31] = [
     ("plugin", &["agent", "team", "change", "files", "tool", "model", "capability", "kv", "net", "process"]),
     ("conformance", &["agent", "approval", "builtin", "plugin", "team", "tool", "model", "capability"]),
     ("session", &["agent", "files", "model", "trust"]),
-    ("config", &["agent", "capability", "files", "mcp", "model", "net", "process", "provider", "trust"]),
+    ("config", &["agent", "capability", "files", "mcp", "model", "net", "process", "provider", "team", "trust"]),
     (
         "app",
         &[
@@ -97,6 +97,7 @@ const MAY_NAME: [(&str, &[&str]); 31] = [
             "session",
             "skill",
             "state",
+            "team",
             "tool",
             "trust",
         ],

@@ -110,8 +110,8 @@ async fn run_from(plugins: &[PathBuf], world: &World, agents: &str, replies: &[&
         }
         decided
     });
-    let cx = RunCx::new(Arc::clone(&prepared.agent.name)).with_events(events);
-    let outcome = prepared.agent.run(&cx, &Chat::new(), vec![Message::user("go")]).await;
+    let cx = RunCx::new(Arc::clone(prepared.entrant.runner().name())).with_events(events);
+    let outcome = prepared.entrant.agent().unwrap().run(&cx, &Chat::new(), vec![Message::user("go")]).await;
     outcome.unwrap_or_else(|error| panic!("{error}"));
     drop(cx);
     let warnings = prepared.warnings.clone();

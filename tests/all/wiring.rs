@@ -23,8 +23,8 @@ use shelly_host::{
     chat::{Chat, Message},
     config::{
         AgentConfig, AgentOptions, AuthConfig, Config, ContextConfig, CredentialConfig, DelegableConfig, FileUse,
-        FolderUse, GitConfig, GrantConfig, HttpUse, LimitsConfig, McpServerConfig, OAuthConfig, PluginUse,
-        ProgramConfig, ProviderConfig, SessionsConfig, ToolboxUse,
+        FolderUse, GitConfig, GrantConfig, HttpUse, LimitsConfig, McpServerConfig, MemberUse, OAuthConfig, PluginUse,
+        ProgramConfig, ProviderConfig, SessionsConfig, TeamConfig, ToolboxUse,
     },
     event::{EventSink, RunCx},
     model::{BatchConfig, RateLimitConfig},
@@ -60,6 +60,8 @@ fn all_keys() -> BTreeSet<String> {
         keys::<Price>("price"),
         keys::<AgentConfig>("agent"),
         keys::<AgentOptions>("options"),
+        keys::<TeamConfig>("team"),
+        keys::<MemberUse>("member"),
         keys::<Budget>("budget"),
         keys::<ToolboxUse>("toolbox"),
         keys::<ProgramConfig>("program"),
@@ -156,8 +158,9 @@ async fn run(place: &Place, text: &str) -> Result<(String, Vec<Value>), shelly_h
     let desk = Desk::new(Policy::Never, Trusted::default());
     let prepared =
         App::new(config, &plugins, Some(cache), Arc::new(|_| None), desk)?.agent(None, None, Recording::Off).await?;
-    let agent = &prepared.agent;
-    let mut seen = format!("{:?}\n{:?}\n", agent.options, agent.completer.info().context_window);
+    let runner = prepared.entrant.runner();
+    let options = prepared.entrant.agent().map(|agent| &agent.options);
+    let mut seen = format!("{options:?}\n{:?}\n", prepared.model.context_window);
     seen.push_str(&prepared.warnings.join("\n"));
     let (events, mut stream) = EventSink::channel();
     let collected = tokio::spawn(async move {
@@ -167,8 +170,8 @@ async fn run(place: &Place, text: &str) -> Result<(String, Vec<Value>), shelly_h
         }
         all
     });
-    let cx = RunCx::new(Arc::clone(&agent.name)).with_events(events);
-    let outcome = agent.run(&cx, &Chat::new(), vec![Message::user("go")]).await;
+    let cx = RunCx::new(Arc::clone(runner.name())).with_events(events);
+    let outcome = runner.run(&cx, &Chat::new(), vec![Message::user("go")]).await;
     drop(cx);
     seen.push_str(&match outcome {
         Ok(answer) => format!("\noutcome: {}\n", answer.message.text_content()),

@@ -7,7 +7,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 use shelly_host::{
     capability::{Power, Powers},
     chat::{Content, Media, Message, Opaque, Part, Role, Source, StopReason, Thinking, ToolCall, ToolResult, Usage},
-    config::{Config, Effective, Known, KnownAgent, KnownPlugin},
+    config::{AgentConfig, Config, Effective, Known, KnownAgent, KnownPlugin},
     error::{Fault, Report},
     fuzz, limits,
     model::Completion,
@@ -60,23 +60,28 @@ pub fn config(bytes: &[u8]) -> bool {
             return false;
         }
     };
-    let agents = config.agents.iter().map(|agent| KnownAgent {
+    let known = |agent: &AgentConfig| KnownAgent {
         toolboxes: vec![vec![]; agent.toolboxes.len()],
         skills: vec![],
         plugins: vec![KnownPlugin::default(); agent.all_plugins().count()],
         ..KnownAgent::default()
-    });
-    let known = Known { plugin_dirs: vec![], prices: vec![None; config.providers.len()], agents: agents.collect() };
+    };
+    let known = Known {
+        plugin_dirs: vec![],
+        prices: vec![None; config.providers.len()],
+        agents: config.agents.iter().map(known).collect(),
+        teams: config.teams.iter().map(|team| known(&team.own)).collect(),
+    };
     let shown = serde_json::to_string(&Effective::new(&config, &known)).unwrap();
     for key in config.providers.iter().filter_map(|provider| provider.api_key.as_deref()) {
         let is_secret = key.len() >= 8 && !key.contains("${") && text.matches(key).count() == 1;
         assert!(!is_secret || !shown.contains(key), "a key is shown: {shown}");
     }
-    for name in config.agents.iter().map(|agent| agent.name.as_str()) {
-        assert_eq!(config.agent(Some(name)).unwrap().name, name);
+    for name in config.everyone().map(|who| who.name.as_str()) {
+        assert_eq!(config.who(name).unwrap().own().name, name);
     }
     if let Some(entry) = &config.entry_agent {
-        assert_eq!(&config.agent(None).unwrap().name, entry);
+        assert_eq!(&config.entry().unwrap().own().name, entry);
     }
     true
 }

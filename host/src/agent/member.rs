@@ -56,7 +56,7 @@ pub(crate) struct Shares(Vec<(Share, ErrandPast)>);
 impl Shares {
     /// An equal share for each of these many.
     pub fn new(me: &Instance, count: usize) -> Self {
-        let shares = me.purse.carve(&vec![Budget::default(); count]);
+        let shares = me.purse.share_out(count);
         Self(shares.into_iter().map(|share| (share, ErrandPast::default())).collect())
     }
 

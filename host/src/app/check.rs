@@ -4,8 +4,8 @@ use super::{App, Shared, extend, models::model_name, no_price, outfit::own_ceili
 use crate::{
     capability::Budget,
     config::{
-        self, AgentConfig, Config, Effective, Known, KnownAgent, KnownPlugin, Listed, Order, ProviderConfig,
-        ProviderKind, ToolboxUse,
+        self, AgentConfig, Config, Effective, Known, KnownAgent, KnownPlugin, List, Listed, Order, ProviderConfig,
+        ProviderKind, TeamConfig, ToolboxUse, Who,
     },
     error::{ErrorKind, Report},
     plugin::{Certificate, Kind},
@@ -37,13 +37,19 @@ impl App {
         for provider in &config.providers {
             self.check_provider(provider, &mut warnings)?;
         }
-        let shared = Shared::new(&self.project, &self.desk, self.changes());
+        let (shared, mut more) = (Shared::new(&self.project, &self.desk, self.changes()), Vec::new());
         let agents = config.agents.iter().map(|agent| self.check_agent(agent, &config, &shared, &mut warnings));
         let known = Known {
             plugin_dirs: self.plugin_dirs.clone(),
             prices: config.providers.iter().map(|provider| self.price(provider)).collect(),
             agents: agents.collect::<Result<_, _>>()?,
+            teams: config
+                .teams
+                .iter()
+                .map(|team| self.check_team(team, &config, &shared, &mut more))
+                .collect::<Result<_, _>>()?,
         };
+        warnings.extend(more);
         let mut told = HashSet::new();
         warnings.retain(|warning| told.insert(warning.clone()));
         Ok(Checked { effective: Effective::new(&config, &known), warnings })
@@ -56,13 +62,16 @@ impl App {
     /// A [`Report`] if there is no such agent, or it has no such plugin.
     pub async fn certify(&self, agent: Option<&str>, id: &str) -> Result<Certificate, Report> {
         let has_it = |agent: &&AgentConfig| agent.all_plugins().any(|(_, has, _)| has == id);
-        let agent = match (agent, self.config.agent(agent)?) {
+        let agent = match agent {
+            Some(name) => self.config.who(name)?.own(),
             // Nobody was named: whoever has it.
-            (None, entry) if !has_it(&entry) => self.config.agents.iter().find(has_it).unwrap_or(entry),
-            (_, named) => named,
+            None => {
+                let entry = self.config.entry()?.own();
+                if has_it(&entry) { entry } else { self.config.everyone().find(has_it).unwrap_or(entry) }
+            }
         };
         let (listed, id, uses) = agent.all_plugins().find(|(_, has, _)| *has == id).ok_or_else(|| {
-            let place = format!("agents.{}.plugins", agent.name);
+            let place = format!("{}.plugins", agent.place());
             config::unknown("plugin", id, agent.all_plugins().map(|(_, id, _)| id))
                 .cause(format!("it is not in {place}"))
         })?;
@@ -88,24 +97,25 @@ impl App {
 
     /// What an agent's ceilings name that is not there, or has no effect.
     fn ceilings_in_vain(&self, agent: &AgentConfig) -> Vec<String> {
-        let name = &agent.name;
+        let (name, place) = (&agent.name, agent.place());
         let delegable = &agent.delegable;
         let ceilings = [("use", agent.ceiling.as_ref()), ("delegable.grant", delegable.grant.as_ref())];
         let folders = ceilings.into_iter().filter_map(|(key, grant)| Some((key, grant?)));
         let folders = folders.flat_map(|(key, grant)| grant.files.iter().map(move |folder| (key, &folder.path)));
         let missing = folders.filter(|(_, path)| !self.config.root.join(path).is_dir());
-        let mut warnings: Vec<_> = missing
-            .map(|(key, path)| format!("agents.{name}.{key}.files: there is no folder {}", path.display()))
-            .collect();
+        let mut warnings: Vec<_> =
+            missing.map(|(key, path)| format!("{place}.{key}.files: there is no folder {}", path.display())).collect();
         let is_set = delegable.grant.is_some() || delegable.agents.is_some() || delegable.budget != Budget::default();
-        let starts_others = agent.options.max_delegation_depth > 0 || agent.options.max_handoffs > 0;
+        // A team has its members.
+        let is_team = agent.list == List::Teams;
+        let starts_others = is_team || agent.options.max_delegation_depth > 0 || agent.options.max_handoffs > 0;
         if is_set && !starts_others {
-            warnings.push(format!("agents.{name}.delegable: it starts nobody: see options.max_delegation_depth"));
+            warnings.push(format!("{place}.delegable: it starts nobody: see options.max_delegation_depth"));
         }
-        let named = delegable.agents.as_ref().filter(|_| starts_others);
+        let named = delegable.agents.as_ref().filter(|_| starts_others && !is_team);
         if named.is_some_and(|named| named.iter().all(|other| other == name)) {
             warnings.push(format!(
-                "agents.{name}.delegable.agents: it names no other agent, so nobody can be started: name some, or \
+                "{place}.delegable.agents: it names no other agent, so nobody can be started: name some, or \
                  leave it out to have all"
             ));
         }
@@ -144,6 +154,28 @@ impl App {
         order
     }
 
+    /// What a team has as an agent has it; its members are looked at by themselves.
+    fn check_team(
+        &self,
+        team: &TeamConfig,
+        config: &Config,
+        shared: &Shared,
+        warnings: &mut Vec<String>,
+    ) -> Result<KnownAgent, Report> {
+        let own = &team.own;
+        if own.bounds_usd().is_some() || own.delegable.budget.usd.is_some() {
+            for inner in config.with_members(Who::Team(team)) {
+                if let Some(provider) = config.provider(inner.own().provider.as_deref())?
+                    && !matches!(inner, Who::Team(team) if !team.asks())
+                    && self.price(provider).is_none()
+                {
+                    return Err(no_price(own, &model_name(provider)));
+                }
+            }
+        }
+        self.check_agent(own, config, shared, warnings)
+    }
+
     fn check_agent(
         &self,
         agent: &AgentConfig,
@@ -151,9 +183,11 @@ impl App {
         shared: &Shared,
         warnings: &mut Vec<String>,
     ) -> Result<KnownAgent, Report> {
-        let at = |key: &str| format!("agents.{}.{key}", agent.name);
+        let at = |key: &str| format!("{}.{key}", agent.place());
         match config.provider(agent.provider.as_deref())? {
-            Some(provider) if agent.bounds_usd().is_some() && self.price(provider).is_none() => {
+            Some(provider)
+                if agent.list == List::Agents && agent.bounds_usd().is_some() && self.price(provider).is_none() =>
+            {
                 return Err(no_price(agent, &model_name(provider)));
             }
             None => {
@@ -170,7 +204,7 @@ impl App {
                 return Err(no_price(agent, &model_name(provider)));
             }
         }
-        if agent.options.max_delegation_depth > 0 && config.agents.len() == 1 {
+        if agent.options.max_delegation_depth > 0 && config.everyone().count() == 1 {
             warnings.push(format!("{}: there is no other agent to delegate to", at("options.max_delegation_depth")));
         }
         let provider = config.provider(agent.provider.as_deref())?;

@@ -1,7 +1,7 @@
 //! The composition root: from a config and plugin directories to an agent that can run. The only room that knows every
 //! part: `models.rs` makes models, `servers.rs` those behind HTTP APIs, `credentials.rs` looks up what plugins are granted,
 //! `plugins.rs` says what each plugin of an agent is given, `outfit.rs` makes agents of their plugins, `opening.rs` gives
-//! these what they turn out to lack and a person opens, `programs.rs` has programs run for them, `project.rs` reads the
+//! these what they turn out to lack and a person opens, `teams.rs` makes teams of agents, `programs.rs` has programs run for them, `project.rs` reads the
 //! project's folder, `shared.rs` makes what agents share,
 //! `session.rs` has what they do written down, `mcp/` reaches MCP servers for them, at which `mcp_login.rs` logs people in,
 //! `trust.rs` tells what a person has not said yes to, `check.rs` looks at all of it without running any, `probe.rs` asks a
@@ -23,6 +23,7 @@ mod servers;
 mod serving;
 mod session;
 mod shared;
+mod teams;
 mod trust;
 
 use std::{
@@ -37,6 +38,7 @@ use outfit::{Outfit, Worn};
 use plugins::{as_size, check_only, only_of};
 use project::Project;
 use shared::Shared;
+use teams::Makers;
 use tokio::sync::OnceCell;
 
 pub use check::Checked;
@@ -45,17 +47,18 @@ pub use mcp_login::{mcp_login, mcp_logout, mcp_server_at};
 pub use probe::Probe;
 pub use serving::{Remake, ServeOptions, Serving};
 pub use session::{Recording, Session, changed, sessions};
+pub use teams::Entrant;
 pub use trust::Standing;
 
 use crate::{
-    agent::{Agent, Crew, Entry, RUN_TOOLS},
+    agent::{Crew, Entry, RUN_TOOLS},
     approval::Desk,
     capability::Grant,
-    config::{self, AgentConfig, Config, Listed, StepUse, ToolboxUse},
+    config::{self, AgentConfig, Config, Listed, StepUse, ToolboxUse, Who},
     error::{ErrorKind, Report},
     limits,
     mcp::TokenStore,
-    model::{Batched, Completer, PriceTable},
+    model::{Batched, Completer, ModelInfo, PriceTable},
     net::Keyring,
     plugin::{Manifest, PluginCatalog, PluginDirs, PluginEngine},
     process::{Places, Programs},
@@ -104,8 +107,10 @@ pub struct App {
 
 /// An agent that can run, and what a person should know of how it came to be.
 pub struct Prepared {
-    /// The agent.
-    pub agent: Agent,
+    /// Who runs: an agent, or a team.
+    pub entrant: Entrant,
+    /// Where it stands in the config, for hints: `agents.lead`.
+    pub place: String,
     /// Those it works with, itself among them.
     pub crew: Arc<Crew>,
     /// What was chosen without being told to.
@@ -114,6 +119,8 @@ pub struct Prepared {
     pub warnings: Vec<String>,
     /// Where its model comes from, for hints: `providers.local in the config`, `OPENAI_API_KEY is set`.
     pub model_source: String,
+    /// Its model: a team's is that of its coordinator, or, where that asks none, of its first member.
+    pub model: ModelInfo,
     /// Whether its model is behind a plugin: hints are of what that may do then.
     pub model_is_plugin: bool,
     /// Where what it does is written down, if it is.
@@ -213,10 +220,10 @@ impl App {
         self
     }
 
-    /// The agent of this name with the model of this name; without names those of the config. A config without agents
-    /// has one, [`DEFAULT_AGENT`], with every plugin that needs no grant; one without models uses one that is found. If
-    /// it may delegate, the others of the config are made too; `model` holds for all of them. What they do is written down
-    /// as `recording` says.
+    /// The agent or team of this name with the model of this name; without names those of the config. A config without
+    /// agents has one, [`DEFAULT_AGENT`], with every plugin that needs no grant; one without models uses one that is found.
+    /// If it, or a member of it, may delegate, the others of the config are made too; `model` holds for all of them. What
+    /// they do is written down as `recording` says.
     ///
     /// # Errors
     ///
@@ -229,62 +236,59 @@ impl App {
     ) -> Result<Prepared, Report> {
         let mut notices = Notices { notes: Vec::new(), warnings: self.project.warnings().to_vec() };
         notices.warnings.extend(self.recover_changes());
-        let config = self.agent_config(name, &mut notices.warnings)?;
+        let default;
+        let who = match self.is_default(name) {
+            true => {
+                default = self.default_agent(&mut notices.warnings);
+                Who::Agent(&default)
+            }
+            false => name.map_or_else(|| self.config.entry(), |name| self.config.who(name))?,
+        };
+        let (own, mut all) = (who.own(), self.config.with_members(who));
+        let starts_others = all.iter().any(|who| who.own().options.max_delegation_depth > 0);
+        let others: Vec<_> =
+            self.config.runners().filter(|other| starts_others && other.own().name != own.name).collect();
+        let served = all.iter().chain(&others).map(|who| who.own()).collect::<Vec<_>>();
         let shared = Shared::new(&self.project, &self.desk, self.changes());
-        let models = Models::new(&shared.stores);
-        let starts_others = config.options.max_delegation_depth > 0;
-        let others = self.config.agents.iter().filter(|other| starts_others && other.name != config.name);
-        let servers = self.reach_servers(&others.chain([&config]).collect::<Vec<_>>(), &mut notices).await;
-        let shared = shared.with_servers(servers);
-        let (outfit, made_model) = self.make(&config, model, &models, &shared, &mut notices).await?;
-        let agent = outfit.agent(&mut notices.warnings)?;
+        let servers = self.reach_servers(&served, &mut notices).await;
+        let (models, shared) = (Models::new(&shared.stores), shared.with_servers(servers));
+        let mut makers = Makers::new(self, model, &models, &shared);
+        let (made, made_model) = makers.make(who, &mut notices).await?;
+        let entrant = made.whole(&mut Vec::new())?;
         let crew = shared.crew();
-        let mut all = vec![&config];
         if starts_others {
-            crew.registry.register_under(entry(&config), move |ceiling| outfit.under(ceiling));
-            for other in self.config.agents.iter().filter(|other| other.name != config.name) {
-                let made = self.make(other, model, &models, &shared, &mut notices).await.and_then(|made| {
-                    // What it spends counts for the budget that it is given a share of.
-                    let is_bounded = config.bounds_usd().is_some() || config.delegable.budget.usd.is_some();
-                    let agent = &made.0.agent;
-                    let unpriced = agent
-                        .models
-                        .values()
-                        .chain([&agent.completer])
-                        .find(|model| is_bounded && model.info().price.is_none());
-                    match unpriced.map(|model| no_price(&config, &model.info().model)) {
-                        Some(report) => Err(report),
-                        None => Ok(made.0),
-                    }
-                });
-                // What is wrong with it is found now, and not when it is started.
-                let made = made.and_then(|outfit| outfit.agent(&mut notices.warnings).map(|_| outfit));
-                match made {
-                    Ok(outfit) => {
-                        crew.registry.register_under(entry(other), move |ceiling| outfit.under(ceiling));
-                        all.push(other);
+            crew.registry.register_under(entry(own), move |ceiling| made.under(ceiling));
+            for other in others {
+                // What it spends counts for the budget that it is given a share of.
+                let made = makers.make(other, &mut notices).await;
+                match made.and_then(|(made, _)| made.is_priced_for(own).map(|()| made)) {
+                    Ok(made) => {
+                        crew.registry.register_under(entry(other.own()), move |ceiling| made.under(ceiling));
+                        if all.iter().all(|had| had.own().name != other.own().name) {
+                            all.push(other);
+                        }
                     }
                     // The one that was asked for can work without it.
                     Err(report) => {
-                        notices.warnings.push(format!("agent `{}` is left out: {report}", other.name.escape_debug()));
+                        let (word, name) = (other.own().word(), other.own().name.escape_debug());
+                        notices.warnings.push(format!("{word} `{name}` is left out: {report}"));
                     }
                 }
             }
         }
-        let (crew, session) = self.record(recording, (&agent, crew), &all, &shared)?;
+        let Model { completer, source: model_source, is_plugin: model_is_plugin } = made_model;
+        let model = completer.info().clone();
+        let (crew, session) = self.record(recording, (own, &model), crew, &all, &shared)?;
         let crew = Arc::new(crew);
-        let agent = agent.with_crew(Arc::clone(&crew), config.options.max_delegation_depth);
+        let entrant = entrant.with_crew(&crew);
         let Notices { notes, warnings } = notices;
-        let Model { source: model_source, is_plugin: model_is_plugin, .. } = made_model;
-        Ok(Prepared { agent, crew, notes, warnings, model_source, model_is_plugin, session })
+        let place = own.place();
+        Ok(Prepared { entrant, place, crew, notes, warnings, model, model_source, model_is_plugin, session })
     }
 
-    /// What the config says of the agent of this name; where it has none, the default one.
-    fn agent_config(&self, name: Option<&str>, warnings: &mut Vec<String>) -> Result<AgentConfig, Report> {
-        match self.config.agents.is_empty() && name.is_none_or(|name| name == DEFAULT_AGENT) {
-            true => Ok(self.default_agent(warnings)),
-            false => self.config.agent(name).cloned(),
-        }
+    /// Whether the one of this name is the one that a config without agents has.
+    fn is_default(&self, name: Option<&str>) -> bool {
+        self.config.agents.is_empty() && name.is_none_or(|name| name == DEFAULT_AGENT)
     }
 
     /// What an agent is made of, and its model.
@@ -320,7 +324,7 @@ impl App {
         outfit.agent.context = self.project.context();
         outfit.agent.delegable = outfit::delegable(config, &self.config);
         for toolbox in &config.toolboxes {
-            let place = format!("agents.{}.toolboxes", config.name);
+            let place = format!("{}.toolboxes", config.place());
             let toolbox = match toolbox {
                 ToolboxUse::Own(toolbox) => toolbox,
                 // They are among its plugins.
@@ -448,7 +452,7 @@ impl App {
 /// The ids of plugins that a config asks for, or that are added where it names no effects.
 fn asked_for(config: &Config) -> Vec<String> {
     let mut ids: Vec<_> = config.providers.iter().filter_map(|provider| provider.plugin.clone()).collect();
-    for agent in &config.agents {
+    for agent in config.everyone() {
         ids.extend(agent.all_plugins().map(|(_, id, _)| id.to_owned()));
         if agent.effects.is_none() {
             ids.extend(config::default_effects(agent).into_iter().map(|step| step.kind));
@@ -486,7 +490,7 @@ fn no_price(config: &AgentConfig, model: &str) -> Report {
     Report::new(ErrorKind::Usage, format!("no price of the model {} is known", model.escape_debug()))
         .cause({
             let key = config.bounds_usd().unwrap_or("delegable.budget.usd");
-            format!("agents.{}.{key} bounds what it may cost", config.name)
+            format!("{}.{key} bounds what it may cost", config.place())
         })
         .hint("name its price: providers: [{…, price: {input: 0.25, output: 2}}], in dollars per million tokens")
 }

@@ -19,7 +19,7 @@ use crate::{
     builtin::{AskingMiddleware, AsksFor, ChangingTool, ConfirmedTool},
     capability::{Access, Askable, Bound, Ceiling, Grant, Power},
     change::Changes,
-    config::{AgentConfig, ChangesUse, Config, Listed, OwnMiddleware, PluginUse, ToolboxUse},
+    config::{AgentConfig, ChangesUse, Config, List, Listed, OwnMiddleware, PluginUse, ToolboxUse, Who},
     error::{ErrorKind, Report},
     limits,
     model::Completer,
@@ -360,7 +360,7 @@ pub(super) fn given(uses: &PluginUse, config: &Config) -> (Grant, Vec<Mount>) {
 pub(super) fn own_ceiling(agent: &AgentConfig, root: &Path) -> Ceiling {
     let Some(grant) = &agent.ceiling else { return Ceiling::default() };
     let grant = Some(grant.grant(|path| plugin::resolved(&root.join(path))));
-    Ceiling::of(format!("agents.{}.use", agent.name), Bound { grant, ..Bound::default() })
+    Ceiling::of(format!("{}.use", agent.place()), Bound { grant, ..Bound::default() })
 }
 
 /// What an agent may pass on: as its config says, or what those that it may start use themselves.
@@ -369,19 +369,25 @@ pub(super) fn delegable(agent: &AgentConfig, config: &Config) -> Ceiling {
     let agents = delegable.agents.as_ref().map(|agents| agents.iter().cloned().collect());
     let (grant, openable) = match &delegable.grant {
         // What is written down is all.
-        Some(grant) => (grant.grant(|path| plugin::resolved(&root.join(path))), Grant::default()),
+        Some(grant) => (Some(grant.grant(|path| plugin::resolved(&root.join(path)))), Grant::default()),
+        // Its members use what each of them is granted.
+        None if agent.list == List::Teams => (None, Grant::default()),
         None => {
-            let named = |other: &&AgentConfig| delegable.agents.as_ref().is_none_or(|all| all.contains(&other.name));
-            // Its own too: one that it starts may start it in turn.
-            let all = config.agents.iter().filter(|other| other.name == agent.name || named(other));
-            all.fold((Grant::default(), Grant::default()), |(all, openable), other| {
-                let (used, may_be_opened) = used(other, config);
+            let named = |other: &Who<'_>| {
+                let name = &other.own().name;
+                // Its own too: one that it starts may start it in turn.
+                *name == agent.name || delegable.agents.as_ref().is_none_or(|all| all.contains(name))
+            };
+            let all = config.runners().filter(named).flat_map(|who| config.with_members(who));
+            let (all, openable) = all.fold((Grant::default(), Grant::default()), |(all, openable), other| {
+                let (used, may_be_opened) = used(other.own(), config);
                 (all.join(&used), openable.join(&may_be_opened))
-            })
+            });
+            (Some(all), openable)
         }
     };
-    let bound = Bound { grant: Some(grant), openable, agents, budget: delegable.budget };
-    Ceiling::of(format!("agents.{}.delegable.grant", agent.name), bound)
+    let bound = Bound { grant, openable, agents, budget: delegable.budget };
+    Ceiling::of(format!("{}.delegable.grant", agent.place()), bound)
 }
 
 /// All that an agent's plugins may do together, and what a person may open to them.

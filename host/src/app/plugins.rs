@@ -10,7 +10,7 @@ use super::{
     outfit::{self, Worn},
 };
 use crate::{
-    config::{self, AgentConfig, LimitsConfig, Listed, OWN_MIDDLEWARE, PluginUse, ToolboxUse},
+    config::{self, AgentConfig, LimitsConfig, List, Listed, OWN_MIDDLEWARE, OwnCoordinator, PluginUse, ToolboxUse},
     error::{ErrorKind, Report},
     kv::Stores,
     plugin::{Kind, Limits, Plugin, PluginCatalog, PluginError, PluginPackage, Settings},
@@ -43,27 +43,30 @@ impl App {
         (listed, id): (Listed, &str),
         uses: &PluginUse,
     ) -> Result<(Settings, &Arc<PluginPackage>), Report> {
-        let name = &agent.name;
-        let package = self.package(&format!("agents.{name}.{listed}"), id)?;
+        let (name, place) = (&agent.name, format!("{}.{listed}", agent.place()));
+        let package = self.package(&place, id)?;
         let kinds = &package.manifest.kinds;
         let (fits, what) = match listed {
             Listed::Plugins | Listed::Toolboxes => (*kinds != [Kind::Coordinator], "plugin of an agent"),
             Listed::Effects => (kinds.contains(&Kind::Effect), "effect"),
+            // A team asks no model but for its coordinator, and calls no tool.
+            Listed::Middleware if agent.list == List::Teams => (kinds.contains(&Kind::RunMiddleware), "run middleware"),
             Listed::Middleware => (kinds.iter().any(|kind| kind.is_middleware()), "middleware"),
+            Listed::Coordinator => (kinds.contains(&Kind::Coordinator), "coordinator"),
         };
         if !fits {
             let leads = kinds.contains(&Kind::Coordinator);
             let kinds = kinds.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ");
             let report = Report::new(ErrorKind::Plugin, format!("plugin `{id}` is no {what}: its kinds are {kinds}"))
-                .cause(format!("agents.{name}.{listed} names it"));
+                .cause(format!("{place} names it"));
             return Err(match leads {
                 true => report.hint(format!(
-                    "it leads a team: name it there, as `teams: [{{name: …, coordinator: {{kind: plugin, id: {id}}}, …}}]`"
+                    "it leads a team: name it there, as `teams: [{{name: …, members: […], coordinator: {id}}}]`"
                 )),
                 false => report,
             });
         }
-        check_params(package, &uses.params, &format!("agents.{name}.{listed}.{id}"))?;
+        check_params(package, &uses.params, &format!("{place}.{id}"))?;
         let (grant, mounts) = outfit::given(uses, &self.config);
         let settings = Settings {
             grant,
@@ -74,7 +77,7 @@ impl App {
             params: config::params(&uses.params),
             limits: plugin_limits(&uses.limits.over(&self.config.limits)),
             on_failure: uses.on_failure,
-            ..Settings::new(name.as_str(), format!("agents.{name}.{listed}.{id}"))
+            ..Settings::new(name.as_str(), format!("{place}.{id}"))
         };
         Ok((settings, package))
     }
@@ -92,9 +95,13 @@ impl App {
             }
             None => {
                 let installed = PluginCatalog::ids_in(&self.standard_dirs);
-                let own = OWN_MIDDLEWARE.iter().filter(|_| place.ends_with(".middleware")).copied();
+                let own: &[&str] = match place.rsplit('.').next() {
+                    Some("middleware") => &OWN_MIDDLEWARE,
+                    Some("coordinator") => &OwnCoordinator::KINDS,
+                    _ => &[],
+                };
                 let there = self.catalog.iter().map(|(id, _)| id).chain(installed.iter().map(String::as_str));
-                let there: BTreeSet<_> = there.chain(own).collect();
+                let there: BTreeSet<_> = there.chain(own.iter().copied()).collect();
                 let mut report = config::unknown("plugin", id, there.iter().copied());
                 report.kind = ErrorKind::Plugin;
                 if there.is_empty() {

@@ -8,16 +8,16 @@ use std::{
 use super::{App, Shared};
 use crate::{
     agent::{
-        Agent, Crew,
+        Crew,
         journal::{Past, Record, Recorder},
     },
-    capability::Ceiling,
     change::{self, Changes, History},
     chat::Chat,
-    config::{self, AgentConfig},
+    config::{self, AgentConfig, Who},
     error::{ErrorKind, Report},
     event::{Event, EventSink},
     files, limits,
+    model::ModelInfo,
     net::{self, ProxyUrl, Secret},
     project::Layout,
     provider,
@@ -58,7 +58,7 @@ pub struct Session {
     pub journal: Arc<session::Session>,
     /// The person's conversation.
     pub chat: Chat,
-    /// Whether a run was interrupted, which [`Agent::resume`] goes on with.
+    /// Whether a run was interrupted, which [`Runner::resume`](crate::agent::Runner::resume) goes on with.
     pub is_unfinished: bool,
     /// Whether the last run has ended without an answer.
     pub has_failed: bool,
@@ -143,19 +143,21 @@ impl App {
     pub(super) fn record(
         &self,
         recording: Recording,
-        (agent, crew): (&Agent, Crew),
-        made: &[&AgentConfig],
+        (entrant, model): (&AgentConfig, &ModelInfo),
+        crew: Crew,
+        made: &[Who<'_>],
         shared: &Shared,
     ) -> Result<(Crew, Option<Session>), Report> {
-        let parts = || self.parts(agent, made);
+        let parts = || self.parts(model, made);
+        let names: Vec<_> = made.iter().map(|who| who.own().name.as_str()).collect();
         let (crew, session) = match recording {
             Recording::Off => return Ok((crew, None)),
             Recording::New { id, title, follows } => {
-                let (name, model) = (agent.name.to_string(), agent.completer.info().model.clone());
-                self.begin(New { id, agent: name, model, title, follows, parts: parts() }, crew, shared)?
+                let (agent, model) = (entrant.name.clone(), model.model.clone());
+                self.begin(New { id, agent, model, title, follows, parts: parts() }, &names, crew, shared)?
             }
             Recording::Existing { id, up_to_damage, is_trusted } => {
-                self.go_on(&id, is_trusted, Opening { up_to_damage, parts: parts() }, crew, shared)?
+                self.go_on(&id, is_trusted, Opening { up_to_damage, parts: parts() }, &names, crew, shared)?
             }
         };
         shared.record(&crew);
@@ -165,7 +167,7 @@ impl App {
     }
 
     /// In a new session.
-    fn begin(&self, new: New, crew: Crew, shared: &Shared) -> Result<(Crew, Session), Report> {
+    fn begin(&self, new: New, made: &[&str], crew: Crew, shared: &Shared) -> Result<(Crew, Session), Report> {
         Layout::new(&self.config.root).make_local().map_err(|error| error.report())?;
         let (store, parts) = (self.sessions(), new.parts.clone());
         let report = |error: SessionError| error.report();
@@ -174,7 +176,7 @@ impl App {
         let journal = match store.create(New { follows, ..new }) {
             // Another process has made it meanwhile.
             Err(SessionError::Exists { id, .. }) => {
-                return self.go_on(&id, false, Opening { up_to_damage: false, parts }, crew, shared);
+                return self.go_on(&id, false, Opening { up_to_damage: false, parts }, made, crew, shared);
             }
             journal => Arc::new(journal.map_err(|error| {
                 let report = error.report();
@@ -204,6 +206,7 @@ impl App {
         id: &str,
         is_trusted: bool,
         opening: Opening,
+        made: &[&str],
         crew: Crew,
         shared: &Shared,
     ) -> Result<(Crew, Session), Report> {
@@ -221,8 +224,7 @@ impl App {
         let past = Past::of(records).map_err(|error| unfit(error.to_string()))?;
         let chat = past.chat().map_err(|error| unfit(error.to_string()))?;
         warnings.extend(shared.restore(&past).map_err(|error| unfit(error.to_string()))?);
-        let known = crew.registry.list(&Ceiling::default());
-        if let Some(gone) = past.at_work().find(|agent| !known.iter().any(|known| known.name == **agent)) {
+        if let Some(gone) = past.at_work().find(|agent| !made.contains(&&***agent)) {
             let what = format!("agent `{gone}` was at work when it was interrupted, and is not there any more");
             return Err(unfit(what).hint("put it back into the config: what it did would be lost"));
         }
@@ -234,10 +236,13 @@ impl App {
     }
 
     /// What agents are made of, so that a change of it can be told.
-    fn parts(&self, agent: &Agent, made: &[&AgentConfig]) -> Vec<Part> {
+    fn parts(&self, model: &ModelInfo, made: &[Who<'_>]) -> Vec<Part> {
         let part = |kind, name: &str, content: &[u8]| Part { kind, name: name.into(), digest: Digest::of(content) };
-        let agents = made.iter().map(|agent| part(PartKind::Agent, &agent.name, format!("{agent:?}").as_bytes()));
-        let used = made.iter().flat_map(|agent| agent.all_plugins()).map(|(_, id, _)| id);
+        let agents = made.iter().map(|who| match who {
+            Who::Agent(agent) => part(PartKind::Agent, &agent.name, format!("{agent:?}").as_bytes()),
+            Who::Team(team) => part(PartKind::Team, &team.own.name, format!("{team:?}").as_bytes()),
+        });
+        let used = made.iter().flat_map(|who| who.own().all_plugins()).map(|(_, id, _)| id);
         let provider = self.config.providers.iter().filter_map(|provider| provider.plugin.as_deref());
         let mut plugins: Vec<_> = used.chain(provider).collect();
         plugins.sort_unstable();
@@ -246,8 +251,7 @@ impl App {
             let package = self.catalog.get(id)?.ok()?;
             Some(Part { kind: PartKind::Plugin, name: id.to_string(), digest: Digest(package.digest.bytes()) })
         };
-        let model = &agent.completer.info().model;
-        let model = part(PartKind::Model, model, model.as_bytes());
+        let model = part(PartKind::Model, &model.model, model.model.as_bytes());
         agents.chain(plugins.iter().filter_map(plugin)).chain([model]).collect()
     }
 }

@@ -66,7 +66,7 @@ impl App {
     /// The plugins that the config brings and that agents or models have.
     fn plugin_facts(&self) -> Facts {
         let config = &self.config;
-        let mut used: Vec<_> = config.agents.iter().flat_map(AgentConfig::all_plugins).map(|(_, id, _)| id).collect();
+        let mut used: Vec<_> = config.everyone().flat_map(AgentConfig::all_plugins).map(|(_, id, _)| id).collect();
         used.extend(config.providers.iter().filter_map(|provider| provider.plugin.as_deref()));
         // Where the config names none, those that are there can be had.
         used.extend(self.catalog.iter().filter_map(|(id, package)| {
@@ -92,7 +92,7 @@ impl App {
         };
         used.into_iter()
             .filter_map(fact)
-            .chain(config.agents.iter().filter_map(|agent| self.watched_over(agent)))
+            .chain(config.everyone().filter_map(|agent| self.watched_over(agent)))
             .collect()
     }
 
@@ -106,7 +106,8 @@ impl App {
         let named = || agent.all_plugins().map(|(_, id, _)| id).filter(|id| !unnamed(id));
         let by: Vec<_> = named().filter(watches).map(quoted).collect();
         let by = if by.is_empty() { "nothing".to_owned() } else { by.join(", ") };
-        (named().next().is_some()).then(|| format!("the agent {} is watched over by {by}", quoted(&agent.name)))
+        (named().next().is_some())
+            .then(|| format!("the {} {} is watched over by {by}", agent.word(), quoted(&agent.name)))
     }
 
     /// SHA-256 of a plugin as it is now.

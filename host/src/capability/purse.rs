@@ -254,6 +254,14 @@ impl Purse {
         self.carve_exactly(&shares.iter().map(carved).collect::<Vec<_>>())
     }
 
+    /// An equal share of all that is left for each of these many: the run itself spends nothing while they have it.
+    pub fn share_out(self: &Arc<Self>, count: usize) -> Vec<Share> {
+        let equal = |left: Option<u64>| left.map(|left| left / u64::try_from(count.max(1)).unwrap_or(u64::MAX));
+        let [tokens, usd, tool_calls] = self.lefts(&self.state()).map(equal);
+        let share = Budget { tokens, usd: usd.map(Usd::from_pico), tool_calls, time: None };
+        self.carve(&vec![share; count])
+    }
+
     /// Carves shares as they were carved before, with what was spent of them since. What was carved later has to be
     /// carved again later.
     ///

@@ -153,12 +153,12 @@ impl Work {
     pub async fn run(self, prepared: &Prepared, cx: &RunCx, chat: &Chat) -> Result<Answer, RunError> {
         let input = match self {
             Self::Begin(input) => input,
-            Self::Finish(more) => match prepared.agent.resume(cx, chat, more.clone()).await {
+            Self::Finish(more) => match prepared.entrant.runner().resume(cx, chat, more.clone()).await {
                 Some(outcome) => return outcome,
                 None => more,
             },
         };
-        prepared.agent.run(cx, chat, input).await
+        prepared.entrant.runner().run(cx, chat, input).await
     }
 }
 

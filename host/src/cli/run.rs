@@ -95,7 +95,7 @@ pub struct With {
     /// A directory of plugin folders; may be given several times.
     #[arg(long, value_name = "DIR")]
     plugins: Vec<PathBuf>,
-    /// The agent; without it the session's, or the entry agent of the config.
+    /// The agent or team; without it the session's, or the entry agent of the config.
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
     /// The model, by its name in the config; without a config a vendor's name, or the id of a provider plugin.
@@ -260,7 +260,7 @@ impl Job {
         progress.notes(&prepared, session.as_ref());
         let work = Work::of(session.as_ref(), task)?;
         let shown = tokio::spawn(ask::show(progress, stream, person));
-        let cx = RunCx::new(Arc::clone(&prepared.agent.name)).with_run(run_id()).with_events(events);
+        let cx = RunCx::new(Arc::clone(prepared.entrant.runner().name())).with_run(run_id()).with_events(events);
         let chat = session.as_ref().map(|session| session.chat.clone()).unwrap_or_default();
         let outcome = {
             let mut working = pin!(work.run(&prepared, &cx, &chat));
@@ -300,8 +300,8 @@ impl Job {
         }
         let outcome = match outcome {
             Ok(answer) => Outcome::Answered {
-                agent: prepared.agent.name.to_string(),
-                model: prepared.agent.completer.info().model.clone(),
+                agent: prepared.entrant.runner().name().to_string(),
+                model: prepared.model.model.clone(),
                 answer: Box::new(answer),
             },
             Err(error) => Outcome::Failed(explain(&prepared, &error)),
@@ -391,25 +391,25 @@ fn explain(prepared: &Prepared, error: &RunError) -> Report {
     if let Some(cause) = std::error::Error::source(error) {
         report = report.cause(without_number(&cause.to_string()));
     }
-    let name = &prepared.agent.name;
+    let place = &prepared.place;
     match error {
         RunError::MaxIterations(most) => {
             report.message = format!("no answer after {most} {}", if *most == 1 { "turn" } else { "turns" });
-            report.hint(format!("raise agents.{name}.options.max_iterations, or give a smaller task"))
+            report.hint(format!("raise {place}.options.max_iterations, or give a smaller task"))
         }
         RunError::Budget(_) => report.hint(format!(
-            "raise agents.{name}.budget in the config, and the middleware `budget` if it has that, or give a smaller task"
+            "raise {place}.budget in the config, and the middleware `budget` if it has that, or give a smaller task"
         )),
         RunError::Cut => report.hint("raise `max_tokens` of the model in the config, or ask for less"),
         RunError::Model(fault) => {
-            report.message = format!("the model `{}` could not be asked", prepared.agent.completer.info().name);
+            report.message = format!("the model `{}` could not be asked", prepared.model.name);
             report.hint(how_to_mend(fault, &prepared.model_source, prepared.model_is_plugin))
         }
         RunError::Effect { name: step, fault } | RunError::Middleware { name: step, fault } => {
             let is_of_params = matches!(fault, Fault::Invalid { message } if message.starts_with("params: "));
             report.hint(match is_of_params {
-                true => format!("correct the `params` of `{step}` under agents.{name} in the config"),
-                false => format!("set `on_failure: skip` beside `{step}` under agents.{name} to go on without it"),
+                true => format!("correct the `params` of `{step}` under {place} in the config"),
+                false => format!("set `on_failure: skip` beside `{step}` under {place} to go on without it"),
             })
         }
         _ => report,

@@ -12,6 +12,7 @@ impl Config {
         let wrong = |message: String| Err(Report::new(ErrorKind::Usage, message));
         unique("providers", self.providers.iter().map(|provider| provider.name.as_str()))?;
         unique("agents", self.agents.iter().map(|agent| agent.name.as_str()))?;
+        unique("agents and teams", self.everyone().map(|who| who.name.as_str()))?;
         unique("credentials", self.credentials.iter().map(|credential| credential.name.as_str()))?;
         for credential in &self.credentials {
             credential.check()?;
@@ -27,16 +28,16 @@ impl Config {
             check_way_out(&at, &provider.http, &provider.credentials, &self.credentials)?;
         }
         let names = || self.providers.iter().map(|provider| provider.name.as_str());
-        for agent in &self.agents {
+        for agent in self.everyone() {
             if let Some(name) = &agent.provider
                 && !names().any(|known| known == name)
             {
-                return Err(unknown("model", name, names()).cause(format!("agents.{}.provider names it", agent.name)));
+                return Err(unknown("model", name, names()).cause(format!("{}.provider names it", agent.place())));
             }
             check_agent(agent)?;
             let mut had = Vec::new();
             for name in agent.toolboxes.iter().filter_map(ToolboxUse::server).map(|uses| uses.name.as_str()) {
-                let place = format!("agents.{}.toolboxes", agent.name);
+                let place = format!("{}.toolboxes", agent.place());
                 if !servers().any(|known| known == name) {
                     let known = Toolbox::NAMES.into_iter().chain(Shipped::NAMES).chain(servers());
                     return Err(unknown("toolbox or MCP server", name, known).cause(format!("{place} names it")));
@@ -50,28 +51,27 @@ impl Config {
             check_shipped(agent)?;
             for (listed, id, uses) in agent.all_plugins() {
                 if let Some(name) = uses.models.iter().find(|name| !names().any(|known| known == name.as_str())) {
-                    let place = format!("agents.{}.{listed}.{id}.models names it", agent.name);
+                    let place = format!("{}.{listed}.{id}.models names it", agent.place());
                     return Err(unknown("model", name, names()).cause(place));
                 }
-                let at = format!("agents.{}.{listed}.{id}", agent.name);
+                let at = format!("{}.{listed}.{id}", agent.place());
                 check_way_out(&at, &uses.http, &uses.credentials, &self.credentials)?;
             }
             for (key, grant) in [("use", &agent.ceiling), ("delegable.grant", &agent.delegable.grant)] {
                 let Some(grant) = grant else { continue };
-                let at = format!("agents.{}.{key}", agent.name);
+                let at = format!("{}.{key}", agent.place());
                 check_way_out(&at, &grant.http, &grant.credentials, &self.credentials)?;
                 if let Some(name) = grant.mcp.iter().find(|name| !servers().any(|known| known == name.as_str())) {
                     return Err(unknown("MCP server", name, servers()).cause(format!("{at}.mcp names it")));
                 }
             }
-            if let Some(name) = agent.delegable.agents.iter().flatten().find(|name| self.agent(Some(name)).is_err()) {
-                let names = self.agents.iter().map(|agent| agent.name.as_str());
-                let place = format!("agents.{}.delegable.agents names it", agent.name);
-                return Err(unknown("agent", name, names).cause(place));
+            for name in agent.delegable.agents.iter().flatten() {
+                let place = || format!("{}.delegable.agents names it", agent.place());
+                self.who(name).map_err(|report| report.cause(place()))?;
             }
             if agent.options.max_iterations.is_some_and(|most| most > limits::MAX_ITERATIONS_CEILING) {
                 let most = limits::MAX_ITERATIONS_CEILING;
-                return wrong(format!("agents.{}.options.max_iterations: it is at most {most}", agent.name));
+                return wrong(format!("{}.options.max_iterations: it is at most {most}", agent.place()));
             }
         }
         self.check_programs()?;
@@ -79,8 +79,9 @@ impl Config {
             return wrong(format!("context.max_external_file_size: it is at most {}", limits::CONTEXT_FILE_CEILING));
         }
         if let Some(name) = &self.entry_agent {
-            self.agent(Some(name)).map_err(|report| report.cause("entry_agent names it"))?;
+            self.who(name).map_err(|report| report.cause("entry_agent names it"))?;
         }
+        self.check_teams()?;
         Ok(())
     }
 }
@@ -90,15 +91,13 @@ fn check_shipped(agent: &AgentConfig) -> Result<(), Report> {
     let mut had: Vec<&str> = Vec::new();
     for uses in agent.toolboxes.iter().filter_map(ToolboxUse::shipped) {
         for id in uses.plugins.keys() {
-            let (name, toolbox) = (&agent.name, uses.name);
+            let (place, toolbox) = (agent.place(), uses.name);
             let twice = |place: String| Err(Report::new(ErrorKind::Usage, place).hint("join them into one"));
             if had.contains(&id.as_str()) {
-                return twice(format!("agents.{name}.toolboxes: `{toolbox}` is there twice"));
+                return twice(format!("{place}.toolboxes: `{toolbox}` is there twice"));
             }
             if agent.plugins.contains_key(id) {
-                return twice(format!(
-                    "agents.{name}: the plugin `{id}` is there twice, as the toolbox `{toolbox}` too"
-                ));
+                return twice(format!("{place}: the plugin `{id}` is there twice, as the toolbox `{toolbox}` too"));
             }
             had.push(id);
         }
@@ -107,7 +106,7 @@ fn check_shipped(agent: &AgentConfig) -> Result<(), Report> {
 }
 
 fn check_agent(agent: &AgentConfig) -> Result<(), Report> {
-    let at = |key: &str| format!("agents.{}.{key}", agent.name);
+    let at = |key: &str| format!("{}.{key}", agent.place());
     let wrong = |key: &str, what: String| Err(Report::new(ErrorKind::Usage, format!("{}: {what}", at(key))));
     let options = &agent.options;
     if options.max_delegation_depth > limits::DELEGATION_DEPTH_CEILING {

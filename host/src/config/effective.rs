@@ -33,6 +33,8 @@ pub struct Known {
     pub prices: Vec<Option<Price>>,
     /// Of each agent.
     pub agents: Vec<KnownAgent>,
+    /// Of each team, what it has as an agent has it.
+    pub teams: Vec<KnownAgent>,
 }
 
 /// What is known of an agent beyond the config.
@@ -83,6 +85,7 @@ impl Effective {
             git,
             plugin_dirs: _,
             agents,
+            teams,
             entry_agent,
             default_context_windows,
             context,
@@ -119,6 +122,7 @@ impl Effective {
             ("default_context_windows", Setting::new(Holds::Map(windows.collect()))),
             ("plugin_dirs", is(&known.plugin_dirs)),
             ("agents", list(agents.iter().zip(&known.agents).map(one_agent))),
+            ("teams", list(teams.iter().zip(&known.teams).map(|(team, known)| teams::team(team, config, known)))),
             ("entry_agent", entry_agent.as_deref().map_or_else(|| is(&first).noted("the first"), |name| is(&name))),
             (
                 "context",
@@ -354,45 +358,28 @@ fn agent_setting(agent: &AgentConfig, config: &Config, known: &KnownAgent) -> Se
         ceiling,
         delegable,
         options,
+        // Those are of teams.
+        coordinator: _,
+        list: _,
     } = agent;
-    let model = || config.providers.first().map(|provider| provider.name.as_str());
-    let provider = match (provider, model()) {
-        (Some(name), _) => is(name),
-        (None, Some(first)) => is(first).noted("the first"),
-        (None, None) => is(&()).noted("one that is found: a key in the environment, or a local server"),
-    };
     let may_start = |other: &AgentConfig| delegable.agents.as_ref().is_none_or(|agents| agents.contains(&other.name));
-    let others = config.agents.iter().filter(|other| options.max_delegation_depth > 0 && other.name != *name);
+    let others = config.everyone().filter(|other| options.max_delegation_depth > 0 && other.name != *name);
     let others = others.filter(|other| may_start(other));
     let hand_overs = Some(options.max_handoffs).filter(|most| *most > 0);
-    let unknown = KnownPlugin::default();
     let mut plugins = known.plugins.iter();
-    let mut step = |step: &StepUse| {
-        let Some(own) = step.own() else {
-            let known = plugins.next().unwrap_or(&unknown);
-            return step_setting(step, plugin_keys(&step.uses, known, config));
-        };
-        let time = |time| map([("time", is(&shown(time)))]);
-        let params = match own {
-            Ok(OwnMiddleware::Timeout(limit)) => time(limit),
-            Ok(OwnMiddleware::Budget(budget)) => budget_setting(&budget),
-            _ => map([]),
-        };
-        step_setting(step, vec![("params", params)])
-    };
     let shown_effects = match effects {
-        Some(effects) => list(effects.iter().map(&mut step)),
+        Some(effects) => list(effects.iter().map(|step| one_step(step, &mut plugins, config))),
         None => is(&()).noted("none: it is not known what the model can take, or no plugins came with the host"),
     };
-    let middleware = list(middleware.iter().map(&mut step));
+    let middleware = list(middleware.iter().map(|step| one_step(step, &mut plugins, config)));
     let listed = agent.all_plugins().zip(&known.plugins).filter(|((listed, ..), _)| *listed == Listed::Plugins);
     let plugins = listed.map(|((_, id, uses), known)| (id.to_owned(), map(plugin_keys(uses, known, config)))).collect();
     map([
         ("name", is(name)),
         ("description", set(description)),
         ("instructions", set(instructions)),
-        ("provider", provider),
-        ("prefix", or(prefix.as_deref().filter(|prefix| !prefix.is_empty()), DEFAULT_PREFIX, "default")),
+        ("provider", model_setting(provider.as_deref(), config)),
+        ("prefix", prefix_setting(prefix.as_deref())),
         ("toolboxes", toolboxes::settings(agent, known, config)),
         ("skills", is(&known.skills)),
         ("skills_tags", is(skills_tags)),
@@ -403,12 +390,38 @@ fn agent_setting(agent: &AgentConfig, config: &Config, known: &KnownAgent) -> Se
         ("middleware", middleware),
         ("plugins", Setting::new(Holds::Map(plugins))),
         ("use", grant_setting(ceiling.as_ref(), "what each plugin is granted", config)),
-        ("delegable", delegable_setting(delegable, config)),
+        ("delegable", delegable_setting(delegable, "what it and the agents that it may start use", config)),
         ("options", options_setting(options)),
         ("order", order_setting(&known.order)),
         ("delegates_to", is(&others.map(|other| &other.name).collect::<Vec<_>>())),
         ("hand_overs", or(hand_overs, limits::HAND_OVERS, "of a task that it delegates")),
     ])
+}
+
+fn model_setting(provider: Option<&str>, config: &Config) -> Setting {
+    match (provider, config.providers.first()) {
+        (Some(name), _) => is(name),
+        (None, Some(first)) => is(&first.name).noted("the first"),
+        (None, None) => is(&()).noted("one that is found: a key in the environment, or a local server"),
+    }
+}
+
+fn prefix_setting(prefix: Option<&str>) -> Setting {
+    or(prefix.filter(|prefix| !prefix.is_empty()), DEFAULT_PREFIX, "default")
+}
+
+/// An effect or a middleware; `plugins` goes on behind what is known of it.
+fn one_step<'a>(step: &StepUse, plugins: &mut impl Iterator<Item = &'a KnownPlugin>, config: &Config) -> Setting {
+    let Some(own) = step.own() else {
+        let known = plugins.next().cloned().unwrap_or_default();
+        return step_setting(step, plugin_keys(&step.uses, &known, config));
+    };
+    let params = match own {
+        Ok(OwnMiddleware::Timeout(limit)) => map([("time", is(&shown(limit)))]),
+        Ok(OwnMiddleware::Budget(budget)) => budget_setting(&budget),
+        _ => map([]),
+    };
+    step_setting(step, vec![("params", params)])
 }
 
 fn budget_setting(budget: &Budget) -> Setting {
@@ -446,10 +459,10 @@ fn grant_setting(grant: Option<&GrantConfig>, without: &'static str, config: &Co
     ])
 }
 
-fn delegable_setting(delegable: &DelegableConfig, config: &Config) -> Setting {
+fn delegable_setting(delegable: &DelegableConfig, without: &'static str, config: &Config) -> Setting {
     let DelegableConfig { grant, agents, budget } = delegable;
     map([
-        ("grant", grant_setting(grant.as_ref(), "what it and the agents that it may start use", config)),
+        ("grant", grant_setting(grant.as_ref(), without, config)),
         ("agents", is(agents).noted_if(agents.is_none(), "all")),
         ("budget", budget_setting(budget)),
     ])
@@ -564,6 +577,7 @@ fn kv_setting(kv: Option<KvScope>) -> Setting {
 mod house;
 mod programs;
 mod servers;
+mod teams;
 #[cfg(test)]
 mod tests;
 mod toolboxes;

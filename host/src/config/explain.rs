@@ -6,7 +6,7 @@ use crate::{
 };
 
 /// Keys of the predecessor's config whose features come later: told apart from mistakes.
-const NOT_YET: [&str; 2] = ["process", "teams"];
+const NOT_YET: [&str; 1] = ["process"];
 
 /// A mistake in the file as its reader sees it. Nothing of the file is quoted but names of keys and variants: the line
 /// may hold a credential.

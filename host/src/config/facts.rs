@@ -8,7 +8,7 @@ use url::Url;
 
 use super::{
     AgentConfig, ChangesUse, Config, CredentialConfig, FileUse, GitConfig, Listed, LoginGrant, McpServerConfig,
-    OAuthConfig, OwnToolbox, PluginUse, ProgramConfig, ProviderConfig, ServerUse, Toolbox, ToolboxUse,
+    OAuthConfig, OwnToolbox, PluginUse, ProgramConfig, ProviderConfig, ServerUse, TeamConfig, Toolbox, ToolboxUse,
     egress::requests,
     mask::{MASK, masked_params, masked_url},
 };
@@ -35,6 +35,7 @@ impl Config {
             // Told of who uses it.
             git: GitConfig { work_dir },
             agents,
+            teams,
             // Which of them begins, and how long what it says may be.
             entry_agent: _,
             default_context_windows: _,
@@ -54,6 +55,16 @@ impl Config {
         mcp_servers.iter().for_each(|server| server_facts(server, root, &mut facts));
         programs.iter().for_each(|(name, program)| program_facts(name, program, root, &mut facts));
         agents.iter().for_each(|agent| agent_facts(agent, root, work_dir, &mut facts));
+        for team in teams {
+            let TeamConfig {
+                own,
+                // They are among the agents, and the order in which they work reaches nowhere.
+                members: _,
+                // One that is a plugin is told with what it is given.
+                coordinator: _,
+            } = team;
+            agent_facts(own, root, work_dir, &mut facts);
+        }
         facts
     }
 }
@@ -146,6 +157,8 @@ fn agent_facts(agent: &AgentConfig, root: &Path, work_dir: &Path, facts: &mut Fa
         plugins: _,
         effects: _,
         middleware: _,
+        coordinator: _,
+        list: _,
         // What it is told and shown as.
         description: _,
         instructions: _,
@@ -184,10 +197,11 @@ fn agent_facts(agent: &AgentConfig, root: &Path, work_dir: &Path, facts: &mut Fa
             Listed::Effects => "effect",
             Listed::Middleware => "middleware",
             Listed::Plugins | Listed::Toolboxes => "plugin",
+            Listed::Coordinator => "coordinator",
         };
-        let who = format!("the agent {}: the {what} {}", quoted(name), quoted(id));
+        let who = format!("the {} {}: the {what} {}", agent.word(), quoted(name), quoted(id));
         plugin_facts(&who, uses, ceiling.as_ref(), root, facts);
-        if matches!(listed, Listed::Effects | Listed::Middleware) {
+        if matches!(listed, Listed::Effects | Listed::Middleware | Listed::Coordinator) {
             step_facts(&who, uses, facts);
         }
     }

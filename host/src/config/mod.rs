@@ -17,6 +17,7 @@ mod provider;
 mod schema;
 mod setting;
 mod steps;
+mod team;
 #[cfg(test)]
 mod tests;
 mod toolbox;
@@ -40,10 +41,11 @@ pub use mcp::{LoginGrant, McpServerConfig, OAuthConfig, Protocol, check_url};
 pub use programs::{ANY_PROGRAM, GIT_PROGRAM, GitConfig, ProgramConfig};
 pub use provider::{AuthConfig, ProviderConfig, ProviderKind};
 pub use schema::{
-    AgentConfig, AgentOptions, ChangesUse, ContextConfig, DelegableConfig, FileUse, FolderUse, GrantConfig, PluginUse,
-    SessionsConfig, params,
+    AgentConfig, AgentOptions, ChangesUse, ContextConfig, DelegableConfig, FileUse, FolderUse, GrantConfig, List,
+    PluginUse, SessionsConfig, params,
 };
 pub use steps::{CONTEXT_THRESHOLD, Listed, OWN_MIDDLEWARE, OwnMiddleware, StepUse, Unsaid, default_effects};
+pub use team::{Chats, HandOffParams, LoopParams, MemberUse, OwnCoordinator, RolesParams, TeamConfig, UntilUse};
 pub use toolbox::{OwnToolbox, ServerUse, Shipped, ShippedUse, Toolbox, ToolboxUse};
 
 use crate::{
@@ -80,7 +82,10 @@ pub struct Config {
     /// Agents.
     #[serde(default)]
     pub agents: Vec<AgentConfig>,
-    /// The agent that runs if none is named; none: the first.
+    /// Teams: agents that work on one conversation.
+    #[serde(default)]
+    pub teams: Vec<TeamConfig>,
+    /// The agent or team that runs if none is named; none: the first agent.
     pub entry_agent: Option<String>,
     /// Tokens that models of a kind can take, where their entry does not say.
     #[serde(default)]
@@ -103,6 +108,25 @@ pub struct Config {
     /// The file that it was read from, as it was named; none: it was not read from one.
     #[serde(skip)]
     pub file: Option<PathBuf>,
+}
+
+/// Who can run.
+#[derive(Debug, Clone, Copy)]
+pub enum Who<'a> {
+    /// An agent.
+    Agent(&'a AgentConfig),
+    /// A team.
+    Team(&'a TeamConfig),
+}
+
+impl<'a> Who<'a> {
+    /// What it has that an agent has, too.
+    pub fn own(self) -> &'a AgentConfig {
+        match self {
+            Self::Agent(agent) => agent,
+            Self::Team(team) => &team.own,
+        }
+    }
 }
 
 /// What a person has approved for a project, for good.
@@ -190,19 +214,56 @@ impl Config {
         Ok(config)
     }
 
-    /// The agent of this name; without one the entry agent.
+    /// Who runs if nobody is named.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] if there is nobody.
+    pub fn entry(&self) -> Result<Who<'_>, Report> {
+        match self.entry_agent.as_deref() {
+            Some(name) => self.who(name),
+            None => self.agents.first().map(Who::Agent).ok_or_else(|| {
+                Report::new(ErrorKind::Usage, "the config has no agent").hint("add one: `agents: [{name: helper}]`")
+            }),
+        }
+    }
+
+    /// The agent or team of this name.
     ///
     /// # Errors
     ///
     /// A [`Report`] if there is none.
-    pub fn agent(&self, name: Option<&str>) -> Result<&AgentConfig, Report> {
-        let Some(name) = name.or(self.entry_agent.as_deref()) else {
-            return self.agents.first().ok_or_else(|| {
-                Report::new(ErrorKind::Usage, "the config has no agent").hint("add one: `agents: [{name: helper}]`")
-            });
-        };
-        let found = self.agents.iter().find(|agent| agent.name == name);
-        found.ok_or_else(|| unknown("agent", name, self.agents.iter().map(|agent| agent.name.as_str())))
+    pub fn who(&self, name: &str) -> Result<Who<'_>, Report> {
+        let found = self.runners().find(|who| who.own().name == name);
+        found.ok_or_else(|| unknown("agent", name, self.runners().map(|who| who.own().name.as_str())))
+    }
+
+    /// Its agents, then its teams.
+    pub fn runners(&self) -> impl Iterator<Item = Who<'_>> {
+        self.agents.iter().map(Who::Agent).chain(self.teams.iter().map(Who::Team))
+    }
+
+    /// All that has plugins and ceilings: agents, then teams, what each has as an agent has it.
+    pub fn everyone(&self) -> impl Iterator<Item = &AgentConfig> {
+        self.runners().map(|who| who.own())
+    }
+
+    /// This one, after those whom it cannot be without: of a team its members, and those of teams in it. Each once.
+    pub fn with_members<'a>(&'a self, who: Who<'a>) -> Vec<Who<'a>> {
+        fn gather<'a>(config: &'a Config, who: Who<'a>, all: &mut Vec<Who<'a>>) {
+            if all.iter().any(|had| had.own().name == who.own().name) {
+                return;
+            }
+            if let Who::Team(team) = who {
+                // Nobody is in itself: that was looked at when the config was read.
+                let members = team.members.iter().filter_map(|member| config.who(&member.agent).ok());
+                members.for_each(|member| gather(config, member, all));
+            }
+            all.push(who);
+        }
+        let mut all = Vec::new();
+        gather(self, who, &mut all);
+        all
     }
 
     /// Tokens that the model of a provider can take, if that is known.

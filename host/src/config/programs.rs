@@ -125,25 +125,25 @@ impl Config {
                 }
             }
         };
-        for agent in &self.agents {
-            let name = &agent.name;
+        for agent in self.everyone() {
+            let place = agent.place();
             let own = || agent.toolboxes.iter().filter_map(ToolboxUse::own);
             for toolbox in [Toolbox::Exec, Toolbox::Git] {
                 if own().filter(|uses| uses.name == toolbox).count() > 1 {
-                    let what = format!("agents.{name}.toolboxes: `{}` is there twice", toolbox.name());
+                    let what = format!("{place}.toolboxes: `{}` is there twice", toolbox.name());
                     return Err(Report::new(ErrorKind::Usage, what).hint("join them into one"));
                 }
             }
             for toolbox in own() {
                 let names = toolbox.programs.as_deref().unwrap_or_default();
-                check(names, &[], format!("agents.{name}.toolboxes"))?;
+                check(names, &[], format!("{place}.toolboxes"))?;
             }
             for (listed, id, uses) in agent.all_plugins() {
-                check(&uses.programs, &[], format!("agents.{name}.{listed}.{id}.programs"))?;
+                check(&uses.programs, &[], format!("{place}.{listed}.{id}.programs"))?;
             }
             for (key, grant) in [("use", &agent.ceiling), ("delegable.grant", &agent.delegable.grant)] {
                 let names = grant.as_ref().map(|grant| grant.programs.as_slice()).unwrap_or_default();
-                check(names, &[ANY_PROGRAM, GIT_PROGRAM], format!("agents.{name}.{key}.programs"))?;
+                check(names, &[ANY_PROGRAM, GIT_PROGRAM], format!("{place}.{key}.programs"))?;
             }
         }
         Ok(())

@@ -70,6 +70,41 @@ pub struct AgentConfig {
     /// How it runs.
     #[serde(default)]
     pub options: AgentOptions,
+    /// Of a team: its coordinator, if that is a plugin.
+    #[serde(skip)]
+    pub coordinator: Option<StepUse>,
+    /// Where it stands in the file.
+    #[serde(skip)]
+    pub list: List,
+}
+
+/// The list of a config in which somebody stands who can run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum List {
+    /// `agents`.
+    #[default]
+    Agents,
+    /// `teams`.
+    Teams,
+}
+
+impl AgentConfig {
+    /// Where it stands in the file: `agents.helper`.
+    pub fn place(&self) -> String {
+        let list = match self.list {
+            List::Agents => "agents",
+            List::Teams => "teams",
+        };
+        format!("{list}.{}", self.name)
+    }
+
+    /// What it is, for people: "the agent".
+    pub fn word(&self) -> &'static str {
+        match self.list {
+            List::Agents => "agent",
+            List::Teams => "team",
+        }
+    }
 }
 
 /// What plugins may do at most: nothing that does not stand here.

@@ -10,7 +10,8 @@ use serde::{
 use serde_json::{Value, json};
 
 use super::{
-    AgentConfig, ChangesUse, Config, FileUse, HttpUse, LimitsConfig, PluginUse, ToolboxUse, schema::set_duration,
+    AgentConfig, ChangesUse, Config, FileUse, HttpUse, LimitsConfig, PluginUse, TeamConfig, ToolboxUse,
+    schema::set_duration,
 };
 use crate::{
     agent::OnFailure,
@@ -175,44 +176,48 @@ impl StepUse {
             }),
             _ => return None,
         };
-        let is_plain = {
-            let PluginUse {
-                files,
-                clock,
-                random,
-                chat,
-                kv,
-                models,
-                http,
-                credentials,
-                powers,
-                programs,
-                ask,
-                confirm,
-                changes,
-                params: _,
-                on_failure,
-                limits,
-            } = &self.uses;
-            let switches = [*clock, *random, *chat, *confirm, kv.is_some(), on_failure.is_some()];
-            files.is_empty()
-                && models.is_empty()
-                && http.is_empty()
-                && credentials.is_empty()
-                && ask.is_empty()
-                && powers.is_empty()
-                && programs.is_empty()
-                && *limits == LimitsConfig::default()
-                && *changes == ChangesUse::default()
-                && switches == [false; 6]
-        };
-        Some(own.and_then(|own| match is_plain {
-            true => Ok(own),
-            false => Err("it is the host's own: it has `kind` and `params` alone".into()),
-        }))
+        Some(own.and_then(|own| self.plainly(own)))
     }
 
-    fn params<T: DeserializeOwned>(&self, like: &str) -> Result<T, String> {
+    /// This, if the file gives nothing to what is the host's own.
+    pub(super) fn plainly<T>(&self, own: T) -> Result<T, String> {
+        let PluginUse {
+            files,
+            clock,
+            random,
+            chat,
+            kv,
+            models,
+            http,
+            credentials,
+            powers,
+            programs,
+            ask,
+            confirm,
+            changes,
+            params: _,
+            on_failure,
+            limits,
+        } = &self.uses;
+        let switches = [*clock, *random, *chat, *confirm, kv.is_some(), on_failure.is_some()];
+        let is_plain = files.is_empty()
+            && models.is_empty()
+            && http.is_empty()
+            && credentials.is_empty()
+            && ask.is_empty()
+            && powers.is_empty()
+            && programs.is_empty()
+            && *limits == LimitsConfig::default()
+            && *changes == ChangesUse::default()
+            && switches == [false; 6];
+        match is_plain {
+            true => Ok(own),
+            false => Err("it is the host's own: it has `kind` and `params` alone".into()),
+        }
+    }
+
+    /// Its params, if they are such; `like` is an example of them, none: it has none.
+    pub(super) fn params<T: DeserializeOwned>(&self, like: &str) -> Result<T, String> {
         let params = Value::Object(self.uses.params.clone().into_iter().collect());
         serde_json::from_value(params).map_err(|error| match like {
             "" => "it has no params".into(),
@@ -241,17 +246,21 @@ impl Config {
     /// plugin is an effect that shortens conversations.
     pub fn settle(&mut self, shipped: impl Fn(&str) -> Option<(Wants, KvScope)>, shortens: impl Fn(&str) -> bool) {
         let windows: Vec<_> = self.agents.iter().map(|agent| self.knows_window(agent)).collect();
+        let settle = |step: &mut StepUse| {
+            if let Some((wants, store)) = shipped(&step.kind) {
+                step.settle(&wants, store);
+            }
+        };
         for (agent, knows_window) in self.agents.iter_mut().zip(windows) {
             let is_kept_short = agent.plugins.keys().any(|id| shortens(id));
             if agent.effects.is_none() && knows_window && !is_kept_short {
                 let all = default_effects(agent);
                 agent.effects = all.iter().all(|step| shipped(&step.kind).is_some()).then_some(all);
             }
-            for step in agent.effects.iter_mut().flatten().chain(&mut agent.middleware) {
-                if let Some((wants, store)) = shipped(&step.kind) {
-                    step.settle(&wants, store);
-                }
-            }
+            agent.effects.iter_mut().flatten().chain(&mut agent.middleware).for_each(&settle);
+        }
+        for TeamConfig { own, .. } in &mut self.teams {
+            own.coordinator.iter_mut().chain(&mut own.middleware).for_each(&settle);
         }
     }
 
@@ -282,6 +291,8 @@ pub enum Listed {
     Plugins,
     /// `toolboxes`: the same, of a plugin that comes with the host.
     Toolboxes,
+    /// `coordinator` of a team: the plugin decides who works next.
+    Coordinator,
 }
 
 impl fmt::Display for Listed {
@@ -291,6 +302,7 @@ impl fmt::Display for Listed {
             Self::Middleware => "middleware",
             Self::Plugins => "plugins",
             Self::Toolboxes => "toolboxes",
+            Self::Coordinator => "coordinator",
         })
     }
 }
@@ -304,12 +316,15 @@ impl AgentConfig {
         self.budget.usd.map(|_| "budget.usd").or_else(by_step)
     }
 
-    /// Its plugins in order: its effects, its middleware, those that it names as such, and those of toolboxes.
+    /// Its plugins in order: its effects, its middleware, its coordinator, those that it names as such, and those of
+    /// toolboxes.
     pub fn all_plugins(&self) -> impl Iterator<Item = (Listed, &str, &PluginUse)> {
         let effects = self.effects.iter().flatten().map(|step| (Listed::Effects, step));
         let middleware =
             self.middleware.iter().filter(|step| step.own().is_none()).map(|step| (Listed::Middleware, step));
-        let steps = effects.chain(middleware).map(|(listed, step)| (listed, step.kind.as_str(), &step.uses));
+        let coordinator = self.coordinator.iter().map(|step| (Listed::Coordinator, step));
+        let steps =
+            effects.chain(middleware).chain(coordinator).map(|(listed, step)| (listed, step.kind.as_str(), &step.uses));
         let others = self.plugins.iter();
         let others = others.map(|(id, uses)| (Listed::Plugins, id.as_str(), uses.as_ref().unwrap_or(&NO_USE)));
         let shipped = self.toolboxes.iter().filter_map(ToolboxUse::shipped).flat_map(|toolbox| &toolbox.plugins);

@@ -27,7 +27,7 @@ agents:
 ",
     )
     .unwrap();
-    let agent = config.agent(None).unwrap();
+    let agent = config.entry().unwrap().own();
     assert_eq!(agent.plugins.keys().collect::<Vec<_>>(), ["read-files", "count-text", "loop-detect"]);
     let grant = agent.plugins["read-files"].as_ref().unwrap().grant(|path| config.root.join(path));
     assert_eq!(grant.files, [("/project/docs".into(), Access::Read)].into_iter().collect());
@@ -42,7 +42,7 @@ fn a_toolbox_is_what_its_plugins_are_given() {
         "agents: [{name: a, toolboxes: [filesystem, {name: search, files: [{path: ../docs}], ask: [], tools: [search_files]},
                                         {name: http, http: ['https://h.example'], confirm: true}, everyday]},
                   {name: b, toolboxes: [{name: filesystem, changes: apply}]}]",
-        "/work/project".into(),
+        "/srv/project".into(),
     );
     let config = config.unwrap_or_else(|report| panic!("{report}"));
     let uses: Vec<_> = config.agents[0].all_plugins().collect();
@@ -52,15 +52,15 @@ fn a_toolbox_is_what_its_plugins_are_given() {
     assert!(uses.iter().all(|(listed, ..)| *listed == Listed::Toolboxes));
     let given = |at: usize| uses[at].2.grant(|path| config.root.join(path));
     let shown = |at: usize| uses[at].2.files.iter().map(FileUse::shown).collect::<Vec<_>>();
-    assert_eq!(given(0).files, [("/work/project/.".into(), Access::Read)].into_iter().collect());
-    assert_eq!((shown(0), shown(1)), (vec!["/work/project".into()], vec!["/work/docs".into()]));
+    assert_eq!(given(0).files, [("/srv/project/.".into(), Access::Read)].into_iter().collect());
+    assert_eq!((shown(0), shown(1)), (vec!["/srv/project".into()], vec!["/srv/docs".into()]));
     assert_eq!(given(0).powers, [Power::ProposeFiles].into());
     assert_eq!((given(1).powers, &uses[1].2.ask), (Powers::default(), &vec![]));
     assert_eq!(uses[0].2.ask, [Askable::Files]);
     assert_eq!((&uses[2].2.ask, uses[2].2.confirm), (&vec![Askable::Http], true));
     assert_eq!(given(2).http, Http::entry("https://h.example", &[], &[]).unwrap());
     for (.., uses) in &uses[..2] {
-        assert_eq!(params(&uses.params).get(), r#"{"root":"/work/project"}"#);
+        assert_eq!(params(&uses.params).get(), r#"{"root":"/srv/project"}"#);
     }
     let clocks: Vec<_> = (3..uses.len()).filter(|at| given(*at).clock).map(|at| ids[at]).collect();
     let readers: Vec<_> = (3..uses.len()).filter(|at| !given(*at).files.is_empty()).map(|at| ids[at]).collect();
@@ -79,7 +79,7 @@ fn mistakes_name_place_and_mend() {
         ("agent: []".into(), "there is no key `agent`", "did you mean `agents`?"),
         (helper("    plugin: {}\n"), "there is no key `plugin`", "did you mean `plugins`?"),
         (helper("    colour: red\n"), "there is no key `colour`", "the keys here are: name, description"),
-        ("teams: []\n".to_owned(), "the key `teams` is not supported yet", "newer shelly-host"),
+        ("process: []\n".to_owned(), "the key `process` is not supported yet", "newer shelly-host"),
         ("net: {allow: [x]}\n".to_owned(), "there is no key `net`", "the key is `http`, of each plugin"),
         (helper("    net: {}\n"), "there is no key `net`", "the key is `http`, of each plugin"),
         (model("http: ['https://h']"), "providers.a.http: this is for providers of kind `plugin`", "`kind: plugin`"),

@@ -58,6 +58,8 @@ pub struct Part {
 pub enum PartKind {
     /// An agent, as it is configured.
     Agent,
+    /// A team, as it is configured.
+    Team,
     /// A component.
     Plugin,
     /// A model.
@@ -69,6 +71,7 @@ impl PartKind {
     pub fn word(self) -> &'static str {
         match self {
             Self::Agent => "agent",
+            Self::Team => "team",
             Self::Plugin => "plugin",
             Self::Model => "model",
         }

@@ -44,14 +44,14 @@ async fn an_effect_offers_tools_only_with_the_power_to() {
     let place = Place::new();
     let with = |powers: &str| helper(&format!("probe-hooks: {{powers: [{powers}]}}"));
     let refused = prepared(&place, &with(OTHERS)).await;
-    assert_eq!(refused.agent.tools.names().count(), 0);
+    assert_eq!(refused.entrant.agent().unwrap().tools.names().count(), 0);
     assert_eq!(
         refused.warnings,
         ["plugin `probe-hooks` has less than it wants: grant `powers: [provide-tools]` under \
           agents.helper.plugins.probe-hooks (without `provide-tools` its tools are not offered)"]
     );
     let given = prepared(&place, &with(&format!("provide-tools, {OTHERS}"))).await;
-    assert_eq!(given.agent.tools.names().collect::<Vec<_>>(), ["ping"]);
+    assert_eq!(given.entrant.agent().unwrap().tools.names().collect::<Vec<_>>(), ["ping"]);
     assert_eq!(given.warnings, [""; 0]);
 }
 
@@ -87,7 +87,7 @@ async fn without_a_config_a_plugin_that_does_not_load_is_left_out() {
     let place = Place::new();
     place.plugin_bytes("moody", "kinds = [\"tool\"]", &Guest::tool().on("specs", "unreachable").component());
     let prepared = prepared(&place, "").await;
-    assert!(prepared.agent.tools.names().any(|name| name == "count_text"));
+    assert!(prepared.entrant.agent().unwrap().tools.names().any(|name| name == "count_text"));
     let warning = prepared.warnings.iter().find(|warning| warning.contains("`moody`")).unwrap();
     assert!(warning.starts_with("plugin `moody` is left out: plugin `moody` failed when it was tried: "), "{warning}");
 }

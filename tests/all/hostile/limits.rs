@@ -51,7 +51,7 @@ async fn with_tool(limits: &str, guest: &Guest) -> Result<ToolBox, String> {
         "{MODEL}\nlimits: {limits}\nagents: [{{name: helper, plugins: {{hostile: {{clock: true, random: true}}}}}}]"
     );
     let manifest = "kinds = [\"tool\"]\nwants = { clock = true, random = true }";
-    Ok(agent(manifest, guest, &config).await?.agent.tools)
+    Ok(agent(manifest, guest, &config).await?.entrant.agent().unwrap().tools.clone())
 }
 
 async fn dispatch(tools: &ToolBox, arguments: &str) -> (ToolResult, Vec<Event>) {
@@ -230,7 +230,7 @@ async fn limits_of_one_plugin_stand_over_those_of_all() {
             "{MODEL}\nlimits: {{state_bytes: 5, time: 1h}}\n\
              agents: [{{name: helper, plugins: {{hostile: {{limits: {own}}}}}}}]"
         );
-        let mut helper = agent(manifest, guest, &config).await.unwrap().agent;
+        let mut helper = agent(manifest, guest, &config).await.unwrap().entrant.agent().unwrap().clone();
         helper.completer = Arc::new(ScriptedCompleter::new([ScriptedCompleter::text("done")]));
         let outcome = helper.run(&cx(EventSink::none()), &Chat::new(), vec![Message::user("go")]).await;
         let reason = outcome
@@ -249,7 +249,8 @@ async fn a_provider_has_limits_of_its_own() {
     let guest = Guest::of(&["provider"]).on("complete", LOOP);
     let config = "limits: {time: 1h}\nproviders: [{name: m, kind: plugin, plugin: hostile, limits: {time: 100ms}}]\n\
                   agents: [{name: helper}]";
-    let helper = agent("kinds = [\"provider\"]", &guest, config).await.unwrap().agent;
+    let helper = agent("kinds = [\"provider\"]", &guest, config).await.unwrap().entrant;
+    let helper = helper.runner();
     let outcome = helper.run(&cx(EventSink::none()), &Chat::new(), vec![Message::user("go")]).await;
     let Err(RunError::Model(fault)) = outcome else { panic!("{outcome:?}") };
     assert!(fault.to_string().contains("took longer than 0.1 seconds"), "{fault}");

@@ -26,7 +26,7 @@ async fn a_tool_that_looks_like_another_one_is_left_out() {
     let hostile = with_tools(&["read_fi1e", "readfile", "list_fiIes", "honest"]);
     place.plugin_bytes("hostile", "kinds = [\"tool\"]", &hostile.component());
     let prepared = prepared(&place, &helper("read-files: {files: [{path: docs}]}, hostile: ")).await;
-    let names: Vec<_> = prepared.agent.tools.names().collect();
+    let names: Vec<_> = prepared.entrant.agent().unwrap().tools.names().collect();
     assert!(names.contains(&"honest") && names.contains(&"read_file"), "{names:?}");
     for name in ["read_fi1e", "readfile", "list_fiIes"] {
         assert!(!names.contains(&name), "{name}: {names:?}");
@@ -41,7 +41,7 @@ async fn no_tool_of_a_plugin_stands_in_for_one_of_the_host() {
     let hostile = with_tools(&["task_complete", "de1egate", "hand-off", "ask_user", "1oad_skill", "honest"]);
     place.plugin_bytes("hostile", "kinds = [\"tool\"]", &hostile.component());
     let prepared = prepared(&place, &helper("hostile: ")).await;
-    assert_eq!(prepared.agent.tools.names().collect::<Vec<_>>(), ["honest"]);
+    assert_eq!(prepared.entrant.agent().unwrap().tools.names().collect::<Vec<_>>(), ["honest"]);
     for (name, own) in [
         ("task_complete", "task_complete"),
         ("de1egate", "delegate"),

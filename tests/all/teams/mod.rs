@@ -1,5 +1,6 @@
 //! Teams: agents that work on one conversation.
 
+mod configured;
 mod hand_over;
 mod plugins;
 mod resume;

@@ -114,6 +114,20 @@ const WAY_OUT: &str = "../../host/src/config/egress.rs";
 const SERVERS: &str = "../../host/src/config/mcp.rs";
 /// Where programs are read.
 const PROGRAMS: &str = "../../host/src/config/programs.rs";
+/// Where teams are run that a config names.
+const TEAMS: &str = "teams/configured.rs";
+/// A team to which can be delegated.
+const TEAM: Parts = top("teams: [{name: t, members: [bob]}]");
+/// Tasks for it.
+const TEAM_TASKS: (&str, &str) = (
+    "delegate",
+    r#"{"tasks": [
+        {"agent": "t", "task": "t", "context": "c"}, {"agent": "t", "task": "t", "context": "c"},
+        {"agent": "t", "task": "t", "context": "c"}, {"agent": "t", "task": "t", "context": "c"},
+        {"agent": "t", "task": "t", "context": "c"}, {"agent": "t", "task": "t", "context": "c"},
+        {"agent": "t", "task": "t", "context": "c"}, {"agent": "t", "task": "t", "context": "c"}
+    ]}"#,
+);
 /// A credential that nobody asks for.
 const HELD: &str = "credentials: [{name: third, env: THIRD, for: ['https://h']}]";
 /// Where it is read what plugins may take.
@@ -186,6 +200,72 @@ pub fn table() -> Vec<(&'static str, Shown)> {
         ("http.networks", By(WAY_OUT, "what_may_be_sent_is_read")),
         ("config.plugin_dirs", Seen("nowhere", top("plugin_dirs: [nowhere]"), BASE)),
         ("config.agents", Seen("You are eve", Parts { name: "eve", ..BASE }, BASE)),
+        ("config.teams", By(TEAMS, "a_team_that_was_delegated_to_has_what_its_lead_passes_on_and_what_it_passes_on_itself")),
+        ("team.name", By(TEAMS, "teams_stand_in_teams_and_a_member_that_fails_may_be_gone_without")),
+        ("team.members", By(TEAMS, "teams_stand_in_teams_and_a_member_that_fails_may_be_gone_without")),
+        ("team.coordinator", By(TEAMS, "teams_stand_in_teams_and_a_member_that_fails_may_be_gone_without")),
+        ("team.budget", By(TEAMS, "budgets_bound_the_team_and_each_member_in_each_step")),
+        ("team.middleware", By(TEAMS, "what_stands_around_a_team_sees_its_task_and_its_answer")),
+        ("team.use", By(TEAMS, "what_a_team_uses_bounds_the_plugin_that_decides")),
+        (
+            "team.delegable",
+            By(TEAMS, "a_team_that_was_delegated_to_has_what_its_lead_passes_on_and_what_it_passes_on_itself"),
+        ),
+        (
+            "team.description",
+            Seen("- t: knows birds", top("teams: [{name: t, members: [bob], description: knows birds}]"), TEAM),
+        ),
+        (
+            "team.skills_tags",
+            Seen("[skills: birds]", top("teams: [{name: t, members: [bob], skills_tags: [birds]}]"), TEAM),
+        ),
+        (
+            "team.estimated_cost",
+            Seen("[cost: cheap]", top("teams: [{name: t, members: [bob], estimated_cost: cheap}]"), TEAM),
+        ),
+        (
+            "team.max_concurrency",
+            Seen(
+                "at once: 3",
+                calling(top("teams: [{name: t, members: [bob], max_concurrency: 1}]"), &[TEAM_TASKS]),
+                calling(TEAM, &[TEAM_TASKS]),
+            ),
+        ),
+        (
+            "team.provider",
+            Seen(
+                r#""model":"two""#,
+                top("entry_agent: t
+teams: [{name: t, members: [bob], coordinator: model, provider: second}]"),
+                top("entry_agent: t
+teams: [{name: t, members: [bob], coordinator: model}]"),
+            ),
+        ),
+        (
+            "team.prefix",
+            Seen(
+                "🐦",
+                top("entry_agent: t
+teams: [{name: t, members: [bob], prefix: 🐦}]"),
+                top("entry_agent: t
+teams: [{name: t, members: [bob]}]"),
+            ),
+        ),
+        ("member.agent", By(TEAMS, "teams_stand_in_teams_and_a_member_that_fails_may_be_gone_without")),
+        ("member.name", By(TEAMS, "teams_stand_in_teams_and_a_member_that_fails_may_be_gone_without")),
+        ("member.retries", By(TEAMS, "teams_stand_in_teams_and_a_member_that_fails_may_be_gone_without")),
+        ("member.on_failure", By(TEAMS, "teams_stand_in_teams_and_a_member_that_fails_may_be_gone_without")),
+        ("member.role", By("../../host/src/config/team.rs", "members_and_coordinators_are_read")),
+        (
+            "member.description",
+            Seen(
+                "hums",
+                top("entry_agent: t
+teams: [{name: t, members: [{agent: bob, description: hums}], coordinator: model}]"),
+                top("entry_agent: t
+teams: [{name: t, members: [{agent: bob}], coordinator: model}]"),
+            ),
+        ),
         ("config.entry_agent", Seen("You are bob", top("entry_agent: bob"), BASE)),
         ("config.default_context_windows", Seen("Some(7777)", top("default_context_windows: {openai: 7777}"), BASE)),
         ("config.context", Seen("[cut: only the first 9 bytes", top("context: {max_external_file_size: 9}"), BASE)),

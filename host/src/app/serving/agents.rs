@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::super::{App, Recording, Session};
 use crate::{
-    agent::Answer,
+    agent::{Answer, Runner},
     chat::{Chat, Content, Message, Part, ToolCall, ToolHints, ToolSpec},
     config::AgentConfig,
     error::{Fault, Report},
@@ -41,7 +41,7 @@ struct Arguments {
 }
 
 impl AgentTool {
-    /// An agent of the config as a tool.
+    /// An agent or a team of the config as a tool; of a team what it has as an agent has it.
     ///
     /// # Errors
     ///
@@ -52,8 +52,15 @@ impl AgentTool {
             return Err("no tool can have such a name: rename it in A-Z, a-z, 0-9, _ and -, at most 58 of them".into());
         }
         let about = match agent.description.is_empty() {
-            true => format!("Gives the agent {} a task and returns its answer.", agent.name),
-            false => format!("Gives the agent {} a task and returns its answer. {}", agent.name, agent.description),
+            true => format!("Gives the {} {} a task and returns its answer.", agent.word(), agent.name),
+            false => {
+                format!(
+                    "Gives the {} {} a task and returns its answer. {}",
+                    agent.word(),
+                    agent.name,
+                    agent.description
+                )
+            }
         };
         let spec = tool::spec::<Arguments>(&name, &about);
         // The description is the config's, which may be somebody else's.
@@ -74,10 +81,11 @@ impl AgentTool {
         }
         let session = prepared.session.take();
         session.iter().for_each(|session| session.listen(&cx.events));
-        let cx =
-            RunCx::new(Arc::clone(&prepared.agent.name)).with_run(Arc::clone(&cx.run)).with_events(cx.events.clone());
+        let cx = RunCx::new(Arc::clone(prepared.entrant.runner().name()))
+            .with_run(Arc::clone(&cx.run))
+            .with_events(cx.events.clone());
         let chat = session.as_ref().map(|session| session.chat.clone()).unwrap_or_default();
-        let mut working = pin!(run(&prepared.agent, &cx, &chat, input));
+        let mut working = pin!(run(prepared.entrant.runner(), &cx, &chat, input));
         // After what works: it goes first, so that whoever is cancelled writes nothing more.
         let closing = Closing(session);
         let answer = working.as_mut().await;
@@ -89,8 +97,8 @@ impl AgentTool {
     }
 }
 
-async fn run(agent: &crate::agent::Agent, cx: &RunCx, chat: &Chat, input: Message) -> Result<Answer, Fault> {
-    agent.run(cx, chat, vec![input]).await.map_err(|error| Fault::other(error.in_full()))
+async fn run(runner: &dyn Runner, cx: &RunCx, chat: &Chat, input: Message) -> Result<Answer, Fault> {
+    runner.run(cx, chat, vec![input]).await.map_err(|error| Fault::other(error.in_full()))
 }
 
 fn fault(report: &Report) -> Fault {

@@ -19,6 +19,7 @@ use crate::{
     agent::Agent,
     approval::Inbox,
     chat::{Snapshot, ToolCall, ToolResult},
+    config::Who,
     error::Report,
     event::{Event, EventSink, RunCx},
     limits,
@@ -191,32 +192,55 @@ impl App {
     /// An agent for its tools alone, which needs no model, and the skills that it knows.
     async fn toolbox(&self, name: Option<&str>, notices: &mut Notices) -> Result<(Agent, Vec<Skill>), Report> {
         notices.warnings.extend(self.recover_changes());
-        let config = self.agent_config(name, &mut notices.warnings)?;
-        let servers = self.reach_servers(&[&config], notices).await;
+        let default;
+        let config = match self.is_default(name) {
+            true => {
+                default = self.default_agent(&mut notices.warnings);
+                &default
+            }
+            // A team has no tools: of it there are its skills.
+            false => name.map_or_else(|| self.config.entry(), |name| self.config.who(name))?.own(),
+        };
+        let servers = self.reach_servers(&[config], notices).await;
         let shared = Shared::new(&self.project, &self.desk, self.changes()).with_servers(servers);
         // Nobody asks it anything.
         let none = Arc::new(ScriptedCompleter::new([]));
-        let outfit = self.dress(&config, none, &shared, notices).await?;
+        let outfit = self.dress(config, none, &shared, notices).await?;
         let agent = outfit.agent(&mut notices.warnings)?;
         Ok((agent, outfit.skills))
     }
 
-    /// The agents of the config that have a model, as tools.
+    /// The agents and teams of the config that have their models, as tools.
     async fn agents_as_tools(self: &Arc<Self>, options: &ServeOptions, notices: &mut Notices) -> ToolBox {
         let shared = Shared::new(&self.project, &self.desk, self.changes());
         let (models, mut tools) = (Models::new(&shared.stores), ToolBox::new());
         let (model, record) = (options.model.as_deref(), options.record && self.config.sessions.record);
-        for agent in &self.config.agents {
-            let made = match self.model(agent, model, &models, notices).await {
-                Ok(_) => AgentTool::new(self, agent, model, record),
-                Err(report) => Err(report.to_string()),
-            };
+        for who in self.config.runners() {
+            let own = who.own();
+            let has_models = self.have_models(who, model, &models, notices).await.map_err(|report| report.to_string());
+            let made = has_models.and_then(|()| AgentTool::new(self, own, model, record));
             let named = made.and_then(|tool| tools.register(Arc::new(tool)).map_err(|clash| clash.to_string()));
             if let Err(why) = named {
-                notices.notes.push(format!("the agent `{}` is not offered: {why}", agent.name.escape_debug()));
+                notices.notes.push(format!("the {} `{}` is not offered: {why}", own.word(), own.name.escape_debug()));
             }
         }
         tools
+    }
+
+    /// Whether one who can run, and those in it, have the models that they ask.
+    async fn have_models(
+        &self,
+        who: Who<'_>,
+        model: Option<&str>,
+        models: &Models,
+        notices: &mut Notices,
+    ) -> Result<(), Report> {
+        for inner in self.config.with_members(who) {
+            if !matches!(inner, Who::Team(team) if !team.asks()) {
+                self.model(inner.own(), model, models, notices).await?;
+            }
+        }
+        Ok(())
     }
 }
 

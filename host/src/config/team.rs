@@ -1,0 +1,586 @@
+//! Teams: who is in them, and what decides who works next.
+
+use std::{
+    collections::{HashMap, HashSet},
+    fmt,
+};
+
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{self, value::MapAccessDeserializer},
+};
+use serde_json::Value;
+
+use super::{AgentConfig, Config, DelegableConfig, GrantConfig, List, StepUse, unknown};
+use crate::{
+    agent::{Cost, OnFailure},
+    capability::Budget,
+    error::{ErrorKind, Report},
+    limits,
+    team::{AtEnd, ModelOptions, Until},
+};
+
+/// A team: members that work on one conversation.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(from = "TeamFile")]
+pub struct TeamConfig {
+    /// What it has as an agent has it: its name, the model that its coordinator asks, its middleware, its budget and
+    /// ceilings, and its coordinator, if that is a plugin.
+    pub own: AgentConfig,
+    /// Who is in it, in order.
+    pub members: Vec<MemberUse>,
+    /// What decides who works next, as it is written.
+    pub coordinator: StepUse,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TeamFile {
+    name: String,
+    #[serde(default)]
+    description: String,
+    provider: Option<String>,
+    prefix: Option<String>,
+    members: Vec<MemberUse>,
+    #[serde(default = "sequence")]
+    coordinator: StepUse,
+    #[serde(default)]
+    skills_tags: Vec<String>,
+    estimated_cost: Option<Cost>,
+    #[serde(default)]
+    max_concurrency: u32,
+    #[serde(default)]
+    budget: Budget,
+    #[serde(default)]
+    middleware: Vec<StepUse>,
+    #[serde(rename = "use")]
+    ceiling: Option<GrantConfig>,
+    #[serde(default)]
+    delegable: DelegableConfig,
+}
+
+fn sequence() -> StepUse {
+    StepUse { kind: "sequence".into(), is_default: true, ..StepUse::default() }
+}
+
+impl From<TeamFile> for TeamConfig {
+    fn from(file: TeamFile) -> Self {
+        let plugin = match OwnCoordinator::of(&file.coordinator) {
+            None => Some(file.coordinator.clone()),
+            Some(Ok(OwnCoordinator::RoundRobin { until: UntilUse::Coordinator(step), .. })) => Some(*step),
+            // What is wrong with it is told where all of the config is looked at.
+            Some(_) => None,
+        };
+        let own = AgentConfig {
+            list: List::Teams,
+            name: file.name,
+            description: file.description,
+            provider: file.provider,
+            prefix: file.prefix,
+            skills_tags: file.skills_tags,
+            estimated_cost: file.estimated_cost,
+            max_concurrency: file.max_concurrency,
+            budget: file.budget,
+            // It has no conversation of its own that could be shortened.
+            effects: Some(Vec::new()),
+            middleware: file.middleware,
+            coordinator: plugin,
+            ceiling: file.ceiling,
+            delegable: file.delegable,
+            ..AgentConfig::default()
+        };
+        Self { own, members: file.members, coordinator: file.coordinator }
+    }
+}
+
+/// One of a team: an agent or another team, alone or in a mapping with more.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MemberUse {
+    /// The agent or team, by its name in the config.
+    pub agent: String,
+    /// What the others know it by; none: as it is called in the config.
+    pub name: Option<String>,
+    /// What it is in the team; none: its name.
+    pub role: Option<String>,
+    /// What it is good for there; none: as the config describes it.
+    pub description: Option<String>,
+    /// How often it is asked again in one step if it fails; at most [`limits::MEMBER_RETRIES`].
+    pub retries: u32,
+    /// Whether the team goes on without its reply if it fails for good.
+    pub on_failure: OnFailure,
+}
+
+impl MemberUse {
+    /// What the others know it by.
+    pub fn name(&self) -> &str {
+        self.name.as_deref().unwrap_or(&self.agent)
+    }
+}
+
+impl<'de> Deserialize<'de> for MemberUse {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Full {
+            agent: String,
+            name: Option<String>,
+            role: Option<String>,
+            description: Option<String>,
+            #[serde(default)]
+            retries: u32,
+            #[serde(default)]
+            on_failure: OnFailure,
+        }
+        struct Visitor;
+        impl<'de> de::Visitor<'de> for Visitor {
+            type Value = MemberUse;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the name of an agent or team, or a mapping with `agent`")
+            }
+            fn visit_str<E: de::Error>(self, agent: &str) -> Result<MemberUse, E> {
+                Ok(MemberUse { agent: agent.into(), ..MemberUse::default() })
+            }
+            fn visit_map<M: de::MapAccess<'de>>(self, map: M) -> Result<MemberUse, M::Error> {
+                let Full { agent, name, role, description, retries, on_failure } =
+                    Full::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(MemberUse { agent, name, role, description, retries, on_failure })
+            }
+        }
+        from.deserialize_any(Visitor)
+    }
+}
+
+/// A coordinator of the host itself, with its params.
+#[derive(Debug, Clone)]
+pub enum OwnCoordinator {
+    /// `sequence`: each member once, in order.
+    Sequence,
+    /// `loop`: one after the other, round after round.
+    Loop(LoopParams),
+    /// `round-robin`: the same, until something says that it is enough.
+    RoundRobin {
+        /// Rounds of one run; 0: as many as steps allow.
+        max_rounds: u32,
+        /// When it is enough.
+        until: UntilUse,
+    },
+    /// `roles`: one role after the other, all of a role at once.
+    Roles(RolesParams),
+    /// `model`: a model decides.
+    Model(ModelOptions),
+    /// `hand-off`: the active member works until it has an answer, or hands over.
+    HandOff(HandOffParams),
+}
+
+/// When a team that goes round is done.
+#[derive(Debug, Clone)]
+pub enum UntilUse {
+    /// When this regular expression is found in the text of the newest message.
+    Text(String),
+    /// When this plugin says so.
+    Coordinator(Box<StepUse>),
+}
+
+/// The params of `loop`.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LoopParams {
+    /// Rounds of one run; at least 1.
+    pub max_rounds: u32,
+    /// What it means that they are over.
+    #[serde(default = "done")]
+    pub at_end: AtEnd,
+}
+
+/// The params of `roles`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RolesParams {
+    /// The roles in order.
+    pub roles: Vec<String>,
+    /// How often all of them come; at least 1.
+    #[serde(default = "once")]
+    pub max_cycles: u32,
+    /// What it means that this is over.
+    #[serde(default = "done")]
+    pub at_end: AtEnd,
+}
+
+/// The params of `hand-off`.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct HandOffParams {
+    /// Times that members may hand over in one run; 0: [`limits::HAND_OVERS`].
+    pub max_hand_offs: u32,
+    /// In which conversation its members work.
+    pub chats: Chats,
+}
+
+/// In which conversation the members of a team work that hand over to each other.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Chats {
+    /// In one.
+    #[default]
+    Shared,
+    /// Each in its own, and it hears what is new.
+    Private,
+}
+
+fn done() -> AtEnd {
+    AtEnd::Done
+}
+
+fn once() -> u32 {
+    1
+}
+
+impl OwnCoordinator {
+    /// The kinds of the host's own coordinators.
+    pub const KINDS: [&str; 6] = ["sequence", "loop", "round-robin", "roles", "model", "hand-off"];
+
+    /// The coordinator of the host that it is; none if it is a plugin.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it, and what would be right.
+    pub fn of(step: &StepUse) -> Option<Result<Self, String>> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Nothing {}
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct RoundRobin {
+            #[serde(default)]
+            max_rounds: u32,
+            until: Value,
+        }
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields, default)]
+        struct Model {
+            max_rounds: u32,
+            window: u32,
+            instructions: String,
+            summary: bool,
+            tools: bool,
+        }
+        impl Default for Model {
+            fn default() -> Self {
+                let ModelOptions { model: _, max_rounds, window, instructions, summary, tools } =
+                    ModelOptions::default();
+                Self { max_rounds, window, instructions, summary, tools }
+            }
+        }
+        let own = match step.kind.as_str() {
+            "sequence" => step.params("").map(|Nothing {}| Self::Sequence),
+            "loop" => step.params("max_rounds: 3").and_then(|params: LoopParams| match params.max_rounds {
+                0 => Err("`max_rounds` is at least 1: nothing else ends it".into()),
+                _ => Ok(Self::Loop(params)),
+            }),
+            "round-robin" => {
+                step.params(r#"max_rounds: 5, until: "(?i)approved""#).and_then(|RoundRobin { max_rounds, until }| {
+                    Ok(Self::RoundRobin { max_rounds, until: until_of(until)? })
+                })
+            }
+            "roles" => {
+                step.params("roles: [research, write]").and_then(|params: RolesParams| match params.max_cycles {
+                    0 => Err("`max_cycles` is at least 1: nothing else ends it".into()),
+                    _ if params.roles.is_empty() => Err("`roles` names none: name those that the members have".into()),
+                    _ => Ok(Self::Roles(params)),
+                })
+            }
+            "model" => {
+                step.params("max_rounds: 5").map(|Model { max_rounds, window, instructions, summary, tools }| {
+                    Self::Model(ModelOptions { model: None, max_rounds, window, instructions, summary, tools })
+                })
+            }
+            "hand-off" => step.params("max_hand_offs: 3").map(Self::HandOff),
+            _ => return None,
+        };
+        Some(own.and_then(|own| step.plainly(own)))
+    }
+
+    /// Whether it asks the team's model.
+    pub fn asks(&self) -> bool {
+        matches!(self, Self::Model(_))
+    }
+}
+
+fn until_of(until: Value) -> Result<UntilUse, String> {
+    if let Value::String(pattern) = until {
+        Until::text(&pattern).map_err(|fault| fault.to_string())?;
+        return Ok(UntilUse::Text(pattern));
+    }
+    let step: StepUse = serde_json::from_value(until)
+        .map_err(|error| format!("`until` is neither a regular expression nor a plugin: {error}"))?;
+    match OwnCoordinator::of(&step) {
+        None => Ok(UntilUse::Coordinator(Box::new(step))),
+        Some(_) => Err(format!("`until` names `{}`: it is a regular expression, or a plugin by its `kind`", step.kind)),
+    }
+}
+
+impl TeamConfig {
+    /// The coordinator of the host that it has; none if that is a plugin.
+    pub fn own_coordinator(&self) -> Option<OwnCoordinator> {
+        // What is wrong with it was told when the config was read.
+        OwnCoordinator::of(&self.coordinator).and_then(Result::ok)
+    }
+
+    /// Whether its coordinator may ask the team's model.
+    pub fn asks(&self) -> bool {
+        self.own_coordinator().is_none_or(|own| own.asks()) || self.own.coordinator.is_some()
+    }
+
+    /// What can be seen of it alone.
+    fn check(&self) -> Result<(), Report> {
+        let place = self.own.place();
+        let wrong = |what: String| Report::new(ErrorKind::Usage, format!("{place}.{what}"));
+        if let Some(Err(why)) = OwnCoordinator::of(&self.coordinator) {
+            return Err(wrong(format!("coordinator.{}: {why}", self.coordinator.kind)));
+        }
+        if self.members.is_empty() {
+            return Err(
+                wrong("members: there is nobody in it".into()).hint("name agents or teams: `members: [writer]`")
+            );
+        }
+        if self.members.len() > limits::TEAM_MEMBERS {
+            return Err(wrong(format!("members: a team has at most {}", limits::TEAM_MEMBERS)));
+        }
+        let mut names = HashSet::new();
+        for member in &self.members {
+            let name = member.name();
+            if name.trim().is_empty() {
+                return Err(wrong("members: one of them has an empty name".into()));
+            }
+            if !names.insert(name) {
+                return Err(wrong(format!("members: two of them are called `{}`", name.escape_debug())).hint(format!(
+                    "give one of them another name: `{{agent: {}, name: …}}`",
+                    member.agent.escape_debug()
+                )));
+            }
+            if member.retries > limits::MEMBER_RETRIES {
+                let most = limits::MEMBER_RETRIES;
+                return Err(wrong(format!("members.{}.retries: it is at most {most}", name.escape_debug())));
+            }
+        }
+        if let Some(OwnCoordinator::Roles(RolesParams { roles, .. })) = self.own_coordinator() {
+            let has =
+                |role: &str| self.members.iter().any(|member| member.role.as_deref().unwrap_or(member.name()) == role);
+            if let Some(role) = roles.iter().find(|role| !has(role)) {
+                let known = self.members.iter().map(|member| member.role.as_deref().unwrap_or(member.name()));
+                return Err(unknown("role", role, known).cause(format!("{place}.coordinator.roles names it")));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Config {
+    /// Whether its teams can be made.
+    pub(super) fn check_teams(&self) -> Result<(), Report> {
+        for team in &self.teams {
+            team.check()?;
+            for member in &team.members {
+                self.who(&member.agent)
+                    .map_err(|report| report.cause(format!("{}.members names it", team.own.place())))?;
+            }
+        }
+        let mut sizes = HashMap::new();
+        self.teams.iter().try_for_each(|team| self.size(team, &mut Vec::new(), &mut sizes).map(drop))
+    }
+
+    /// How many agents a team has, those of teams in it included: nobody may be in a team that is in itself. `way` are the
+    /// teams around this one, `sizes` are known.
+    fn size<'a>(
+        &'a self,
+        team: &'a TeamConfig,
+        way: &mut Vec<&'a str>,
+        sizes: &mut HashMap<&'a str, usize>,
+    ) -> Result<usize, Report> {
+        let name = team.own.name.as_str();
+        let wrong = |what: String| Err(Report::new(ErrorKind::Usage, format!("{}.members: {what}", team.own.place())));
+        if let Some(at) = way.iter().position(|around| *around == name) {
+            let ring = way[at..].iter().chain([&name]).map(|name| format!("`{}`", name.escape_debug()));
+            let ring = ring.collect::<Vec<_>>().join(" → ");
+            let report =
+                Report::new(ErrorKind::Usage, format!("{}.members: the team is in itself: {ring}", team.own.place()));
+            return Err(report.hint("take one of them out of the other"));
+        }
+        if let Some(size) = sizes.get(name) {
+            return Ok(*size);
+        }
+        if way.len() >= limits::TEAM_DEPTH {
+            return wrong(format!("teams stand in each other at most {} deep", limits::TEAM_DEPTH));
+        }
+        way.push(name);
+        let mut size = 0;
+        for member in &team.members {
+            size += match self.teams.iter().find(|inner| inner.own.name == member.agent) {
+                Some(inner) => self.size(inner, way, sizes)?,
+                None => 1,
+            };
+            if size > limits::AGENTS_PER_CREW {
+                return wrong(format!("with the teams in it, it has more than {} members", limits::AGENTS_PER_CREW));
+            }
+        }
+        way.pop();
+        sizes.insert(name, size);
+        Ok(size)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(teams: &str) -> Result<Config, Report> {
+        let text = format!("agents: [{{name: a}}, {{name: b}}]\nteams: {teams}");
+        Config::parse(&text, "/project".into())
+    }
+
+    fn of(coordinator: &str) -> OwnCoordinator {
+        let config = parse(&format!("[{{name: t, members: [a, {{agent: b, role: x}}], coordinator: {coordinator}}}]"));
+        config.unwrap().teams[0].own_coordinator().unwrap()
+    }
+
+    #[test]
+    fn members_and_coordinators_are_read() {
+        let text = "[{name: t, members: [a, {agent: a, name: second, role: r, description: d, retries: 8, on_failure: skip}]}]";
+        let config = parse(text).unwrap();
+        let team = &config.teams[0];
+        let second = MemberUse {
+            agent: "a".into(),
+            name: Some("second".into()),
+            role: Some("r".into()),
+            description: Some("d".into()),
+            retries: 8,
+            on_failure: OnFailure::Skip,
+        };
+        assert_eq!(team.members, [MemberUse { agent: "a".into(), ..MemberUse::default() }, second]);
+        assert!(matches!(team.own_coordinator(), Some(OwnCoordinator::Sequence)) && !team.asks());
+        let OwnCoordinator::Loop(LoopParams { max_rounds: 2, at_end: AtEnd::Fail }) =
+            of("{kind: loop, params: {max_rounds: 2, at_end: fail}}")
+        else {
+            panic!()
+        };
+        let OwnCoordinator::Roles(RolesParams { roles, max_cycles: 1, at_end: AtEnd::Done }) =
+            of("{kind: roles, params: {roles: [a, x, a]}}")
+        else {
+            panic!()
+        };
+        assert_eq!(roles, ["a", "x", "a"]);
+        let OwnCoordinator::HandOff(params) = of("hand_off") else { panic!() };
+        assert_eq!((params.max_hand_offs, params.chats), (0, Chats::Shared));
+        let OwnCoordinator::Model(options) = of("{kind: model, params: {tools: true, window: 7}}") else { panic!() };
+        assert_eq!(options, ModelOptions { tools: true, window: 7, ..ModelOptions::default() });
+        let OwnCoordinator::RoundRobin { max_rounds: 0, until: UntilUse::Text(until) } =
+            of("{kind: round-robin, params: {until: 'a|b'}}")
+        else {
+            panic!()
+        };
+        assert_eq!(until, "a|b");
+    }
+
+    #[test]
+    fn a_plugin_that_decides_is_one_of_the_plugins_of_its_team() {
+        for coordinator in
+            ["{kind: my_plan, params: {k: 1}}", "{kind: round-robin, params: {until: {kind: my_plan, params: {k: 1}}}}"]
+        {
+            let config = parse(&format!("[{{name: t, members: [a], coordinator: {coordinator}}}]")).unwrap();
+            let plugins: Vec<_> = config.teams[0].own.all_plugins().collect();
+            let [(super::super::Listed::Coordinator, "my-plan", uses)] = plugins[..] else { panic!("{plugins:?}") };
+            assert_eq!(uses.params["k"], 1);
+            assert!(config.teams[0].asks());
+        }
+    }
+
+    #[test]
+    fn who_is_needed_comes_before_who_needs_it() {
+        let config = parse(
+            "[{name: outer, members: [b, inner, inner2]}, {name: inner, members: [a, b]}, {name: inner2, members: [inner]}]",
+        );
+        let config = config.unwrap();
+        let names = |who: &str| {
+            let all = config.with_members(config.who(who).unwrap()).into_iter();
+            all.map(|who| who.own().name.as_str()).collect::<Vec<_>>()
+        };
+        assert_eq!(names("outer"), ["b", "a", "inner", "inner2", "outer"]);
+        assert_eq!((names("a"), names("inner")), (vec!["a"], vec!["a", "b", "inner"]));
+    }
+
+    #[test]
+    fn a_team_that_cannot_be_made_is_refused_with_its_place() {
+        let members = |coordinator: &str| format!("[{{name: t, members: [a, b], coordinator: {coordinator}}}]");
+        let many = format!(
+            "[{{name: t, members: [{}]}}]",
+            (0..=limits::TEAM_MEMBERS).map(|n| format!("{{agent: a, name: n{n}}}")).collect::<Vec<_>>().join(", ")
+        );
+        let deep = format!(
+            "[{}]",
+            (0..=limits::TEAM_DEPTH)
+                .map(|n| format!(
+                    "{{name: t{n}, members: [{}]}}",
+                    if n == limits::TEAM_DEPTH { "a".into() } else { format!("t{}", n + 1) }
+                ))
+                .collect::<Vec<_>>()
+                .join(", ")
+        );
+        let twenty = |of: &str| (0..25).map(|n| format!("{{agent: {of}, name: n{n}}}")).collect::<Vec<_>>().join(", ");
+        let wide = format!(
+            "[{{name: t, members: [{}]}}, {{name: u, members: [{}]}}, {{name: v, members: [{}]}}]",
+            twenty("u"),
+            twenty("v"),
+            twenty("a")
+        );
+        for (teams, message) in [
+            ("[{name: t}]".to_owned(), "the key `members` is missing"),
+            ("[{name: t, members: []}]".into(), "teams.t.members: there is nobody in it"),
+            ("[{name: t, members: [c]}]".into(), "there is no agent `c`"),
+            ("[{name: a, members: [b]}]".into(), "agents and teams: two of them are called `a`"),
+            ("[{name: t, members: [a, a]}]".into(), "teams.t.members: two of them are called `a`"),
+            ("[{name: t, members: [{agent: a, name: ''}]}]".into(), "teams.t.members: one of them has an empty name"),
+            ("[{name: t, members: [{agent: a, retries: 9}]}]".into(), "teams.t.members.a.retries: it is at most 8"),
+            ("[{name: t, members: [{agent: a, weight: 9}]}]".into(), "there is no key `weight`"),
+            ("[{name: t, members: [t]}]".into(), "teams.t.members: the team is in itself: `t` → `t`"),
+            (
+                "[{name: t, members: [a, u]}, {name: u, members: [t]}]".into(),
+                "teams.t.members: the team is in itself: `t` → `u` → `t`",
+            ),
+            ("[{name: t, members: [a], instructions: x}]".into(), "there is no key `instructions`"),
+            ("[{name: t, members: [a], provider: x}]".into(), "there is no model `x`"),
+            (members("{kind: sequence, params: {x: 1}}"), "teams.t.coordinator.sequence: it has no params"),
+            (
+                members("{kind: sequence, powers: [stop]}"),
+                "teams.t.coordinator.sequence: it is the host's own: it has `kind` and `params` alone",
+            ),
+            (members("loop"), "teams.t.coordinator.loop: missing field `max_rounds`: write params: {max_rounds: 3}"),
+            (
+                members("{kind: loop, params: {max_rounds: 0}}"),
+                "teams.t.coordinator.loop: `max_rounds` is at least 1: nothing else ends it",
+            ),
+            (
+                members("round-robin"),
+                "teams.t.coordinator.round-robin: missing field `until`: write params: {max_rounds: 5, until: \"(?i)approved\"}",
+            ),
+            (members("{kind: round-robin, params: {until: '('}}"), "`(` is no regular expression"),
+            (
+                members("{kind: round-robin, params: {until: {kind: loop}}}"),
+                "`until` names `loop`: it is a regular expression, or a plugin by its `kind`",
+            ),
+            (
+                members("{kind: round-robin, params: {until: 7}}"),
+                "`until` is neither a regular expression nor a plugin",
+            ),
+            (members("{kind: roles, params: {roles: []}}"), "`roles` names none"),
+            (members("{kind: roles, params: {roles: [a], max_cycles: 0}}"), "`max_cycles` is at least 1"),
+            (members("{kind: roles, params: {roles: [a, write]}}"), "there is no role `write`"),
+            (members("{kind: hand-off, params: {chats: both}}"), "unknown variant `both`"),
+            (many, "teams.t.members: a team has at most 1024"),
+            (deep, "teams stand in each other at most 16 deep"),
+            (wide, "teams.t.members: with the teams in it, it has more than 10000 members"),
+        ] {
+            let report = parse(&teams).err().unwrap_or_else(|| panic!("{teams}")).to_string();
+            assert!(report.contains(message), "{teams}\n{report}");
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! Teams as a config names them.
+
+use std::{path::Path, sync::Arc};
+
+use serde_json::{Value, json};
+use shelly_host::{
+    agent::RunError,
+    app::{App, Prepared, Recording},
+    approval::{Desk, Policy, Trusted},
+    chat::{Chat, Message},
+    config::Config,
+    error::Report,
+    event::{Event, EventSink, RunCx},
+};
+
+use crate::{
+    bad_input::{Server, answer},
+    support::Place,
+};
+
+/// A model for all: an agent whose instructions say `I am NAME.` is asked for what the closure makes of its name and of
+/// what it was told last; whoever is not called anything decides for a team.
+fn minds(reply: impl Fn(&str, &str) -> Value + Send + 'static) -> Server {
+    Server::start(move |request| {
+        let body: Value = serde_json::from_str(request.split_once("\r\n\r\n").unwrap().1).unwrap();
+        let messages = body["messages"].as_array().unwrap();
+        let system = messages[0]["content"].as_str().unwrap();
+        let name = system.split_once("I am ").and_then(|(_, rest)| rest.split_once('.')).map_or("", |(name, _)| name);
+        let last = messages.last().unwrap();
+        let result = if last["role"] == "tool" { "result: " } else { "" };
+        let heard = format!("{result}{}", last["content"].as_str().unwrap_or_default());
+        let message = reply(name, &heard);
+        let stop = if message["tool_calls"].is_null() { "stop" } else { "tool_calls" };
+        let choice = json!({ "message": message, "finish_reason": stop });
+        let usage = json!({ "prompt_tokens": 1_999, "completion_tokens": 1 });
+        answer("200 OK", &json!({ "choices": [choice], "usage": usage }).to_string())
+    })
+}
+
+fn text(text: impl Into<String>) -> Value {
+    json!({ "content": text.into() })
+}
+
+fn call(name: &str, arguments: Value) -> Value {
+    let function = json!({ "name": name, "arguments": arguments.to_string() });
+    json!({ "tool_calls": [{ "id": "1", "type": "function", "function": function }] })
+}
+
+/// Everybody says its name and what it heard last.
+fn echo(name: &str, heard: &str) -> Value {
+    text(format!("{name}({heard})"))
+}
+
+const AGENTS: &str = "
+  - {name: ann, instructions: I am ann.}
+  - {name: bob, instructions: I am bob.}
+  - {name: cy, instructions: I am cy.}";
+
+async fn prepared(
+    place: &Place,
+    server: &Server,
+    config: &str,
+    name: Option<&str>,
+    recording: Recording,
+) -> Result<Prepared, Report> {
+    let model =
+        format!("{{name: m, kind: openai, model: m, retries: 0, base_url: 'http://127.0.0.1:{}/v1'}}", server.port);
+    let config = Config::parse(&format!("providers: [{model}]\n{config}"), place.path())?;
+    let plugins = vec![crate::PLUGIN_ROOT.into(), crate::GUEST_ROOT.into()];
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
+    let desk = Desk::new(Policy::Never, Trusted::default());
+    let app = App::new(config, &plugins, Some(cache), Arc::new(|_| None), desk)?.with_own_key(place.own_key());
+    app.agent(name, None, recording).await
+}
+
+/// What came of a run, and the steps of teams, a line each.
+async fn seen(prepared: &Prepared, chat: &Chat) -> (Result<String, RunError>, Vec<String>) {
+    let (events, mut stream) = EventSink::channel();
+    let runner = prepared.entrant.runner();
+    let cx = RunCx::new(Arc::clone(runner.name())).with_events(events);
+    let running = async {
+        let cx = cx;
+        runner.run(&cx, chat, vec![Message::user("go")]).await.map(|answer| answer.message.text_content())
+    };
+    let hearing = async {
+        let mut steps = Vec::new();
+        while let Some(event) = stream.next().await {
+            if let Event::TeamStep { agent, members, done, reasoning, .. } = event {
+                let why = reasoning.map_or(String::new(), |why| format!(" ({why})"));
+                let what = if done { "done".to_owned() } else { members.join("+") };
+                steps.push(format!("{agent}: {what}{why}"));
+            }
+        }
+        steps
+    };
+    tokio::join!(running, hearing)
+}
+
+/// What a team of these teams says that is called `t`, and its steps.
+async fn run(server: &Server, teams: &str) -> (Result<String, String>, Vec<String>) {
+    let place = Place::new();
+    let config = format!("agents:{AGENTS}\nteams:\n{teams}\nentry_agent: t");
+    let prepared = prepared(&place, server, &config, None, Recording::Off).await.unwrap();
+    assert!(prepared.warnings.is_empty(), "{:?}", prepared.warnings);
+    let (outcome, steps) = seen(&prepared, &Chat::new()).await;
+    (outcome.map_err(|error| error.in_full()), steps)
+}
+
+fn team(coordinator: &str) -> String {
+    format!(
+        "  - {{name: t, members: [ann, {{agent: bob, role: r}}, {{agent: cy, role: r, name: sy}}], coordinator: {coordinator}}}"
+    )
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_coordinator_of_the_host_is_made_as_its_params_say() {
+    let server = minds(|name, heard| match name {
+        "" if heard.contains("cy(") => text(r#"{"members": [], "done": true, "reasoning": "enough"}"#),
+        "" => text(r#"{"members": ["sy"], "done": false, "reasoning": "it is good at it"}"#),
+        name => echo(name, heard),
+    });
+    let cases: [(&str, Result<&str, &str>, &[&str]); 9] = [
+        ("sequence", Ok("cy(bob(ann(go)))"), &["t: ann", "t: bob", "t: sy", "t: done"]),
+        ("{kind: loop, params: {max_rounds: 1}}", Ok("cy(bob(ann(go)))"), &["t: ann", "t: bob", "t: sy", "t: done"]),
+        (
+            "{kind: loop, params: {max_rounds: 1, at_end: fail}}",
+            Err("the team has gone round as often as it may (`max_rounds`: 1) and is not done"),
+            &["t: ann", "t: bob", "t: sy"],
+        ),
+        ("{kind: round-robin, params: {until: 'b.b'}}", Ok("bob(ann(go))"), &["t: ann", "t: bob", "t: done"]),
+        (
+            "{kind: round_robin, params: {until: never, max_rounds: 1}}",
+            Err("the team has gone round as often as it may (`max_rounds`: 1) and is not done"),
+            &["t: ann", "t: bob", "t: sy"],
+        ),
+        ("{kind: roles, params: {roles: [r, ann]}}", Ok("ann(cy(go))"), &["t: bob+sy", "t: ann", "t: done"]),
+        (
+            "{kind: roles, params: {roles: [ann], max_cycles: 2, at_end: fail}}",
+            Err("the roles of the team have come as often as they may (`max_cycles`: 2) and it is not done"),
+            &["t: ann", "t: ann"],
+        ),
+        ("model", Ok("cy(go)"), &["t: sy (it is good at it)", "t: done (enough)"]),
+        ("hand-off", Ok("ann(go)"), &["t: ann", "t: done"]),
+    ];
+    for (coordinator, said, told) in cases {
+        let (outcome, steps) = run(&server, &team(coordinator)).await;
+        match (&outcome, said) {
+            (Ok(answer), Ok(said)) => assert_eq!(answer, said, "{coordinator}"),
+            (Err(error), Err(said)) => assert!(error.contains(said), "{coordinator}: {error}"),
+            other => panic!("{coordinator}: {other:?}"),
+        }
+        assert_eq!(steps, told, "{coordinator}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn members_hand_over_in_one_conversation_or_each_in_its_own() {
+    let server = minds(|name, heard| match name {
+        "ann" if !heard.contains("moved") => call("transfer_to_bob", json!({ "context": "moved" })),
+        name => echo(name, "…"),
+    });
+    for chats in ["shared", "private"] {
+        let coordinator = format!("{{kind: hand-off, params: {{max_hand_offs: 1, chats: {chats}}}}}");
+        let (outcome, steps) = run(&server, &team(&coordinator)).await;
+        assert_eq!(
+            (outcome.as_deref(), &steps[..]),
+            (Ok("bob(…)"), &["t: ann".into(), "t: bob".into(), "t: done".into()][..]),
+            "{chats}"
+        );
+        let asked = server.asked.lock().unwrap();
+        let last = asked.last().unwrap();
+        assert_eq!(last.contains("transfer_to_bob"), chats == "shared", "the call stands where it was made: {last}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn teams_stand_in_teams_and_a_member_that_fails_may_be_gone_without() {
+    let server = minds(|name, heard| match name {
+        "cy" => json!({ "content": "" }),
+        name => echo(name, heard),
+    });
+    let teams = |cy: &str| {
+        format!(
+            "  - {{name: t, members: [{{agent: inner, name: desk}}, ann], description: outer}}\n  \
+             - {{name: inner, members: [{{agent: cy{cy}}}, bob], coordinator: {{kind: loop, params: {{max_rounds: 2}}}}}}"
+        )
+    };
+    let (outcome, steps) = run(&server, &teams(", on_failure: skip, retries: 1")).await;
+    assert_eq!(outcome.as_deref(), Ok("ann(bob(Go on.))"));
+    let inner = ["t: desk", "t/desk: cy", "t/desk: bob", "t/desk: cy", "t/desk: bob", "t/desk: done"];
+    assert_eq!(steps, [&inner[..], &["t: ann", "t: done"]].concat());
+    let of_cy = server.asked.lock().unwrap().iter().filter(|request| request.contains("I am cy.")).count();
+    assert_eq!(of_cy, 4, "twice in each of two rounds");
+
+    let (outcome, steps) = run(&server, &teams("")).await;
+    let error = outcome.unwrap_err();
+    assert!(error.starts_with("member `desk` failed: member `cy` failed: "), "{error}");
+    assert_eq!(steps, ["t: desk", "t/desk: cy"]);
+}
+
+/// What reads a file, and who may do so.
+const READER: &str = "
+  - name: reader
+    instructions: I am reader.
+    plugins: {read-files: {files: [{path: docs, as: docs}, {path: private, as: private}]}}";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_team_that_was_delegated_to_has_what_its_lead_passes_on_and_what_it_passes_on_itself() {
+    let place = Place::new();
+    place.file("docs/open.txt", "anybody reads this");
+    place.file("private/secret.txt", "the reader alone reads this");
+    let server = minds(|name, heard| match (name, heard) {
+        ("lead", "go") => {
+            call("delegate", json!({ "tasks": [{ "agent": "desk", "task": "read", "context": "all" }] }))
+        }
+        ("reader", heard) if !heard.starts_with("result: ") => {
+            call("read_file", json!({ "path": "private/secret.txt" }))
+        }
+        (_, heard) => text(heard),
+    });
+    for (delegable, of_team, may) in [
+        ("{}", "{}", true),
+        ("{grant: {files: [{path: docs}]}}", "{}", false),
+        ("{}", "{grant: {files: [{path: docs}]}}", false),
+        ("{agents: [desk]}", "{}", true),
+    ] {
+        let config = format!(
+            "agents:\n  - {{name: lead, instructions: I am lead., options: {{max_delegation_depth: 1}}, delegable: {delegable}}}{READER}\n\
+             teams: [{{name: desk, members: [reader], delegable: {of_team}}}]"
+        );
+        for entry in ["lead", "desk"] {
+            // What its lead does not pass on, it has when nobody leads it.
+            let may = may || (entry == "desk" && of_team == "{}");
+            let prepared = prepared(&place, &server, &config, Some(entry), Recording::Off).await.unwrap();
+            let (outcome, _) = seen(&prepared, &Chat::new()).await;
+            let said = outcome.unwrap();
+            assert_eq!(said.contains("the reader alone reads this"), may, "{entry} {delegable} {of_team}: {said}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn budgets_bound_the_team_and_each_member_in_each_step() {
+    let server = minds(echo);
+    let teams = |keys: &str| {
+        format!("  - {{name: t, members: [ann, bob], coordinator: {{kind: loop, params: {{max_rounds: 9}}}}, {keys}}}")
+    };
+    // Each reply takes 2,000 tokens. Who works alone may spend all that is left.
+    let (outcome, steps) = run(&server, &teams("budget: {tokens: 5000}")).await;
+    let error = outcome.unwrap_err();
+    assert!(error.contains("tokens"), "{error}");
+    assert_eq!(steps.len(), 3, "{steps:?}");
+    let (outcome, steps) = run(&server, &teams("delegable: {budget: {tokens: 10}}")).await;
+    let error = outcome.unwrap_err();
+    assert!(error.contains("member `ann` failed") && steps.len() == 1, "{error} {steps:?}");
+    // What it costs in dollars must be known of all of them.
+    let place = Place::new();
+    for keys in ["budget: {usd: 1}", "delegable: {budget: {usd: 1}}", "middleware: [{kind: budget, params: {usd: 1}}]"]
+    {
+        let config = format!("agents:{AGENTS}\nteams: [{{name: t, members: [ann], {keys}}}]");
+        let report = prepared(&place, &server, &config, Some("t"), Recording::Off).await.err().unwrap().to_string();
+        assert!(report.contains("no price of the model m is known") && report.contains("teams.t."), "{keys}: {report}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_stands_around_a_team_sees_its_task_and_its_answer() {
+    let server = minds(echo);
+    let with = |middleware: &str| format!("  - {{name: t, members: [ann], middleware: [{middleware}]}}");
+    let (outcome, _) = run(&server, &with("{kind: output-guardrail, params: {deny: ['ann\\(']}}")).await;
+    let error = outcome.unwrap_err();
+    assert!(error.contains("output-guardrail"), "{error}");
+    let (outcome, _) = run(&server, &with("{kind: timeout, params: {time: 1h}}, logger, recovery")).await;
+    assert_eq!(outcome.as_deref(), Ok("ann(go)"));
+    let config = format!("agents:{AGENTS}\nteams:\n{}", with("retry"));
+    let report = prepared(&Place::new(), &server, &config, Some("t"), Recording::Off).await.err().unwrap().to_string();
+    assert!(
+        report.contains("plugin `retry` is no run middleware") && report.contains("teams.t.middleware"),
+        "{report}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_of_a_team_goes_on_in_the_middle_of_a_step() {
+    let place = Place::new();
+    let (asked, hears) = std::sync::mpsc::channel();
+    let stuck = std::sync::atomic::AtomicBool::new(true);
+    let server = minds(move |name, heard| {
+        let _ = asked.send(name.to_owned());
+        if name == "bob" && stuck.swap(false, std::sync::atomic::Ordering::Relaxed) {
+            std::thread::sleep(std::time::Duration::from_secs(1));
+        }
+        echo(name, heard)
+    });
+    let config = format!("agents:{AGENTS}\nteams:\n{}\nentry_agent: t", team("sequence"));
+    let new = Recording::New { id: Some("one".into()), title: "go".into(), follows: None };
+    let first = prepared(&place, &server, &config, None, new).await.unwrap();
+    let session = first.session.as_ref().unwrap();
+    {
+        let running = seen(&first, &session.chat);
+        let until_bob = tokio::task::spawn_blocking(move || {
+            while hears.recv().unwrap() != "bob" {}
+            hears
+        });
+        tokio::select! {
+            _ = running => panic!("it was to be cut off"),
+            _ = until_bob => {}
+        }
+    }
+    session.journal.close().await.unwrap();
+    drop(first);
+    let again = Recording::Existing { id: "one".into(), up_to_damage: false, is_trusted: false };
+    let prepared = prepared(&place, &server, &config, None, again).await.unwrap();
+    let session = prepared.session.as_ref().unwrap();
+    assert!(session.is_unfinished && session.changed.is_empty(), "{:?}", session.changed);
+    let cx = RunCx::new("t");
+    let answer = prepared.entrant.runner().resume(&cx, &session.chat, Vec::new()).await.unwrap().unwrap();
+    assert_eq!(answer.message.text_content(), "cy(bob(ann(go)))");
+    let of_ann = server.asked.lock().unwrap().iter().filter(|request| request.contains("I am ann.")).count();
+    assert_eq!(of_ann, 1, "who has replied is not asked again");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_of_a_team_is_told_before_its_session_goes_on() {
+    let (place, server) = (Place::new(), minds(echo));
+    let config = |coordinator: &str| format!("agents:{AGENTS}\nteams:\n{}\nentry_agent: t", team(coordinator));
+    let new = Recording::New { id: Some("one".into()), title: "go".into(), follows: None };
+    let first = prepared(&place, &server, &config("sequence"), None, new).await.unwrap();
+    seen(&first, &first.session.as_ref().unwrap().chat).await.0.unwrap();
+    first.session.as_ref().unwrap().journal.close().await.unwrap();
+    drop(first);
+    let again = Recording::Existing { id: "one".into(), up_to_damage: false, is_trusted: false };
+    let second = prepared(&place, &server, &config("hand-off"), None, again).await.unwrap();
+    assert_eq!(second.session.as_ref().unwrap().changed, ["team `t` has changed"]);
+}
