@@ -55,6 +55,12 @@ impl Fault {
 
     /// The same, with what it happened in before its message.
     pub fn with_context(mut self, context: impl fmt::Display) -> Self {
+        let message = self.message_mut();
+        *message = format!("{context}: {message}");
+        self
+    }
+
+    fn message_mut(&mut self) -> &mut String {
         let (Self::Invalid { message }
         | Self::Denied { message }
         | Self::NotFound { message }
@@ -63,8 +69,13 @@ impl Fault {
         | Self::RateLimited { message, .. }
         | Self::Unavailable { message, .. }
         | Self::Timeout { message }
-        | Self::Other { message }) = &mut self;
-        *message = format!("{context}: {message}");
+        | Self::Other { message }) = self;
+        message
+    }
+
+    /// The same with these words.
+    pub fn saying(mut self, words: impl Into<String>) -> Self {
+        *self.message_mut() = words.into();
         self
     }
 

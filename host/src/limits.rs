@@ -52,7 +52,8 @@ pub const TASK_SHOWN_BYTES: usize = 500;
 
 /// Tasks in one call of `delegate`. All of them are worked on at once.
 pub const TASKS_PER_DELEGATION: usize = 1_024;
-/// How deep a config can let agents delegate: each level can multiply the agents by [`TASKS_PER_DELEGATION`].
+/// How deep a config can let agents delegate, and how deep agents can call each other as tools: each level can multiply the
+/// agents by [`TASKS_PER_DELEGATION`].
 pub const DELEGATION_DEPTH_CEILING: u32 = 16;
 /// Agents that work at once in one crew; others wait for a place. One that waits for others needs none.
 pub const WORKING_AGENTS: usize = 1_024;
@@ -60,8 +61,8 @@ pub const WORKING_AGENTS: usize = 1_024;
 pub const AGENTS_PER_CREW: usize = 10_000;
 /// Members of one team.
 pub const TEAM_MEMBERS: usize = 1_024;
-/// How deep the teams of a config may stand in each other.
-pub const TEAM_DEPTH: usize = 16;
+/// How deep the agents and teams of a config may need each other, as members and as tools: as deep as agents delegate.
+pub const NEED_DEPTH: usize = 16;
 /// Steps of one run of a team: as many as agents may work in a crew.
 pub const TEAM_STEPS: u32 = 10_000;
 /// How often a member of a team that failed may be asked again in one step.
@@ -98,7 +99,7 @@ pub const COORDINATOR_PAGE: usize = 20;
 pub const UNTIL_PATTERN_BYTES: usize = 1 << 20;
 /// How often a task may be handed over where the agent that delegated it says nothing of that. The predecessor's figure.
 pub const HAND_OVERS: u32 = 3;
-/// Wall time of one `delegate`, and of an agent that waits for an answer: a bound for what budgets leave open.
+/// Wall time of one `delegate`, of a call of an agent as a tool, and of an agent that waits for an answer: a bound for what budgets leave open.
 pub const DELEGATION_TIME: Duration = Duration::from_secs(24 * 3_600);
 /// Characters of the context that an agent gives with a task. The predecessor's figure.
 pub const DELEGATION_CONTEXT_CHARS: usize = 16_000;

@@ -8,6 +8,7 @@ mod script;
 mod support;
 mod vendors;
 
+mod agent_tools;
 mod bad_input;
 mod ceilings;
 mod chains;

@@ -1,9 +1,9 @@
 //! The calls of one reply: side by side, within the budget, each with its result.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use super::{
-    Agent, RunError, around,
+    Agent, RunError, around, at_work,
     completion::in_time,
     delegate::Instance,
     journal::{CallPast, Record},
@@ -19,7 +19,7 @@ use crate::{
     tool::{Begin, Control, Dispatched, ToolBox, ToolCx, ToolMiddleware},
 };
 use futures_util::{FutureExt, StreamExt, stream};
-use tokio::time::Instant;
+use tokio::{sync::oneshot, time::Instant};
 
 impl Agent {
     /// Makes one call of a tool outside of any run, as a run of it alone would: through what stands around the agent's
@@ -28,6 +28,7 @@ impl Agent {
         let purse = Purse::new(&self.budget, Instant::now());
         let start = Start::of_a_person(self.crew.as_ref(), cx, &purse, None);
         let me = Arc::new(Instance::new(&self.name, &self.options, &self.delegable, *start));
+        at_work::begin(self, &me, None);
         let tools = self.toolbox();
         let (run, begin) = (me.cx.clone(), Begin::default());
         let cx = ToolCx { run, chat: Snapshot::default(), tools: tools.specs(), begin };
@@ -58,13 +59,18 @@ impl Loop<'_> {
             calls => {
                 let around = Arc::clone(&self.work.agent.tool_middleware);
                 let shared = Arc::new((Arc::clone(&self.me), around, tools.clone(), cx.clone()));
-                let tasks = &self.me.tasks;
+                let (tasks, mut queues) = (&self.me.tasks, Queues::default());
                 // Spawned only when there is room, so that no more than that many run.
                 let running = stream::iter(calls.to_vec()).map(|call| {
                     let (shared, before) = (Arc::clone(&shared), before.remove(&call.id));
+                    let turn = tools.is_one_at_a_time(&call.name).then(|| queues.turn(&call.name));
                     async move {
                         let work = async move {
                             let (me, around, tools, cx) = &*shared;
+                            let _until_done = match turn {
+                                Some(turn) => Some(turn.come().await),
+                                None => None,
+                            };
                             dispatch(me, around, tools, cx, &call, before).await
                         };
                         tasks.spawn(work).await.ok()
@@ -104,6 +110,34 @@ impl Loop<'_> {
         }
         open.answer(results);
         Ok(control)
+    }
+}
+
+/// For each tool whose calls are made one after the other, the end of the last one so far.
+#[derive(Default)]
+struct Queues(HashMap<String, oneshot::Receiver<()>>);
+
+/// A call's turn: when the one before it has ended, however it did.
+struct Turn {
+    before: Option<oneshot::Receiver<()>>,
+    done: oneshot::Sender<()>,
+}
+
+impl Queues {
+    fn turn(&mut self, tool: &str) -> Turn {
+        let (done, until) = oneshot::channel();
+        Turn { before: self.0.insert(tool.to_owned(), until), done }
+    }
+}
+
+impl Turn {
+    /// Waits until it is there. It lasts as long as what this returns.
+    async fn come(self) -> oneshot::Sender<()> {
+        if let Some(before) = self.before {
+            // Nothing is ever sent: it goes away.
+            let _ = before.await;
+        }
+        self.done
     }
 }
 

@@ -11,11 +11,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Registry,
+    delegate::cut,
     journal::{BoardTask, CallId, Journal, Log, Past, Record, Recorder},
+    registry::Spawned,
 };
 use crate::{
-    capability::Usd,
+    capability::{Ceiling, Usd},
     chat::{Chat, Message, Part, Role},
+    event::{Event, RunCx},
     limits,
     model::{Ledger, Usage},
     state::{Actor, Blackboard, BlackboardChange, Reflections, Task, TaskBoard, TaskStatus},
@@ -95,6 +98,14 @@ impl Default for Places {
 struct Working {
     inbox: Inbox,
     cancel: CancellationToken,
+}
+
+/// Why an agent cannot be started, for whoever asked for it.
+pub(super) enum NotHired {
+    /// There is none of this name.
+    Unknown(String),
+    /// It cannot do without what the ceiling takes away.
+    Refused(String),
 }
 
 /// Why a message was not taken.
@@ -229,9 +240,29 @@ impl Crew {
 
     /// Numbers of instances go on after this one.
     fn resume_names(&self, agent: &str, instance: &str) {
-        if let Some(number) = instance.rsplit('-').next().and_then(|number| number.parse().ok()) {
+        let rest = instance.strip_prefix(agent).and_then(|rest| rest.strip_prefix('-'));
+        if let Some(number) = rest.and_then(|rest| rest.rsplit('-').next()).and_then(|number| number.parse().ok()) {
             self.registry.resume_ids(agent, number);
         }
+    }
+
+    /// An agent under the ceiling of whoever starts it. If there is none, whoever asked for it is not told why: only the
+    /// operator is.
+    pub(super) async fn hire(&self, cx: &RunCx, name: &str, ceiling: &Ceiling) -> Result<Spawned, NotHired> {
+        let refused = match self.registry.make(name, ceiling) {
+            Some(Ok(spawned)) => return Ok(spawned),
+            Some(Err(refused)) => refused,
+            None => {
+                let list = self.registry.list(ceiling);
+                let names: Vec<_> = list.iter().map(|entry| &*entry.name).collect();
+                let mut name = name.to_owned();
+                cut(&mut name, limits::NAME_SHOWN_CHARS);
+                return Err(NotHired::Unknown(format!("there is no agent `{name}`; there are: {}", names.join(", "))));
+            }
+        };
+        let message = format!("{} cannot start agent `{name}`: {refused}", cx.agent);
+        cx.events.emit(Event::Warning { message }).await;
+        Err(NotHired::Refused(format!("agent `{name}` cannot be started from here")))
     }
 
     /// Makes an agent known to those who send messages or cancel, as long as the badge is there. `waiting` is written down

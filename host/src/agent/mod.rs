@@ -5,6 +5,8 @@
 #[expect(clippy::module_inception, reason = "the type that the room is named after")]
 mod agent;
 mod around;
+mod as_tool;
+mod at_work;
 mod calls;
 mod chain;
 mod completion;
@@ -27,10 +29,12 @@ mod resume;
 mod run;
 mod runner;
 mod sampled;
+mod stint;
 mod tasks;
 
 pub use crate::error::OnFailure;
 pub use agent::{Agent, DEFAULT_PREFIX, Interaction, Options};
+pub use as_tool::{AgentTool, AsTool, Conversation, NoTool};
 pub(crate) use completion::in_time;
 pub use crew::{Crew, SendError};
 pub(crate) use delegate::Instance;

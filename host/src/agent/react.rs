@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use futures_util::future::BoxFuture;
 
 use super::{
-    Agent, Answer, Ending, RunError,
+    Agent, Answer, Ending, RunError, at_work,
     completion::{Replied, Told, in_time},
     delegate::{self, Instance},
     effect::{Effects, EffectsOf, Moment, Phase},
@@ -14,7 +14,6 @@ use super::{
     read_on::read_result,
     run::{Run, Shell, Work},
     runner::Start,
-    sampled,
 };
 use crate::{
     chat::{Chat, Message, OpenCalls, Role},
@@ -74,7 +73,7 @@ impl Agent {
     ) -> Result<Answer, RunError> {
         let (past, errand) = (start.past.take(), start.errand.take());
         let me = Arc::new(Instance::new(&self.name, &self.options, &self.delegable, *start));
-        sampled::begin(self, &me);
+        at_work::begin(self, &me, Some(chat));
         let work = React::new(self, &me).await;
         let prompt = prompt::system_prompt(self, &me, &work.tools);
         let mut run = Run::new(self.shell(), Arc::clone(&me), chat, work);

@@ -1,11 +1,9 @@
 //! The model of a run, for tools whose makers want it to reply to them.
 
-use std::sync::{Arc, OnceLock, Weak};
-
 use tokio::sync::Mutex;
 
 use super::{
-    Agent,
+    at_work::{self, AtWork},
     completion::{self, Asked, in_time},
     delegate::Instance,
     journal::Record,
@@ -16,19 +14,9 @@ use crate::{
     model::{Completion, CompletionRequest, Usage},
 };
 
-/// Kept of a run: whose it is. Weak, because whoever it is holds this.
+/// Kept of a run: held by whoever is replied to.
 #[derive(Default)]
-struct Working {
-    agent: OnceLock<(Weak<Instance>, Agent)>,
-    /// Held by whoever is replied to.
-    turn: Mutex<()>,
-}
-
-/// Lets the tools of this run find its model.
-pub(super) fn begin(agent: &Agent, me: &Arc<Instance>) {
-    // A run begins once.
-    let _ = me.cx.kept.get::<Working>().agent.set((Arc::downgrade(me), agent.clone()));
-}
+struct Turn(Mutex<()>);
 
 /// Has the model of the agent whose run this is reply to `request`, through all that stands around its requests and within
 /// its budget, which pays for it. Nothing of it comes into the conversation. Dropping the future cancels it.
@@ -37,14 +25,15 @@ pub(super) fn begin(agent: &Agent, me: &Arc<Instance>) {
 ///
 /// A [`Fault`]: no agent works in this run, its budget is used up, the model could not be asked.
 pub async fn sample(cx: &RunCx, request: CompletionRequest) -> Result<Completion, Fault> {
-    let working = cx.kept.get::<Working>();
-    let found = working.agent.get().and_then(|(me, agent)| Some((me.upgrade()?, agent)));
-    let (me, agent) = found.ok_or_else(|| Fault::other("no agent works here whose model could be asked"))?;
+    let found = at_work::of(cx);
+    let AtWork { me, agent, .. } =
+        found.ok_or_else(|| Fault::other("no agent works here whose model could be asked"))?;
     request.messages.check().map_err(|error| Fault::invalid(format!("it cannot be asked: {error}")))?;
     // What a reply may cost is what is left: one after the other, or many at once would each have all of it.
-    let _turn = working.turn.lock().await;
+    let turn = cx.kept.get::<Turn>();
+    let _turn = turn.0.lock().await;
     let mut used = Used { me: &me, usage: Usage::default() };
-    let asked = completion::ask(&me, agent, Asked { model: None, request, shown: false }, &mut used.usage);
+    let asked = completion::ask(&me, &agent, Asked { model: None, request, shown: false }, &mut used.usage);
     let asked = in_time(&me.purse, asked).await;
     let (completion, cost) = asked.and_then(|asked| asked).map_err(|error| error.as_fault())?;
     // What was used in vain is written down by whoever pays for it.
@@ -67,7 +56,7 @@ impl Drop for Used<'_> {
 #[cfg(test)]
 mod tests {
     use std::sync::{
-        Mutex,
+        Arc, Mutex,
         atomic::{AtomicU32, Ordering},
     };
 
@@ -77,6 +66,7 @@ mod tests {
 
     use super::*;
     use crate::{
+        agent::Agent,
         capability::Budget,
         chat::{Chat, Message, Snapshot},
         model::{Completer, DeltaSink, ModelInfo, ScriptedCompleter},

@@ -37,6 +37,7 @@ impl App {
         for provider in &config.providers {
             self.check_provider(provider, &mut warnings)?;
         }
+        config.runners().filter(|who| !who.needs().is_empty()).try_for_each(|who| self.check_prices(who, &config))?;
         let (shared, mut more) = (Shared::new(&self.project, &self.desk, self.changes()), Vec::new());
         let agents = config.agents.iter().map(|agent| self.check_agent(agent, &config, &shared, &mut warnings));
         let known = Known {
@@ -108,7 +109,8 @@ impl App {
         let is_set = delegable.grant.is_some() || delegable.agents.is_some() || delegable.budget != Budget::default();
         // A team has its members.
         let is_team = agent.list == List::Teams;
-        let starts_others = is_team || agent.options.max_delegation_depth > 0 || agent.options.max_handoffs > 0;
+        let starts_others = agent.options.max_delegation_depth > 0 || agent.options.max_handoffs > 0;
+        let starts_others = starts_others || is_team || !agent.agent_tools.is_empty();
         if is_set && !starts_others {
             warnings.push(format!("{place}.delegable: it starts nobody: see options.max_delegation_depth"));
         }
@@ -154,6 +156,23 @@ impl App {
         order
     }
 
+    /// Whether what somebody costs can be counted, if that is bounded, with those whom it needs.
+    fn check_prices(&self, who: Who<'_>, config: &Config) -> Result<(), Report> {
+        let own = who.own();
+        if own.bounds_usd().is_none() && own.delegable.budget.usd.is_none() {
+            return Ok(());
+        }
+        let asks = |who: &Who<'_>| !matches!(who, Who::Team(team) if !team.asks());
+        let counts = |who: &Who<'_>| own.bounds_usd().is_some() || who.name() != own.name;
+        for inner in config.needed_by(who).into_iter().filter(asks).filter(counts) {
+            let provider = config.provider(inner.own().provider.as_deref())?;
+            if let Some(provider) = provider.filter(|provider| self.price(provider).is_none()) {
+                return Err(no_price(own, &model_name(provider)));
+            }
+        }
+        Ok(())
+    }
+
     /// What a team has as an agent has it; its members are looked at by themselves.
     fn check_team(
         &self,
@@ -163,16 +182,6 @@ impl App {
         warnings: &mut Vec<String>,
     ) -> Result<KnownAgent, Report> {
         let own = &team.own;
-        if own.bounds_usd().is_some() || own.delegable.budget.usd.is_some() {
-            for inner in config.with_members(Who::Team(team)) {
-                if let Some(provider) = config.provider(inner.own().provider.as_deref())?
-                    && !matches!(inner, Who::Team(team) if !team.asks())
-                    && self.price(provider).is_none()
-                {
-                    return Err(no_price(own, &model_name(provider)));
-                }
-            }
-        }
         self.check_agent(own, config, shared, warnings)
     }
 

@@ -244,35 +244,34 @@ impl App {
             }
             false => name.map_or_else(|| self.config.entry(), |name| self.config.who(name))?,
         };
-        let (own, mut all) = (who.own(), self.config.with_members(who));
+        let (own, mut all) = (who.own(), self.config.needed_by(who));
         let starts_others = all.iter().any(|who| who.own().options.max_delegation_depth > 0);
-        let others: Vec<_> =
-            self.config.runners().filter(|other| starts_others && other.own().name != own.name).collect();
-        let served = all.iter().chain(&others).map(|who| who.own()).collect::<Vec<_>>();
+        let called: Vec<_> = all.iter().flat_map(|who| &who.own().agent_tools).map(|uses| &*uses.agent).collect();
+        let others =
+            self.config.runners().filter(|other| starts_others && all.iter().all(|had| had.name() != other.name()));
+        let others: Vec<_> = others.collect();
         let shared = Shared::new(&self.project, &self.desk, self.changes());
+        let served: Vec<_> = all.iter().chain(&others).map(|who| who.own()).collect();
         let servers = self.reach_servers(&served, &mut notices).await;
         let (models, shared) = (Models::new(&shared.stores), shared.with_servers(servers));
         let mut makers = Makers::new(self, model, &models, &shared);
         let (made, made_model) = makers.make(who, &mut notices).await?;
         let entrant = made.whole(&mut Vec::new())?;
         let crew = shared.crew();
-        if starts_others {
-            crew.registry.register_under(entry(own), move |ceiling| made.under(ceiling));
-            for other in others {
-                // What it spends counts for the budget that it is given a share of.
-                let made = makers.make(other, &mut notices).await;
-                match made.and_then(|(made, _)| made.is_priced_for(own).map(|()| made)) {
-                    Ok(made) => {
-                        crew.registry.register_under(entry(other.own()), move |ceiling| made.under(ceiling));
-                        if all.iter().all(|had| had.own().name != other.own().name) {
-                            all.push(other);
-                        }
-                    }
-                    // The one that was asked for can work without it.
-                    Err(report) => {
-                        let (word, name) = (other.own().word(), other.own().name.escape_debug());
-                        notices.warnings.push(format!("{word} `{name}` is left out: {report}"));
-                    }
+        for inner in all.iter().filter(|inner| starts_others || called.contains(&inner.name())) {
+            let made = makers.made(inner.name());
+            crew.registry.register_under(entry(inner.own()), move |ceiling| made.under(ceiling));
+        }
+        for other in others {
+            match makers.make_priced(other, own, &mut notices).await {
+                Ok(made) => {
+                    crew.registry.register_under(entry(other.own()), move |ceiling| made.under(ceiling));
+                    all.push(other);
+                }
+                // The one that was asked for can work without it.
+                Err(report) => {
+                    let (word, name) = (other.own().word(), other.name().escape_debug());
+                    notices.warnings.push(format!("{word} `{name}` is left out: {report}"));
                 }
             }
         }
@@ -306,6 +305,7 @@ impl App {
         }
         let mut outfit = self.dress(config, Arc::clone(&model.completer), shared, notices).await?;
         outfit.agent.models = self.other_models(config, models, notices).await?;
+        self.add_agent_tools(config, &mut outfit, notices);
         if model.completer.info().context_window.is_none() {
             notices.warnings.extend(self.sleepers(config));
         }
@@ -363,6 +363,18 @@ impl App {
         outfit.ask = shared.ask();
         outfit.skills = self.project.skills(config)?;
         Ok(outfit)
+    }
+
+    /// Gives an agent those that it has as tools.
+    fn add_agent_tools(&self, config: &AgentConfig, outfit: &mut Outfit, notices: &mut Notices) {
+        let place = format!("agents.{}.agent_tools", config.name);
+        for uses in &config.agent_tools {
+            let about = self.config.who(&uses.agent).map_or("", |who| &who.own().description);
+            // What cannot be one was refused when the config was read.
+            let Ok(tool) = uses.tool(about) else { continue };
+            outfit.calls.push((tool.name().to_owned(), uses.agent.clone()));
+            extend(&mut outfit.agent.tools, ToolBox::new().with(tool), &place, &mut notices.warnings);
+        }
     }
 
     /// By whom the tools of an agent are opened what they lack.

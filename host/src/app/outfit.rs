@@ -40,6 +40,8 @@ pub(super) struct Outfit {
     pub servers: Vec<Hired>,
     /// Its toolboxes that run programs.
     pub running: Vec<Running>,
+    /// Its tools that are agents, with these.
+    pub calls: Vec<(String, String)>,
     /// What bounds them beside whoever starts it.
     own_ceiling: Ceiling,
     /// What its config lists as middleware, in order: one of the host, or, where there is none, the next plugin of that list.
@@ -86,13 +88,14 @@ impl Outfit {
         agent.options = options(config);
         let own_ceiling = own_ceiling(config, &keeper.root);
         let (root, desk, changes) = (keeper.root.clone(), keeper.desk.clone(), changes.clone());
-        let (plugins, servers, running, middleware, skills) = Default::default();
+        let (plugins, servers, running, calls, middleware, skills) = Default::default();
         let made = Mutex::default();
         Self {
             agent,
             plugins,
             servers,
             running,
+            calls,
             own_ceiling,
             middleware,
             ask: None,
@@ -223,6 +226,11 @@ impl Outfit {
             }
             extend(&mut agent.tools, tools, &place, warnings);
             decisions.extend(decided);
+        }
+        for (tool, other) in self.calls.iter().filter(|(_, other)| !ceiling.admits(other)) {
+            agent.tools = agent.tools.without(std::slice::from_ref(tool));
+            notices
+                .push(format!("agent `{}` goes without its tool `{tool}`: `{other}` may not be started", agent.name));
         }
         let shortens = |effect: &Arc<dyn Effect>| {
             let of_it = |worn: &&Worn| *worn.plugin.id() == *effect.name();
@@ -378,7 +386,7 @@ pub(super) fn delegable(agent: &AgentConfig, config: &Config) -> Ceiling {
                 // Its own too: one that it starts may start it in turn.
                 *name == agent.name || delegable.agents.as_ref().is_none_or(|all| all.contains(name))
             };
-            let all = config.runners().filter(named).flat_map(|who| config.with_members(who));
+            let all = config.runners().filter(named).flat_map(|who| config.needed_by(who));
             let (all, openable) = all.fold((Grant::default(), Grant::default()), |(all, openable), other| {
                 let (used, may_be_opened) = used(other.own(), config);
                 (all.join(&used), openable.join(&may_be_opened))

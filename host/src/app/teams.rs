@@ -8,7 +8,6 @@ use crate::{
     capability::Ceiling,
     config::{AgentConfig, Chats, Listed, MemberUse, OwnCoordinator, RolesParams, TeamConfig, UntilUse, Who},
     error::{ErrorKind, Report},
-    model::Completer,
     plugin::{Plugin, PluginCoordinator},
     team::{
         Coordinator, HandOff, Loop, Meeting, Member, ModelCoordinator, RoleRoundRobin, RoundRobinUntil, Sequence, Team,
@@ -115,24 +114,11 @@ impl Made {
         .into_runner())
     }
 
-    /// The models that it asks, those of its members included.
-    fn models(&self) -> Vec<&Arc<dyn Completer>> {
-        let (own, members) = match self {
-            Self::Agent(outfit) => (&**outfit, &[][..]),
-            Self::Team(troupe) => (&troupe.own, &*troupe.members),
-        };
-        let of_members = members.iter().flat_map(|(_, made)| made.models());
-        own.agent.models.values().chain([&own.agent.completer]).chain(of_members).collect()
-    }
-
-    /// Whether what it costs can be counted, if `by` bounds that.
-    pub fn is_priced_for(&self, by: &AgentConfig) -> Result<(), Report> {
-        if by.bounds_usd().is_none() && by.delegable.budget.usd.is_none() {
-            return Ok(());
-        }
-        match self.models().into_iter().find(|model| model.info().price.is_none()) {
-            Some(model) => Err(no_price(by, &model.info().model)),
-            None => Ok(()),
+    /// What it has as an agent has it.
+    fn own(&self) -> &Outfit {
+        match self {
+            Self::Agent(outfit) => outfit,
+            Self::Team(troupe) => &troupe.own,
         }
     }
 }
@@ -226,18 +212,46 @@ impl<'a> Makers<'a> {
     /// One who can run, with all whom it needs, and the model that it asks itself. What is wrong with any of them is found
     /// now, and not when it is started.
     pub async fn make(&mut self, who: Who<'_>, notices: &mut Notices) -> Result<(Made, Model), Report> {
-        for inner in self.app.config.with_members(who) {
-            let name = &inner.own().name;
-            if !self.made.contains_key(name) {
+        for inner in self.app.config.needed_by(who) {
+            if !self.made.contains_key(inner.name()) {
                 let made = match inner {
                     Who::Agent(agent) => self.agent(agent, notices).await?,
                     Who::Team(team) => self.team(team, notices).await?,
                 };
                 made.0.whole(&mut notices.warnings)?;
-                self.made.insert(name.clone(), made);
+                self.made.insert(inner.name().to_owned(), made);
+                self.check_prices(inner, inner.own())?;
             }
         }
-        Ok(self.made[&who.own().name].clone())
+        Ok(self.made[who.name()].clone())
+    }
+
+    /// The same of one whose costs count for the budget of `by`.
+    pub async fn make_priced(&mut self, who: Who<'_>, by: &AgentConfig, notices: &mut Notices) -> Result<Made, Report> {
+        let (made, _) = self.make(who, notices).await?;
+        self.check_prices(who, by)?;
+        Ok(made)
+    }
+
+    /// One that is made.
+    pub fn made(&self, name: &str) -> Made {
+        self.made[name].0.clone()
+    }
+
+    /// Whether what one costs, with those whom it needs, can be counted, if `by` bounds that.
+    fn check_prices(&self, who: Who<'_>, by: &AgentConfig) -> Result<(), Report> {
+        if by.bounds_usd().is_none() && by.delegable.budget.usd.is_none() {
+            return Ok(());
+        }
+        let needed = self.app.config.needed_by(who);
+        // What is bounded may be what those cost alone that it starts.
+        let counts = |inner: &&Who<'_>| by.bounds_usd().is_some() || inner.name() != by.name;
+        let agents = needed.iter().filter(counts).map(|inner| &self.made[inner.name()].0.own().agent);
+        let mut models = agents.flat_map(|agent| agent.models.values().chain([&agent.completer]));
+        match models.find(|model| model.info().price.is_none()) {
+            Some(model) => Err(no_price(by, &model.info().model)),
+            None => Ok(()),
+        }
     }
 
     async fn agent(&self, agent: &AgentConfig, notices: &mut Notices) -> Result<(Made, Model), Report> {
@@ -257,9 +271,7 @@ impl<'a> Makers<'a> {
         };
         let mut outfit = self.app.dress(own, Arc::clone(&model.completer), self.shared, notices).await?;
         outfit.agent.models = self.app.other_models(own, self.models, notices).await?;
-        let made = Made::Team(Arc::new(Troupe { own: outfit, config: config.clone(), members }));
-        made.is_priced_for(own)?;
-        Ok((made, model))
+        Ok((Made::Team(Arc::new(Troupe { own: outfit, config: config.clone(), members })), model))
     }
 }
 

@@ -59,6 +59,14 @@ impl Tool for ConfirmedTool {
         self.tool.hides_arguments()
     }
 
+    fn is_one_at_a_time(&self) -> bool {
+        self.tool.is_one_at_a_time()
+    }
+
+    fn runs_agents(&self) -> bool {
+        self.tool.runs_agents()
+    }
+
     fn result_chars(&self) -> usize {
         self.tool.result_chars()
     }

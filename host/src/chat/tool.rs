@@ -112,6 +112,13 @@ impl ToolSpec {
         (1..=64).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
     }
 
+    /// The name most like this one that every vendor accepts: other letters are `-`, and what is too long is cut.
+    pub fn name_like(text: &str) -> String {
+        let plain = text.trim().chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' });
+        let name: String = plain.take(64).collect();
+        if name.is_empty() { "agent".into() } else { name }
+    }
+
     /// Estimate of the tokens that telling a model of it costs.
     pub fn tokens(&self) -> u32 {
         const FRAME: usize = 10;

@@ -74,6 +74,7 @@ impl Config {
                 return wrong(format!("{}.options.max_iterations: it is at most {most}", agent.place()));
             }
         }
+        self.check_agent_tools()?;
         self.check_programs()?;
         if self.context.max_external_file_size > limits::CONTEXT_FILE_CEILING {
             return wrong(format!("context.max_external_file_size: it is at most {}", limits::CONTEXT_FILE_CEILING));
@@ -81,6 +82,7 @@ impl Config {
         if let Some(name) = &self.entry_agent {
             self.who(name).map_err(|report| report.cause("entry_agent names it"))?;
         }
+        self.check_circles()?;
         self.check_teams()?;
         Ok(())
     }

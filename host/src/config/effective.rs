@@ -353,6 +353,7 @@ fn agent_setting(agent: &AgentConfig, config: &Config, known: &KnownAgent) -> Se
         max_concurrency,
         budget,
         plugins: _,
+        agent_tools,
         effects,
         middleware,
         ceiling,
@@ -386,6 +387,7 @@ fn agent_setting(agent: &AgentConfig, config: &Config, known: &KnownAgent) -> Se
         ("estimated_cost", is(estimated_cost).noted_if(estimated_cost.is_none(), "not told")),
         ("max_concurrency", positive(*max_concurrency, limits::WORKING_AGENTS as u32)),
         ("budget", budget_setting(budget)),
+        ("agent_tools", list(agent_tools.iter().map(|uses| agent_tools::setting(uses, config)))),
         ("effects", shown_effects),
         ("middleware", middleware),
         ("plugins", Setting::new(Holds::Map(plugins))),
@@ -574,6 +576,7 @@ fn kv_setting(kv: Option<KvScope>) -> Setting {
     is(&kv).noted_if(kv.is_none(), "it has no store")
 }
 
+mod agent_tools;
 mod house;
 mod programs;
 mod servers;

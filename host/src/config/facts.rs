@@ -153,6 +153,8 @@ fn provider_facts(provider: &ProviderConfig, root: &Path, facts: &mut Facts) {
 fn agent_facts(agent: &AgentConfig, root: &Path, work_dir: &Path, facts: &mut Facts) {
     let AgentConfig {
         name,
+        // What agents use is told of each.
+        agent_tools: _,
         // They are all told below.
         plugins: _,
         effects: _,

@@ -4,6 +4,7 @@
 //! such. `${NAME}` in a provider's `api_key`, `base_url`, `proxy` and `headers` is replaced by a variable of the environment.
 //! Credentials for plugins are named, each with its audience: no value of one stands in the file.
 
+mod agent_tools;
 mod bounds;
 mod check;
 mod effective;
@@ -21,6 +22,7 @@ mod team;
 #[cfg(test)]
 mod tests;
 mod toolbox;
+mod who;
 
 use std::{
     fs,
@@ -32,6 +34,7 @@ use explain::explain;
 use indexmap::IndexMap;
 use serde::Deserialize;
 
+pub use agent_tools::AgentToolUse;
 pub use bounds::LimitsConfig;
 pub use effective::{Effective, Known, KnownAgent, KnownPlugin, Order};
 pub use egress::{CredentialConfig, HttpUse, requests};
@@ -47,6 +50,7 @@ pub use schema::{
 pub use steps::{CONTEXT_THRESHOLD, Listed, OWN_MIDDLEWARE, OwnMiddleware, StepUse, Unsaid, default_effects};
 pub use team::{Chats, HandOffParams, LoopParams, MemberUse, OwnCoordinator, RolesParams, TeamConfig, UntilUse};
 pub use toolbox::{OwnToolbox, ServerUse, Shipped, ShippedUse, Toolbox, ToolboxUse};
+pub use who::Who;
 
 use crate::{
     capability::Http,
@@ -108,25 +112,6 @@ pub struct Config {
     /// The file that it was read from, as it was named; none: it was not read from one.
     #[serde(skip)]
     pub file: Option<PathBuf>,
-}
-
-/// Who can run.
-#[derive(Debug, Clone, Copy)]
-pub enum Who<'a> {
-    /// An agent.
-    Agent(&'a AgentConfig),
-    /// A team.
-    Team(&'a TeamConfig),
-}
-
-impl<'a> Who<'a> {
-    /// What it has that an agent has, too.
-    pub fn own(self) -> &'a AgentConfig {
-        match self {
-            Self::Agent(agent) => agent,
-            Self::Team(team) => &team.own,
-        }
-    }
 }
 
 /// What a person has approved for a project, for good.
@@ -212,58 +197,6 @@ impl Config {
         }
         config.check()?;
         Ok(config)
-    }
-
-    /// Who runs if nobody is named.
-    ///
-    /// # Errors
-    ///
-    /// A [`Report`] if there is nobody.
-    pub fn entry(&self) -> Result<Who<'_>, Report> {
-        match self.entry_agent.as_deref() {
-            Some(name) => self.who(name),
-            None => self.agents.first().map(Who::Agent).ok_or_else(|| {
-                Report::new(ErrorKind::Usage, "the config has no agent").hint("add one: `agents: [{name: helper}]`")
-            }),
-        }
-    }
-
-    /// The agent or team of this name.
-    ///
-    /// # Errors
-    ///
-    /// A [`Report`] if there is none.
-    pub fn who(&self, name: &str) -> Result<Who<'_>, Report> {
-        let found = self.runners().find(|who| who.own().name == name);
-        found.ok_or_else(|| unknown("agent", name, self.runners().map(|who| who.own().name.as_str())))
-    }
-
-    /// Its agents, then its teams.
-    pub fn runners(&self) -> impl Iterator<Item = Who<'_>> {
-        self.agents.iter().map(Who::Agent).chain(self.teams.iter().map(Who::Team))
-    }
-
-    /// All that has plugins and ceilings: agents, then teams, what each has as an agent has it.
-    pub fn everyone(&self) -> impl Iterator<Item = &AgentConfig> {
-        self.runners().map(|who| who.own())
-    }
-
-    /// This one, after those whom it cannot be without: of a team its members, and those of teams in it. Each once.
-    pub fn with_members<'a>(&'a self, who: Who<'a>) -> Vec<Who<'a>> {
-        fn gather<'a>(config: &'a Config, who: Who<'a>, all: &mut Vec<Who<'a>>) {
-            if all.iter().any(|had| had.own().name == who.own().name) {
-                return;
-            }
-            if let Who::Team(team) = who {
-                // Nobody is in itself: that was looked at when the config was read.
-                let members = team.members.iter().filter_map(|member| config.who(&member.agent).ok());
-                members.for_each(|member| gather(config, member, all));
-            }
-            all.push(who);
-        }
-        let mut all = Vec::new();
-        gather(self, who, &mut all);
-        all
     }
 
     /// Tokens that the model of a provider can take, if that is known.

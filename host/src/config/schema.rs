@@ -13,7 +13,7 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-use super::{ANY_PROGRAM, HttpUse, LimitsConfig, StepUse, ToolboxUse, egress::requests};
+use super::{ANY_PROGRAM, AgentToolUse, HttpUse, LimitsConfig, StepUse, ToolboxUse, egress::requests};
 use crate::{
     agent::{Cost, Interaction, OnFailure},
     capability::{Access, Askable, Budget, Grant, KvScope, KvScopes, Names, Powers},
@@ -55,6 +55,9 @@ pub struct AgentConfig {
     /// Its plugins by id, in order, and what each may do for it.
     #[serde(default)]
     pub plugins: IndexMap<String, Option<PluginUse>>,
+    /// Agents that it has as tools.
+    #[serde(default)]
+    pub agent_tools: Vec<AgentToolUse>,
     /// What looks at its conversation in every turn, in order; those that shorten it come first in any case. None: where the
     /// model's window is known, what [`Config::settle`](super::Config::settle) adds.
     pub effects: Option<Vec<StepUse>>,

@@ -386,44 +386,27 @@ impl Config {
             }
         }
         let mut sizes = HashMap::new();
-        self.teams.iter().try_for_each(|team| self.size(team, &mut Vec::new(), &mut sizes).map(drop))
+        self.teams.iter().try_for_each(|team| self.size(team, &mut sizes).map(drop))
     }
 
-    /// How many agents a team has, those of teams in it included: nobody may be in a team that is in itself. `way` are the
-    /// teams around this one, `sizes` are known.
-    fn size<'a>(
-        &'a self,
-        team: &'a TeamConfig,
-        way: &mut Vec<&'a str>,
-        sizes: &mut HashMap<&'a str, usize>,
-    ) -> Result<usize, Report> {
+    /// How many agents a team has, those of teams in it included; none is in itself. `sizes`
+    /// are known.
+    fn size<'a>(&'a self, team: &'a TeamConfig, sizes: &mut HashMap<&'a str, usize>) -> Result<usize, Report> {
         let name = team.own.name.as_str();
         let wrong = |what: String| Err(Report::new(ErrorKind::Usage, format!("{}.members: {what}", team.own.place())));
-        if let Some(at) = way.iter().position(|around| *around == name) {
-            let ring = way[at..].iter().chain([&name]).map(|name| format!("`{}`", name.escape_debug()));
-            let ring = ring.collect::<Vec<_>>().join(" → ");
-            let report =
-                Report::new(ErrorKind::Usage, format!("{}.members: the team is in itself: {ring}", team.own.place()));
-            return Err(report.hint("take one of them out of the other"));
-        }
         if let Some(size) = sizes.get(name) {
             return Ok(*size);
         }
-        if way.len() >= limits::TEAM_DEPTH {
-            return wrong(format!("teams stand in each other at most {} deep", limits::TEAM_DEPTH));
-        }
-        way.push(name);
         let mut size = 0;
         for member in &team.members {
             size += match self.teams.iter().find(|inner| inner.own.name == member.agent) {
-                Some(inner) => self.size(inner, way, sizes)?,
+                Some(inner) => self.size(inner, sizes)?,
                 None => 1,
             };
             if size > limits::AGENTS_PER_CREW {
                 return wrong(format!("with the teams in it, it has more than {} members", limits::AGENTS_PER_CREW));
             }
         }
-        way.pop();
         sizes.insert(name, size);
         Ok(size)
     }
@@ -495,35 +478,11 @@ mod tests {
     }
 
     #[test]
-    fn who_is_needed_comes_before_who_needs_it() {
-        let config = parse(
-            "[{name: outer, members: [b, inner, inner2]}, {name: inner, members: [a, b]}, {name: inner2, members: [inner]}]",
-        );
-        let config = config.unwrap();
-        let names = |who: &str| {
-            let all = config.with_members(config.who(who).unwrap()).into_iter();
-            all.map(|who| who.own().name.as_str()).collect::<Vec<_>>()
-        };
-        assert_eq!(names("outer"), ["b", "a", "inner", "inner2", "outer"]);
-        assert_eq!((names("a"), names("inner")), (vec!["a"], vec!["a", "b", "inner"]));
-    }
-
-    #[test]
     fn a_team_that_cannot_be_made_is_refused_with_its_place() {
         let members = |coordinator: &str| format!("[{{name: t, members: [a, b], coordinator: {coordinator}}}]");
         let many = format!(
             "[{{name: t, members: [{}]}}]",
             (0..=limits::TEAM_MEMBERS).map(|n| format!("{{agent: a, name: n{n}}}")).collect::<Vec<_>>().join(", ")
-        );
-        let deep = format!(
-            "[{}]",
-            (0..=limits::TEAM_DEPTH)
-                .map(|n| format!(
-                    "{{name: t{n}, members: [{}]}}",
-                    if n == limits::TEAM_DEPTH { "a".into() } else { format!("t{}", n + 1) }
-                ))
-                .collect::<Vec<_>>()
-                .join(", ")
         );
         let twenty = |of: &str| (0..25).map(|n| format!("{{agent: {of}, name: n{n}}}")).collect::<Vec<_>>().join(", ");
         let wide = format!(
@@ -541,11 +500,7 @@ mod tests {
             ("[{name: t, members: [{agent: a, name: ''}]}]".into(), "teams.t.members: one of them has an empty name"),
             ("[{name: t, members: [{agent: a, retries: 9}]}]".into(), "teams.t.members.a.retries: it is at most 8"),
             ("[{name: t, members: [{agent: a, weight: 9}]}]".into(), "there is no key `weight`"),
-            ("[{name: t, members: [t]}]".into(), "teams.t.members: the team is in itself: `t` → `t`"),
-            (
-                "[{name: t, members: [a, u]}, {name: u, members: [t]}]".into(),
-                "teams.t.members: the team is in itself: `t` → `u` → `t`",
-            ),
+            ("[{name: t, members: [t]}]".into(), "agents and teams need each other in a circle: t → t"),
             ("[{name: t, members: [a], instructions: x}]".into(), "there is no key `instructions`"),
             ("[{name: t, members: [a], provider: x}]".into(), "there is no model `x`"),
             (members("{kind: sequence, params: {x: 1}}"), "teams.t.coordinator.sequence: it has no params"),
@@ -576,7 +531,6 @@ mod tests {
             (members("{kind: roles, params: {roles: [a, write]}}"), "there is no role `write`"),
             (members("{kind: hand-off, params: {chats: both}}"), "unknown variant `both`"),
             (many, "teams.t.members: a team has at most 1024"),
-            (deep, "teams stand in each other at most 16 deep"),
             (wide, "teams.t.members: with the teams in it, it has more than 10000 members"),
         ] {
             let report = parse(&teams).err().unwrap_or_else(|| panic!("{teams}")).to_string();

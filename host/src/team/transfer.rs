@@ -50,8 +50,7 @@ impl Transfers {
 /// `transfer_to_flight-desk` for `flight desk`: letters that no vendor takes are `-`; a number where another one is called
 /// so.
 fn tool_name(member: &str, taken: &ToolBox) -> String {
-    let plain = member.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' });
-    let mut name: String = "transfer_to_".chars().chain(plain).collect();
+    let mut name = ToolSpec::name_like(&format!("transfer_to_{member}"));
     name.truncate(ROOM);
     let mut free = name.clone();
     for number in 2.. {

@@ -7,6 +7,7 @@ mod lookalike;
 mod middleware;
 mod need;
 mod output;
+mod schema;
 mod toolbox;
 
 use std::{sync::Arc, time::Duration};
@@ -21,6 +22,7 @@ pub use lookalike::looks_like;
 pub use middleware::{CallDecision, CallVerdict, Target, ToolMiddleware};
 pub use need::Need;
 pub use output::{Completed, CompletionStatus, Control, HandOver, Proposed, ToolOutput};
+pub use schema::InputSchema;
 pub use toolbox::{Dispatched, ToolBox, ToolClash};
 pub(crate) use toolbox::{READ_RESULT, kept};
 
@@ -66,6 +68,16 @@ pub trait Tool: Send + Sync {
     /// Whether its calls say themselves when they begin to do what cannot be done twice, see [`ToolCx::begin`]: there is
     /// something to wait for before that.
     fn begins_itself(&self) -> bool {
+        false
+    }
+
+    /// Whether calls of it in one reply are made one after the other, in their order.
+    fn is_one_at_a_time(&self) -> bool {
+        false
+    }
+
+    /// Whether its calls are runs of other agents, which share what the one that calls may still spend.
+    fn runs_agents(&self) -> bool {
         false
     }
 

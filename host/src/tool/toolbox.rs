@@ -194,6 +194,11 @@ impl ToolBox {
         self.get(name).is_some_and(|tool| tool.is_repeatable())
     }
 
+    /// Whether calls of this tool in one reply are made one after the other, in their order.
+    pub(crate) fn is_one_at_a_time(&self, name: &str) -> bool {
+        self.get(name).is_some_and(|tool| tool.is_one_at_a_time())
+    }
+
     /// The tools in order.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
         self.table.tools.iter().map(|Named(tool)| tool)

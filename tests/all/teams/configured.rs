@@ -210,9 +210,7 @@ async fn a_team_that_was_delegated_to_has_what_its_lead_passes_on_and_what_it_pa
     place.file("docs/open.txt", "anybody reads this");
     place.file("private/secret.txt", "the reader alone reads this");
     let server = minds(|name, heard| match (name, heard) {
-        ("lead", "go") => {
-            call("delegate", json!({ "tasks": [{ "agent": "desk", "task": "read", "context": "all" }] }))
-        }
+        ("lead", "go") => call("delegate", json!({ "tasks": [{ "agent": "desk", "task": "read", "context": "all" }] })),
         ("reader", heard) if !heard.starts_with("result: ") => {
             call("read_file", json!({ "path": "private/secret.txt" }))
         }

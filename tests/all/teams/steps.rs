@@ -142,11 +142,14 @@ async fn the_first_failure_stops_the_others_and_what_was_replied_is_kept() {
     let team = team.with_member(Member::new(slow)).with_member(Member::new(quick)).with_member(Member::new(fails));
     let chat = Chat::new();
     let error = go(&team, &chat, "go").await.unwrap_err();
-    assert_eq!(error.in_full(), "member `fails` failed: out of paper");
+    assert_eq!(error.in_full(), "member `fails` failed: the model could not be asked: out of paper");
     assert_eq!(lines(&chat), ["user user: go", "assistant quick: done"]);
     assert_eq!(stopped.load(Ordering::Relaxed), 1, "nobody goes on working");
     // It goes on with what there is.
-    assert_eq!(go(&team, &chat, "again").await.unwrap_err().in_full(), "member `fails` failed: out of paper");
+    assert_eq!(
+        go(&team, &chat, "again").await.unwrap_err().in_full(),
+        "member `fails` failed: the model could not be asked: out of paper"
+    );
     assert_eq!(lines(&chat)[2..], ["user user: again", "assistant quick: done"]);
 }
 
@@ -166,7 +169,7 @@ async fn a_member_that_fails_is_asked_again_and_may_be_passed_over() {
     };
     for (times, retries, on_failure, said) in [
         (2, 2, OnFailure::Stop, Ok("after: found")),
-        (3, 2, OnFailure::Stop, Err("member `ada` failed: no luck")),
+        (3, 2, OnFailure::Stop, Err("member `ada` failed: the model could not be asked: no luck")),
         (3, 2, OnFailure::Skip, Ok("after: go")),
         (1, 0, OnFailure::Skip, Ok("after: go")),
     ] {
@@ -323,7 +326,10 @@ async fn teams_nest_and_a_failure_at_the_bottom_says_where_it_was() {
     assert_eq!(steps[0], "outer 0 middle false");
     assert_eq!(steps.last().unwrap(), "outer 2  true");
     let error = go(&deep(Err("out of paper")), &Chat::new(), "go").await.unwrap_err();
-    assert_eq!(error.in_full(), "member `middle` failed: member `inner` failed: member `ada` failed: out of paper");
+    assert_eq!(
+        error.in_full(),
+        "member `middle` failed: member `inner` failed: member `ada` failed: the model could not be asked: out of paper"
+    );
 }
 
 #[tokio::test]

@@ -128,6 +128,8 @@ const TEAM_TASKS: (&str, &str) = (
         {"agent": "t", "task": "t", "context": "c"}, {"agent": "t", "task": "t", "context": "c"}
     ]}"#,
 );
+/// Where agents that are tools are read.
+const AGENT_TOOLS: &str = "../../host/src/config/agent_tools.rs";
 /// A credential that nobody asks for.
 const HELD: &str = "credentials: [{name: third, env: THIRD, for: ['https://h']}]";
 /// Where it is read what plugins may take.
@@ -200,7 +202,10 @@ pub fn table() -> Vec<(&'static str, Shown)> {
         ("http.networks", By(WAY_OUT, "what_may_be_sent_is_read")),
         ("config.plugin_dirs", Seen("nowhere", top("plugin_dirs: [nowhere]"), BASE)),
         ("config.agents", Seen("You are eve", Parts { name: "eve", ..BASE }, BASE)),
-        ("config.teams", By(TEAMS, "a_team_that_was_delegated_to_has_what_its_lead_passes_on_and_what_it_passes_on_itself")),
+        (
+            "config.teams",
+            By(TEAMS, "a_team_that_was_delegated_to_has_what_its_lead_passes_on_and_what_it_passes_on_itself"),
+        ),
         ("team.name", By(TEAMS, "teams_stand_in_teams_and_a_member_that_fails_may_be_gone_without")),
         ("team.members", By(TEAMS, "teams_stand_in_teams_and_a_member_that_fails_may_be_gone_without")),
         ("team.coordinator", By(TEAMS, "teams_stand_in_teams_and_a_member_that_fails_may_be_gone_without")),
@@ -479,6 +484,20 @@ teams: [{name: t, members: [{agent: bob}], coordinator: model}]"),
         ),
         ("agent.budget", Seen("requests: 0", agent(", budget: {tokens: 5}"), BASE)),
         ("agent.plugins", Seen("count_text", agent(", plugins: {count-text: }"), BASE)),
+        (
+            "agent.agent_tools",
+            Seen(
+                r#""name":"bob""#,
+                Parts { depth: "0", ..agent(", agent_tools: [bob]") },
+                Parts { depth: "0", ..BASE },
+            ),
+        ),
+        ("agent_tool.agent", By(AGENT_TOOLS, "tools_that_are_agents_are_read")),
+        ("agent_tool.name", By(AGENT_TOOLS, "tools_that_are_agents_are_read")),
+        ("agent_tool.description", By(AGENT_TOOLS, "tools_that_are_agents_are_read")),
+        ("agent_tool.conversation", By(AGENT_TOOLS, "tools_that_are_agents_are_read")),
+        ("agent_tool.input_schema", By(AGENT_TOOLS, "tools_that_are_agents_are_read")),
+        ("agent_tool.instruction", By(AGENT_TOOLS, "tools_that_are_agents_are_read")),
         (
             "agent.effects",
             Seen(

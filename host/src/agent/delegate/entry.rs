@@ -120,7 +120,7 @@ pub(super) fn fit(entries: &mut [Entry], most: usize) {
 }
 
 /// Cuts a text to so many characters, and says that it did.
-pub(super) fn cut(text: &mut String, chars: usize) {
+pub(in crate::agent) fn cut(text: &mut String, chars: usize) {
     // Each of them would be six characters of JSON, and says nothing.
     text.retain(|c| !c.is_control() || c == '\n' || c == '\t');
     if text.len() <= chars {

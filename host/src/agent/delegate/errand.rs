@@ -14,6 +14,7 @@ use crate::{
     agent::{
         Answer, Crew, RunError,
         completion::in_time,
+        crew::NotHired,
         journal::{BoardTask, ErrandId, Log, Record, RunPast},
         place::Place,
         registry::Spawned,
@@ -144,12 +145,12 @@ impl Errand {
     /// Has agents work on the task, one after the other where it is handed over.
     async fn carry_out(&self, claim: &Claim, entry: &mut Entry) -> Result<Answer, Failure> {
         let Order { task, context, .. } = &self.order;
-        let mut input = vec![Message::note(&*self.cx.agent, in_tags("delegation_context", context))];
+        let mut input = vec![Message::note(&*self.cx.agent, context_in_tags("delegation_context", context))];
         let prior = match &self.crew.reflections {
             Some(reflections) => reflections.relevant(task).await,
             None => None,
         };
-        input.extend(prior.map(|prior| Message::note(&*self.cx.agent, in_tags("prior_reflections", &prior))));
+        input.extend(prior.map(|prior| Message::note(&*self.cx.agent, context_in_tags("prior_reflections", &prior))));
         let (mut name, mut context, mut hand_overs) = (self.order.agent.clone(), context.clone(), self.hand_overs);
         cut(&mut context, limits::DELEGATION_CONTEXT_CHARS);
         let (mut from, mut instance) = (self.cx.agent.clone(), Arc::clone(&self.instance));
@@ -183,7 +184,7 @@ impl Errand {
             hand_overs = hand_overs.saturating_sub(1);
             entry.handed_over_to = Some(agent.as_str().into());
             let handed = format!("{name} hands this task over to you.\nReason: {reason}\n\n{told}");
-            input = vec![Message::note(&*name, in_tags("handoff_context", &handed))];
+            input = vec![Message::note(&*name, context_in_tags("handoff_context", &handed))];
             from = std::mem::replace(
                 &mut instance,
                 match self.before.get(stage + 1) {
@@ -229,7 +230,11 @@ impl Errand {
             });
         }
         let crew = &self.crew;
-        let Spawned { runner, places } = self.make(name, ceiling).await?;
+        let hired = crew.hire(&self.cx, name, ceiling).await;
+        let Spawned { runner, places } = hired.map_err(|why| match why {
+            NotHired::Unknown(message) => Failure::Other(message),
+            NotHired::Refused(message) => Failure::Other(format!("{message}; give the task to another agent")),
+        })?;
         if before.is_none() && !crew.begin() {
             let most = limits::AGENTS_PER_CREW;
             return Err(Failure::Other(format!("{most} agents have worked in this crew already, and no more may")));
@@ -284,19 +289,6 @@ impl Errand {
         }
     }
 
-    /// An agent under the ceiling of whoever starts it. If there is none, whoever asked for it is not told why: only the
-    /// operator is.
-    async fn make(&self, name: &str, ceiling: &Ceiling) -> Result<Spawned, Failure> {
-        let refused = match self.crew.registry.make(name, ceiling) {
-            Some(Ok(spawned)) => return Ok(spawned),
-            None => return Err(Failure::Other(self.unknown(name, ceiling))),
-            Some(Err(refused)) => refused,
-        };
-        let message = format!("{} cannot start agent `{name}`: {refused}", self.cx.agent);
-        self.cx.events.emit(Event::Warning { message }).await;
-        Err(Failure::Other(format!("agent `{name}` cannot be started from here; give the task to another agent")))
-    }
-
     /// A reflection on what failed.
     async fn reflect(&self, completed: &Completed, entry: &mut Entry) {
         if completed.status == CompletionStatus::Failed
@@ -305,14 +297,6 @@ impl Errand {
         {
             entry.warn(format!("no reflection was written: {error}"));
         }
-    }
-
-    fn unknown(&self, name: &str, ceiling: &Ceiling) -> String {
-        let list = self.crew.registry.list(ceiling);
-        let names: Vec<_> = list.iter().map(|entry| &*entry.name).collect();
-        let mut name = name.to_owned();
-        cut(&mut name, limits::NAME_SHOWN_CHARS);
-        format!("there is no agent `{name}`; there are: {}", names.join(", "))
     }
 }
 
@@ -421,10 +405,14 @@ impl Drop for Claim {
     }
 }
 
-fn in_tags(tag: &str, text: &str) -> String {
+fn context_in_tags(tag: &str, text: &str) -> String {
     let mut text = text.trim().to_owned();
     cut(&mut text, limits::DELEGATION_CONTEXT_CHARS);
-    // Nobody who is quoted ends the quotation.
+    in_tags(tag, &text)
+}
+
+/// A quotation that nobody who is quoted ends; JSON says the same in it as before.
+pub(in crate::agent) fn in_tags(tag: &str, text: &str) -> String {
     let text = text.replace("</", "<\\/");
     format!("<{tag}>\n{text}\n</{tag}>")
 }

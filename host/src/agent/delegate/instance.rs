@@ -214,6 +214,11 @@ impl Instance {
         self.crew.as_ref().filter(|_| self.cx.depth < self.options.max_delegation_depth)
     }
 
+    /// What this call was given when it began before the run was interrupted, if it did.
+    pub fn given_before(&self, call: &str) -> Option<&Delegated> {
+        self.before.get()?.delegated.get(call)?.tasks.first()
+    }
+
     /// Has others work on these, all at once. An entry each, in the order of the orders: once all have ended or asked.
     /// What a call had begun before the run was interrupted goes on.
     pub(super) async fn delegate(self: &Arc<Self>, crew: &Arc<Crew>, delegation: Delegation) -> Vec<Entry> {

@@ -9,7 +9,9 @@ mod instance;
 mod tools;
 
 pub use entry::Entry;
+pub(super) use entry::cut;
 pub(crate) use errand::Assignment;
+pub(super) use errand::in_tags;
 pub(crate) use instance::Instance;
 pub use tools::RUN_TOOLS;
 pub(crate) use tools::equip;

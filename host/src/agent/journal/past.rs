@@ -248,10 +248,12 @@ impl Past {
         &self.ledger
     }
 
-    /// The agents that have worked for others, with their instance names.
+    /// The agents that have worked for others, members of teams left out, with their instance names.
     pub(crate) fn delegates(&self) -> impl Iterator<Item = (&Arc<str>, &Arc<str>)> {
-        let runs = self.errands.values().flat_map(|errand| &errand.runs).filter_map(|run| self.runs.get(run));
-        runs.filter(|run| run.is_alone).map(|run| (&run.agent, &run.instance))
+        let was_given = |id: &ErrandId| self.runs.get(&id.run).is_some_and(|run| run.delegated.contains_key(&id.call));
+        let runs = self.errands.iter().flat_map(|(id, errand)| errand.runs.iter().map(move |run| (id, run)));
+        let runs = runs.filter_map(|(id, run)| Some((id, self.runs.get(run)?)));
+        runs.filter(move |(id, run)| run.is_alone || was_given(id)).map(|(_, run)| (&run.agent, &run.instance))
     }
 
     /// The agents that were to work for others, with the instance names that they were given.

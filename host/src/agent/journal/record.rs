@@ -161,7 +161,7 @@ pub enum Record {
         #[serde(with = "millis")]
         elapsed: Duration,
     },
-    /// Tasks were given to other agents, all those of one call.
+    /// Tasks were given to other agents, all those of one call: of `delegate`, or of an agent as a tool.
     Delegated { call: String, tasks: Vec<Delegated> },
     /// An agent that was delegated to waits for an answer. `question` names its call.
     Parked { call: String, task: usize, delegation: String, question: String },
@@ -215,7 +215,7 @@ pub enum Record {
 pub struct ErrandId {
     /// The run that delegated it.
     pub run: u64,
-    /// The call of `delegate`.
+    /// The call that gave it; of a member of a team its step.
     pub call: String,
     /// Its place in that call, from 0 on.
     pub task: usize,

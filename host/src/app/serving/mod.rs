@@ -235,7 +235,7 @@ impl App {
         models: &Models,
         notices: &mut Notices,
     ) -> Result<(), Report> {
-        for inner in self.config.with_members(who) {
+        for inner in self.config.needed_by(who) {
             if !matches!(inner, Who::Team(team) if !team.asks()) {
                 self.model(inner.own(), model, models, notices).await?;
             }

@@ -32,6 +32,7 @@ pub(super) fn team(team: &TeamConfig, config: &Config, known: &KnownAgent) -> Se
         toolboxes: _,
         skills: _,
         plugins: _,
+        agent_tools: _,
         effects: _,
         options: _,
         // Shown with what it is.

@@ -1,0 +1,397 @@
+//! Agents and teams as tools of an agent: a call is a run of theirs, and its answer the result.
+
+use std::{
+    collections::HashSet,
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::{sync::Semaphore, time::Instant};
+
+use super::{
+    Answer, Ending, Runner,
+    at_work::{self, AtWork},
+    crew::NotHired,
+    delegate::{Instance, in_tags},
+    journal::{BesideId, Delegated, ErrandPast, Record},
+    registry::Spawned,
+    stint::{Employer, Stint, came_to},
+};
+use crate::{
+    capability::{Budget, Carved, Purse, Share},
+    chat::{Content, Message, Part, Role, ToolCall, ToolHints, ToolSpec},
+    error::Fault,
+    limits,
+    tool::{CompletionStatus, InputSchema, Tool, ToolBox, ToolCx, ToolOutput, described},
+};
+
+/// An agent or a team as a tool: whoever has it calls it, it works, and its answer is the result.
+///
+/// It is paid by the one that calls: all the calls of one reply have equal shares of what is left of its budget, and one
+/// more is kept back. What it may do is bounded by what the one that calls may pass on. A failure of it is an error result
+/// that names it, and the one that called goes on.
+///
+/// ```
+/// use std::sync::Arc;
+/// use shelly_host::{
+///     agent::{Agent, AgentTool, AsTool},
+///     chat::{Chat, Message},
+///     event::RunCx,
+///     model::ScriptedCompleter,
+/// };
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let model = ScriptedCompleter::new([ScriptedCompleter::text("Two million.")]);
+/// let researcher = Agent::new("researcher", "Find facts.", Arc::new(model)).with_description("Finds facts.");
+///
+/// let model = ScriptedCompleter::new([
+///     ScriptedCompleter::calls(&[("1", "researcher", r#"{"task":"How many people live in Paris?"}"#)]),
+///     ScriptedCompleter::text("Paris has two million people."),
+/// ]);
+/// let lead = Agent::new("lead", "", Arc::new(model)).with_tool(AgentTool::new(researcher, AsTool::default())?);
+/// let answer = lead.run(&RunCx::new("lead"), &Chat::new(), vec![Message::user("How big is Paris?")]).await?;
+/// assert_eq!(answer.message.text_content(), "Paris has two million people.");
+/// assert!(answer.account.of_children.usage.total() > 0);
+/// # Ok(()) }
+/// ```
+pub struct AgentTool {
+    whom: Whom,
+    agent: Arc<str>,
+    spec: Arc<ToolSpec>,
+    schema: InputSchema,
+    /// Whether a call says in one text what is to be done.
+    is_task: bool,
+    instruction: String,
+    conversation: Conversation,
+    origin: String,
+}
+
+/// How an agent is a tool. What is not said follows from the agent.
+#[derive(Debug, Clone, Default)]
+pub struct AsTool {
+    /// What the tool is called; none: as the agent, with `-` for letters that no vendor takes.
+    pub name: Option<String>,
+    /// What it is good for, for the model that has it; none: what the agent is good for.
+    pub description: Option<String>,
+    /// In which conversation the agent works.
+    pub conversation: Conversation,
+    /// [JSON Schema](InputSchema) of its arguments, which the agent is given as they are; none: `task`, a text.
+    pub input_schema: Option<Value>,
+    /// What the agent is told before what it is given.
+    pub instruction: String,
+}
+
+/// In which conversation an agent works that is a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Conversation {
+    /// Each call in a new one. Calls of one reply are worked on side by side.
+    #[default]
+    Fresh,
+    /// All calls in one, which lasts as long as that of the agent that calls: it remembers what it was given before. Calls
+    /// of one reply are worked on in their order.
+    Kept,
+}
+
+/// What cannot be a tool, and why.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct NoTool(pub String);
+
+/// Who works.
+enum Whom {
+    This(Arc<dyn Runner>),
+    /// Whoever is called so in the registry of the crew, made for each call under the ceiling of the one that calls.
+    Registered,
+}
+
+impl AgentTool {
+    /// This one.
+    ///
+    /// # Errors
+    ///
+    /// [`NoTool`] if the name is none that a tool can have, or the schema is none.
+    pub fn new(runner: impl Runner + 'static, how: AsTool) -> Result<Self, NoTool> {
+        let (agent, about) = (Arc::clone(runner.name()), Arc::clone(runner.description()));
+        Self::of(Whom::This(Arc::new(runner)), agent, &about, how)
+    }
+
+    /// The one of this name in the [registry](super::Registry) of the crew of whoever calls it. It is made anew for each
+    /// call, so that it may do no more than the one that calls may pass on.
+    ///
+    /// # Errors
+    ///
+    /// As [`AgentTool::new`].
+    pub fn registered(agent: impl Into<Arc<str>>, about: &str, how: AsTool) -> Result<Self, NoTool> {
+        Self::of(Whom::Registered, agent.into(), about, how)
+    }
+
+    fn of(whom: Whom, agent: Arc<str>, about: &str, how: AsTool) -> Result<Self, NoTool> {
+        let AsTool { name, description, conversation, input_schema, instruction } = how;
+        let name = name.unwrap_or_else(|| ToolSpec::name_like(&agent));
+        let description = description.filter(|text| !text.trim().is_empty()).unwrap_or_else(|| {
+            let remembers =
+                if conversation == Conversation::Kept { " It remembers what you gave it before." } else { "" };
+            match about.trim() {
+                "" => format!("Gives the agent {agent} a task and returns its answer.{remembers}"),
+                about => format!("{about}{remembers}"),
+            }
+        });
+        let is_task = input_schema.is_none();
+        let schema = input_schema.unwrap_or_else(task_schema);
+        let spec = described(name, description, schema.to_string(), ToolHints::default()).map_err(NoTool)?;
+        let schema =
+            InputSchema::new(&schema).map_err(|why| NoTool(format!("the schema of `{}`: {why}", spec.name)))?;
+        let origin = format!("agent:{agent}");
+        Ok(Self { whom, agent, spec: Arc::new(spec), schema, is_task, instruction, conversation, origin })
+    }
+
+    /// What the tool is called.
+    pub fn name(&self) -> &str {
+        &self.spec.name
+    }
+
+    /// What a model is told of it.
+    pub fn description(&self) -> &str {
+        &self.spec.description
+    }
+
+    /// What the agent is given.
+    fn input(&self, from: &Arc<str>, call: &ToolCall) -> Result<Message, Fault> {
+        let arguments: Value = serde_json::from_str(&call.arguments)
+            .map_err(|error| Fault::invalid(format!("the arguments are no JSON: {error}")))?;
+        let wrong = |why| Fault::invalid(format!("the arguments do not fit: {why}"));
+        self.schema.check(&arguments).map_err(wrong)?;
+        let given = match &arguments["task"] {
+            Value::String(task) if self.is_task && task.trim().is_empty() => {
+                return Err(Fault::invalid("`task` is empty: say what to do"));
+            }
+            Value::String(task) if self.is_task => task.clone(),
+            // As they were written: a number stays what it is.
+            _ => in_tags("arguments", call.arguments.trim()),
+        };
+        let text = match self.instruction.trim() {
+            "" => given,
+            instruction => format!("{instruction}\n\n{given}"),
+        };
+        Ok(Message::text(Role::User, &**from, text))
+    }
+
+    /// Who works on a call.
+    async fn runner(&self, me: &Instance) -> Result<(Arc<dyn Runner>, Option<Arc<Semaphore>>), Fault> {
+        match (&self.whom, &me.crew) {
+            (Whom::This(runner), _) => Ok((runner.as_entered(Arc::clone(&self.agent), &me.ceiling.budget()), None)),
+            (Whom::Registered, Some(crew)) => match crew.hire(&me.cx, &self.agent, &me.ceiling).await {
+                Ok(Spawned { runner, places }) => Ok((runner, places)),
+                Err(NotHired::Unknown(message)) => Err(Fault::NotFound { message }),
+                Err(NotHired::Refused(message)) => Err(Fault::Denied { message }),
+            },
+            (Whom::Registered, None) => Err(Fault::other("whoever calls it has no crew in which there could be one")),
+        }
+    }
+
+    /// Has it work on a call: on from where it was, if it had begun before the one that calls was interrupted.
+    async fn work(&self, by: AtWork, cx: &ToolCx, call: &ToolCall, input: Message) -> Result<Answer, Fault> {
+        let AtWork { me, agent, chat } = by;
+        let given = me.given_before(&call.id).cloned();
+        let past =
+            given.as_ref().zip(me.log.as_ref()).and_then(|(_, log)| log.journal.errand(&log.errand(&call.id, 0)));
+        let past = past.unwrap_or_default();
+        if let Some(returned) = returned(&me, &past) {
+            return returned;
+        }
+        if me.cx.depth >= limits::DELEGATION_DEPTH_CEILING {
+            let most = limits::DELEGATION_DEPTH_CEILING;
+            return Err(Fault::Exhausted {
+                message: format!("agents start each other at most {most} deep: do it yourself"),
+            });
+        }
+        let (runner, places) = self.runner(&me).await?;
+        let has_begun = !past.runs.is_empty();
+        if let Some(crew) = me.crew.as_ref().filter(|_| !has_begun)
+            && !crew.begin()
+        {
+            let most = limits::AGENTS_PER_CREW;
+            let message = format!("{most} agents have worked in this crew already, and no more may");
+            return Err(Fault::Exhausted { message });
+        }
+        let name: Arc<str> = self.spec.name.as_str().into();
+        let kept = chat.filter(|_| self.conversation == Conversation::Kept).map(|chat| {
+            // In a conversation that several share each has its own.
+            let beside: Arc<str> = format!("{}/{name}", me.agent).into();
+            (chat.beside(&beside).chat, BesideId { name: beside, heard: None })
+        });
+        let instance = match &given {
+            Some(given) => Arc::clone(&given.instance),
+            None if kept.is_some() => format!("{}/{name}", me.cx.agent).into(),
+            None => format!("{}/{name}#{}", me.cx.agent, number(cx, call)).into(),
+        };
+        let (employer, purse) = (Employer::from(&*me), Arc::clone(&me.purse));
+        let (carving, due) = (me.cx.kept.get::<Carving>(), due(&me, &agent.tools, cx, call));
+        let (depth, agent, call) = (me.cx.depth + 1, Arc::clone(&self.agent), call.id.clone());
+        // As where the work of others is done for it: nothing in it holds the one that calls.
+        let work = me.tasks.spawn(async move {
+            let (chat, beside) = kept.unzip();
+            let _turn = match &chat {
+                Some(chat) => Some(chat.turn().await),
+                None => None,
+            };
+            let share = match &given {
+                Some(given) => again(&purse, given, &past),
+                None => carving.share(&purse, &call, due),
+            };
+            if let (None, Some(log)) = (&given, &employer.log) {
+                let bounds = share.bounds();
+                let task = Delegated { agent, instance: Arc::clone(&instance), bounds };
+                log.write(&Record::Delegated { call: call.clone(), tasks: vec![task] });
+            }
+            let (chat, input) = (chat.clone(), if has_begun { Vec::new() } else { vec![input] });
+            let (task, tools, retries) = (0, ToolBox::new(), 0);
+            let stint = Stint {
+                employer,
+                call,
+                task,
+                runner,
+                name,
+                instance,
+                depth,
+                chat,
+                beside,
+                input,
+                tools,
+                retries,
+                places,
+                share,
+                past,
+            };
+            stint.done().await
+        });
+        me.place.wait_for(work).await.unwrap_or_else(|_| Err(Fault::other("the run crashed")))
+    }
+
+    /// What the one that calls reads of an answer.
+    fn told(&self, Answer { message, ending, .. }: Answer) -> Result<ToolOutput, Fault> {
+        let said = message.parts.into_iter().filter_map(|part| match part {
+            Part::Text(text) => Some(Content::Text(text)),
+            Part::Media(media) => Some(Content::Media(media)),
+            _ => None,
+        });
+        match ending {
+            Ending::HandedOver(to) => {
+                let whom: String = to.agent.chars().take(limits::NAME_SHOWN_CHARS).collect();
+                let message =
+                    format!("it wanted `{}` to go on, and nobody takes a task over here", whom.escape_debug());
+                Err(Fault::other(message))
+            }
+            Ending::Completed(completed) if completed.status == CompletionStatus::Failed => {
+                let first = Content::Text(format!("agent `{}` says that its task has failed:", self.agent));
+                Ok(ToolOutput::Failed([first].into_iter().chain(said).collect()))
+            }
+            Ending::Answered | Ending::Completed(_) => Ok(ToolOutput::Reply(said.collect())),
+        }
+    }
+}
+
+fn task_schema() -> Value {
+    let about = "What to do, so that it can be understood without anything else.";
+    json!({"type": "object", "properties": {"task": {"type": "string", "description": about}}, "required": ["task"]})
+}
+
+/// What came of a call whose work had returned before the one that calls was interrupted.
+fn returned(me: &Instance, past: &ErrandPast) -> Option<Result<Answer, Fault>> {
+    let ((entry, _), log) = (past.returned.as_ref()?, me.log.as_ref()?);
+    let run = past.runs.last().and_then(|run| log.journal.run(*run)).filter(|run| run.ended.is_some());
+    Some(match run {
+        Some(run) => came_to(&run),
+        // It had failed before it began.
+        None => Err(Fault::other(entry.error.clone().unwrap_or_else(|| "its answer is lost".into()))),
+    })
+}
+
+/// The share that a call had before the one that calls was interrupted.
+fn again(purse: &Arc<Purse>, given: &Delegated, past: &ErrandPast) -> Share {
+    let carved = Carved { bounds: given.bounds, time: None, start: Instant::now(), spent: past.spent };
+    purse.carve_exactly(&[carved]).pop().expect("one share was asked for")
+}
+
+/// The calls of the last reply whose shares were carved. Kept of a run.
+#[derive(Default)]
+struct Carving(Mutex<HashSet<String>>);
+
+impl Carving {
+    /// An equal share for each of the calls that are `due`, of which this is one.
+    fn share(&self, purse: &Arc<Purse>, call: &str, due: Vec<String>) -> Share {
+        let mut carved = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        carved.retain(|before| due.contains(before));
+        let count = due.iter().filter(|call| !carved.contains(*call)).count();
+        carved.insert(call.to_owned());
+        // What the others get is carved when they begin; until then it goes back.
+        purse.carve(&vec![Budget::default(); count.max(1)]).swap_remove(0)
+    }
+}
+
+/// The calls of the same reply that are runs of agents, but for those that had begun before it was interrupted.
+fn due(me: &Instance, tools: &ToolBox, cx: &ToolCx, call: &ToolCall) -> Vec<String> {
+    let is_agent = |name: &str| tools.iter().any(|tool| tool.spec().name == name && tool.runs_agents());
+    let reply = cx.chat.iter().rev().find(|entry| entry.message.tool_calls().any(|there| there.id == call.id));
+    let calls = reply.into_iter().flat_map(|entry| entry.message.tool_calls()).take(limits::CALLS_PER_REPLY);
+    let due = calls.filter(|there| is_agent(&there.name) && me.given_before(&there.id).is_none());
+    due.map(|there| there.id.clone()).collect()
+}
+
+/// Which call of this tool it is in its conversation, from 1 on.
+fn number(cx: &ToolCx, call: &ToolCall) -> usize {
+    let calls = cx.chat.iter().flat_map(|entry| entry.message.tool_calls()).filter(|there| there.name == call.name);
+    let before = calls.take_while(|there| there.id != call.id).count();
+    before + 1
+}
+
+#[async_trait]
+impl Tool for AgentTool {
+    fn spec(&self) -> &Arc<ToolSpec> {
+        &self.spec
+    }
+
+    fn origin(&self) -> &str {
+        &self.origin
+    }
+
+    /// What bounds it is the budget.
+    fn time_limit(&self) -> Duration {
+        limits::DELEGATION_TIME
+    }
+
+    /// A call that was interrupted goes on where it was.
+    fn is_repeatable(&self) -> bool {
+        true
+    }
+
+    fn is_one_at_a_time(&self) -> bool {
+        self.conversation == Conversation::Kept
+    }
+
+    fn runs_agents(&self) -> bool {
+        true
+    }
+
+    async fn call(&self, cx: &ToolCx, call: &ToolCall) -> Result<ToolOutput, Fault> {
+        let input = self.input(&cx.run.agent, call)?;
+        let nobody = || Fault::other("no agent works here that could call another one");
+        let by = at_work::of(&cx.run).ok_or_else(nobody)?;
+        let told = match Box::pin(self.work(by, cx, call, input)).await {
+            Ok(answer) => self.told(answer),
+            Err(fault) => Err(fault),
+        };
+        told.map_err(|fault| fault.with_context(format!("agent `{}` failed", self.agent)))
+    }
+}
+
+impl fmt::Debug for AgentTool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AgentTool").field("spec", &self.spec).field("agent", &self.agent).finish_non_exhaustive()
+    }
+}

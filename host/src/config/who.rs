@@ -1,0 +1,178 @@
+//! Who can run: agents and teams, and whom each of them needs.
+
+use std::collections::HashMap;
+
+use super::{AgentConfig, Config, TeamConfig, unknown};
+use crate::{
+    error::{ErrorKind, Report},
+    limits,
+};
+
+/// Who can run.
+#[derive(Debug, Clone, Copy)]
+pub enum Who<'a> {
+    /// An agent.
+    Agent(&'a AgentConfig),
+    /// A team.
+    Team(&'a TeamConfig),
+}
+
+impl<'a> Who<'a> {
+    /// What it has that an agent has, too.
+    pub fn own(self) -> &'a AgentConfig {
+        match self {
+            Self::Agent(agent) => agent,
+            Self::Team(team) => &team.own,
+        }
+    }
+
+    /// Its name, which nobody else has.
+    pub fn name(self) -> &'a str {
+        &self.own().name
+    }
+
+    /// Those it cannot be without: the members of a team, those that an agent has as tools.
+    pub fn needs(self) -> Vec<&'a str> {
+        match self {
+            Self::Agent(agent) => agent.agent_tools.iter().map(|uses| uses.agent.as_str()).collect(),
+            Self::Team(team) => team.members.iter().map(|member| member.agent.as_str()).collect(),
+        }
+    }
+}
+
+impl Config {
+    /// Who runs if nobody is named.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] if there is nobody.
+    pub fn entry(&self) -> Result<Who<'_>, Report> {
+        match self.entry_agent.as_deref() {
+            Some(name) => self.who(name),
+            None => self.agents.first().map(Who::Agent).ok_or_else(|| {
+                Report::new(ErrorKind::Usage, "the config has no agent").hint("add one: `agents: [{name: helper}]`")
+            }),
+        }
+    }
+
+    /// The agent or team of this name.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] if there is none.
+    pub fn who(&self, name: &str) -> Result<Who<'_>, Report> {
+        let found = self.runners().find(|who| who.name() == name);
+        found.ok_or_else(|| unknown("agent", name, self.runners().map(Who::name)))
+    }
+
+    /// Its agents, then its teams.
+    pub fn runners(&self) -> impl Iterator<Item = Who<'_>> {
+        self.agents.iter().map(Who::Agent).chain(self.teams.iter().map(Who::Team))
+    }
+
+    /// All that has plugins and ceilings: agents, then teams, what each has as an agent has it.
+    pub fn everyone(&self) -> impl Iterator<Item = &AgentConfig> {
+        self.runners().map(Who::own)
+    }
+
+    /// This one, after those whom it cannot be without, and whom these cannot be without. Each once.
+    pub fn needed_by<'a>(&'a self, who: Who<'a>) -> Vec<Who<'a>> {
+        fn gather<'a>(config: &'a Config, who: Who<'a>, all: &mut Vec<Who<'a>>) {
+            if all.iter().any(|had| had.name() == who.name()) {
+                return;
+            }
+            // Nobody needs itself: that was looked at when the config was read.
+            who.needs().into_iter().filter_map(|name| config.who(name).ok()).for_each(|who| gather(config, who, all));
+            all.push(who);
+        }
+        let mut all = Vec::new();
+        gather(self, who, &mut all);
+        all
+    }
+
+    /// Whether nobody needs itself, and no way is too long. Names that lead nowhere are passed over.
+    pub(super) fn check_circles(&self) -> Result<(), Report> {
+        let mut heights = HashMap::new();
+        self.runners().try_for_each(|who| self.height(&mut vec![who.name()], &mut heights).map(drop))
+    }
+
+    /// How many stand above each other, from the last of `way` up; `heights` are known.
+    fn height<'a>(&'a self, way: &mut Vec<&'a str>, heights: &mut HashMap<&'a str, usize>) -> Result<usize, Report> {
+        let wrong = |what: String, way: &[&str]| Err(Report::new(ErrorKind::Usage, what).cause(way.join(" → ")));
+        let Some(who) = way.last().and_then(|name| self.who(name).ok()) else { return Ok(0) };
+        let mut height = 1;
+        for name in who.needs() {
+            if let Some(at) = way.iter().position(|before| *before == name) {
+                let report =
+                    wrong("agents and teams need each other in a circle".into(), &[&way[at..], &[name]].concat());
+                let hint = "take one of them out of `agent_tools` or `members`: none of them would ever end";
+                return report.map_err(|report| report.hint(hint));
+            }
+            way.push(name);
+            let above = match heights.get(name) {
+                Some(height) => *height,
+                // It is one itself, at least.
+                None if way.len() > limits::NEED_DEPTH => 1,
+                None => self.height(way, heights)?,
+            };
+            if way.len() + above > limits::NEED_DEPTH + 1 {
+                return wrong(format!("agents and teams need each other at most {} deep", limits::NEED_DEPTH), way);
+            }
+            way.pop();
+            height = height.max(above + 1);
+        }
+        heights.insert(who.name(), height);
+        Ok(height)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_needed_comes_before_who_needs_it() {
+        let text = "agents: [{name: a, agent_tools: [c, inner]}, {name: b}, {name: c}]
+teams:
+  - {name: outer, members: [b, a, inner2]}
+  - {name: inner, members: [c, b]}
+  - {name: inner2, members: [inner]}";
+        let config = Config::parse(text, "/project".into()).unwrap();
+        let names =
+            |who: &str| config.needed_by(config.who(who).unwrap()).into_iter().map(Who::name).collect::<Vec<_>>();
+        assert_eq!(names("outer"), ["b", "c", "inner", "a", "inner2", "outer"]);
+        assert_eq!((names("a"), names("c")), (vec!["c", "b", "inner", "a"], vec!["c"]));
+        assert_eq!(config.entry().unwrap().name(), "a");
+    }
+
+    #[test]
+    fn nobody_needs_itself_on_any_way() {
+        for (text, way) in [
+            ("agents: [{name: a, agent_tools: [b]}, {name: b, agent_tools: [a]}]", "a → b → a"),
+            ("agents: [{name: a}]\nteams: [{name: t, members: [t]}]", "t → t"),
+            ("agents: [{name: a}]\nteams: [{name: t, members: [a, u]}, {name: u, members: [t]}]", "t → u → t"),
+            ("agents: [{name: a, agent_tools: [t]}]\nteams: [{name: t, members: [a]}]", "a → t → a"),
+        ] {
+            let report = Config::parse(text, "/project".into()).unwrap_err().to_string();
+            assert!(report.contains(&format!("agents and teams need each other in a circle: {way}")), "{report}");
+        }
+    }
+
+    #[test]
+    fn nobody_stands_on_too_many_others() {
+        let chain = |length: usize| {
+            let one = |n: usize| {
+                format!(
+                    "{{name: a{n}, agent_tools: [{}]}}",
+                    if n + 1 < length { format!("a{}", n + 1) } else { String::new() }
+                )
+            };
+            format!("agents: [{}]", (0..length).rev().map(one).collect::<Vec<_>>().join(", "))
+        };
+        assert!(Config::parse(&chain(limits::NEED_DEPTH), "/project".into()).is_ok());
+        for length in [limits::NEED_DEPTH + 1, 5_000] {
+            let report = Config::parse(&chain(length), "/project".into()).unwrap_err().to_string();
+            assert!(report.contains("agents and teams need each other at most 16 deep"), "{report}");
+        }
+    }
+}

@@ -1,0 +1,439 @@
+//! What a tool that has no type for its arguments holds its callers to.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use crate::{error::cut, limits};
+
+/// A JSON Schema of which every word is held to: what the host does not know it refuses, so that nothing in it is only for
+/// show. What is only said of a value (`title`, `description`, `default`, `examples`, `format`, `deprecated`, `$comment`) is
+/// no rule.
+///
+/// ```
+/// use serde_json::json;
+/// use shelly_host::tool::InputSchema;
+///
+/// let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
+/// let schema = InputSchema::new(&schema).unwrap();
+/// assert_eq!(schema.check(&json!({"city": "Paris"})), Ok(()));
+/// assert_eq!(schema.check(&json!({"city": 7})), Err("`city`: it is a number, not a string".into()));
+/// assert!(InputSchema::new(&json!({"patternProperties": {}})).unwrap_err().contains("`patternProperties`"));
+/// ```
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct InputSchema {
+    kinds: Option<Vec<Kind>>,
+    /// All that it may be.
+    values: Option<Vec<Value>>,
+    properties: BTreeMap<String, InputSchema>,
+    required: Vec<String>,
+    others: Others,
+    items: Option<Box<InputSchema>>,
+    /// Characters, items and properties, the fewest and the most.
+    lengths: [(u64, Option<u64>); 3],
+    minimum: Option<f64>,
+    maximum: Option<f64>,
+    above: Option<f64>,
+    below: Option<f64>,
+    all_of: Vec<InputSchema>,
+    any_of: Vec<InputSchema>,
+    one_of: Vec<InputSchema>,
+}
+
+/// Properties that are not named.
+#[derive(Debug, Clone, Default, PartialEq)]
+enum Others {
+    #[default]
+    Any,
+    None,
+    Of(Box<InputSchema>),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Null,
+    Boolean,
+    Integer,
+    Number,
+    String,
+    Array,
+    Object,
+}
+
+const CHARS: usize = 0;
+const ITEMS: usize = 1;
+const PROPERTIES: usize = 2;
+
+impl Kind {
+    const ALL: [(Self, &str); 7] = [
+        (Self::Null, "null"),
+        (Self::Boolean, "boolean"),
+        (Self::Integer, "integer"),
+        (Self::Number, "number"),
+        (Self::String, "string"),
+        (Self::Array, "array"),
+        (Self::Object, "object"),
+    ];
+
+    fn of(name: &Value) -> Option<Self> {
+        let found = Self::ALL.iter().find(|(_, known)| name.as_str() == Some(known));
+        found.map(|(kind, _)| *kind)
+    }
+
+    fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(kind, _)| *kind == self).map_or("", |(_, name)| name)
+    }
+
+    fn fits(self, value: &Value) -> bool {
+        match (self, value) {
+            (Self::Null, Value::Null)
+            | (Self::Boolean, Value::Bool(_))
+            | (Self::Number, Value::Number(_))
+            | (Self::String, Value::String(_))
+            | (Self::Array, Value::Array(_))
+            | (Self::Object, Value::Object(_)) => true,
+            (Self::Integer, Value::Number(number)) => {
+                number.is_i64() || number.is_u64() || number.as_f64().is_some_and(|number| number.fract() == 0.0)
+            }
+            _ => false,
+        }
+    }
+}
+
+impl InputSchema {
+    /// A schema.
+    ///
+    /// # Errors
+    ///
+    /// What in it the host cannot hold anyone to, with its place.
+    pub fn new(schema: &Value) -> Result<Self, String> {
+        Self::at(schema, "", limits::TOOL_SCHEMA_DEPTH)
+    }
+
+    fn at(schema: &Value, place: &str, depth: usize) -> Result<Self, String> {
+        let wrong = |what: String| match place {
+            "" => what,
+            place => format!("{place}: {what}"),
+        };
+        let words = match schema {
+            Value::Object(words) => words,
+            // Whatever there is will do.
+            Value::Bool(true) => return Ok(Self::default()),
+            _ => return Err(wrong("a schema is an object".into())),
+        };
+        let deeper = depth.checked_sub(1).ok_or_else(|| {
+            wrong(format!("it has more than {} schemas within each other", limits::TOOL_SCHEMA_DEPTH))
+        })?;
+        let below = |schema: &Value, word: &str| {
+            Self::at(schema, &if place.is_empty() { word.to_owned() } else { format!("{place}.{word}") }, deeper)
+        };
+        let mut this = Self::default();
+        for (word, value) in words {
+            let not = |what: &str| wrong(format!("`{word}` is not {what}"));
+            let list = || value.as_array().filter(|list| !list.is_empty()).ok_or_else(|| not("a list of at least one"));
+            let several = || list()?.iter().map(|one| below(one, word)).collect::<Result<Vec<_>, _>>();
+            let number = || value.as_f64().ok_or_else(|| not("a number"));
+            let count = || value.as_u64().ok_or_else(|| not("a number from 0 on"));
+            match word.as_str() {
+                "type" => {
+                    let one = std::slice::from_ref(value);
+                    let names = value.as_array().map_or(one, Vec::as_slice);
+                    let kinds: Option<Vec<_>> = names.iter().map(Kind::of).collect();
+                    let kinds = kinds.filter(|kinds| !kinds.is_empty());
+                    let known: Vec<_> = Kind::ALL.iter().map(|(_, name)| *name).collect();
+                    this.kinds = Some(kinds.ok_or_else(|| not(&format!("a type: there are {}", known.join(", "))))?);
+                }
+                "enum" => this.values = Some(list()?.clone()),
+                "const" => this.values = Some(vec![value.clone()]),
+                "properties" => {
+                    let named = value.as_object().ok_or_else(|| not("an object of schemas"))?;
+                    let named = named.iter().map(|(name, schema)| Ok((name.clone(), below(schema, name)?)));
+                    this.properties = named.collect::<Result<_, String>>()?;
+                }
+                "required" => {
+                    let names = value.as_array().ok_or_else(|| not("a list of names"))?.iter();
+                    let names: Option<_> = names.map(|name| name.as_str().map(str::to_owned)).collect();
+                    this.required = names.ok_or_else(|| not("a list of names"))?;
+                }
+                "additionalProperties" => {
+                    this.others = match value {
+                        Value::Bool(true) => Others::Any,
+                        Value::Bool(false) => Others::None,
+                        schema => Others::Of(Box::new(below(schema, word)?)),
+                    }
+                }
+                "items" => this.items = Some(Box::new(below(value, word)?)),
+                "minLength" => this.lengths[CHARS].0 = count()?,
+                "maxLength" => this.lengths[CHARS].1 = Some(count()?),
+                "minItems" => this.lengths[ITEMS].0 = count()?,
+                "maxItems" => this.lengths[ITEMS].1 = Some(count()?),
+                "minProperties" => this.lengths[PROPERTIES].0 = count()?,
+                "maxProperties" => this.lengths[PROPERTIES].1 = Some(count()?),
+                "minimum" => this.minimum = Some(number()?),
+                "maximum" => this.maximum = Some(number()?),
+                "exclusiveMinimum" => this.above = Some(number()?),
+                "exclusiveMaximum" => this.below = Some(number()?),
+                "allOf" => this.all_of = several()?,
+                "anyOf" => this.any_of = several()?,
+                "oneOf" => this.one_of = several()?,
+                "title" | "description" | "default" | "examples" | "format" | "deprecated" | "$comment" => {}
+                word => {
+                    let word = cut(word, limits::NAME_SHOWN_CHARS);
+                    return Err(wrong(format!("the host holds nobody to `{}`: leave it out", word.escape_debug())));
+                }
+            }
+        }
+        // What must be there and may not is a schema that nothing fits.
+        let unknown = this.required.iter().find(|name| !this.properties.contains_key(*name));
+        match unknown.filter(|_| this.others == Others::None) {
+            Some(name) => Err(wrong(format!("`{}` is required, and no property", name.escape_debug()))),
+            None => Ok(this),
+        }
+    }
+
+    /// Whether a value fits.
+    ///
+    /// # Errors
+    ///
+    /// Where it does not, and why: for the one who wrote the value.
+    pub fn check(&self, value: &Value) -> Result<(), String> {
+        self.check_at(value, &Place::Top)
+    }
+
+    fn check_at(&self, value: &Value, place: &Place<'_>) -> Result<(), String> {
+        let wrong = |what: String| Err(place.says(&what));
+        if let Some(kinds) = &self.kinds
+            && !kinds.iter().any(|kind| kind.fits(value))
+        {
+            let wanted: Vec<_> = kinds.iter().map(|kind| with_article(kind.name())).collect();
+            return wrong(format!("it is {}, not {}", with_article(kind_of(value)), wanted.join(" or ")));
+        }
+        if let Some(values) = &self.values
+            && !values.contains(value)
+        {
+            let list: Vec<_> = values.iter().map(Value::to_string).collect();
+            return wrong(format!("it is one of {}", cut(&list.join(", "), 500)));
+        }
+        match value {
+            Value::Object(map) => self.check_object(map, place)?,
+            Value::Array(list) => {
+                self.check_length(ITEMS, list.len(), "items", place)?;
+                if let Some(items) = &self.items {
+                    for (at, one) in list.iter().enumerate() {
+                        items.check_at(one, &Place::Item(place, at))?;
+                    }
+                }
+            }
+            Value::String(text) => self.check_length(CHARS, text.chars().count(), "characters", place)?,
+            Value::Number(number) => self.check_number(number.as_f64().unwrap_or(f64::NAN), place)?,
+            Value::Null | Value::Bool(_) => {}
+        }
+        self.all_of.iter().try_for_each(|one| one.check_at(value, place))?;
+        let fitting = |all: &[Self]| all.iter().filter(|one| one.check_at(value, place).is_ok()).count();
+        if !self.any_of.is_empty() && fitting(&self.any_of) == 0 {
+            return wrong(format!("it fits none of {} schemas", self.any_of.len()));
+        }
+        if !self.one_of.is_empty() && fitting(&self.one_of) != 1 {
+            let count = fitting(&self.one_of);
+            return wrong(format!("it fits {count} of {} schemas, and must fit one", self.one_of.len()));
+        }
+        Ok(())
+    }
+
+    fn check_object(&self, map: &Map<String, Value>, place: &Place<'_>) -> Result<(), String> {
+        if let Some(name) = self.required.iter().find(|name| !map.contains_key(*name)) {
+            return Err(place.says(&format!("`{}` is missing", cut(name, limits::NAME_SHOWN_CHARS))));
+        }
+        self.check_length(PROPERTIES, map.len(), "properties", place)?;
+        for (name, value) in map {
+            let below = Place::Property(place, name);
+            match (self.properties.get(name), &self.others) {
+                (Some(schema), _) => schema.check_at(value, &below)?,
+                (None, Others::Any) => {}
+                (None, Others::Of(schema)) => schema.check_at(value, &below)?,
+                (None, Others::None) => {
+                    let known: Vec<_> = self.properties.keys().map(|name| format!("`{name}`")).collect();
+                    let known = if known.is_empty() { "none".into() } else { cut(&known.join(", "), 500) };
+                    return Err(below.says(&format!("there is no such property; there are: {known}")));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_length(&self, of: usize, length: usize, unit: &str, place: &Place<'_>) -> Result<(), String> {
+        let (fewest, most) = self.lengths[of];
+        let length = u64::try_from(length).unwrap_or(u64::MAX);
+        if length < fewest {
+            return Err(place.says(&format!("it has {length} {unit}, and must have {fewest}")));
+        }
+        match most {
+            Some(most) if length > most => {
+                Err(place.says(&format!("it has {length} {unit}, at most {most} are taken")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_number(&self, number: f64, place: &Place<'_>) -> Result<(), String> {
+        let bounds = [
+            (self.minimum, "at least", f64::ge as fn(&f64, &f64) -> bool),
+            (self.maximum, "at most", f64::le),
+            (self.above, "more than", f64::gt),
+            (self.below, "less than", f64::lt),
+        ];
+        for (bound, word, holds) in bounds {
+            if let Some(bound) = bound
+                && !holds(&number, &bound)
+            {
+                return Err(place.says(&format!("it is {number}, and must be {word} {bound}")));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where in a value.
+enum Place<'a> {
+    Top,
+    Property(&'a Place<'a>, &'a str),
+    Item(&'a Place<'a>, usize),
+}
+
+impl Place<'_> {
+    fn path(&self) -> String {
+        match self {
+            Self::Top => String::new(),
+            Self::Property(Self::Top, name) => cut(name, limits::NAME_SHOWN_CHARS),
+            Self::Property(of, name) => format!("{}.{}", of.path(), cut(name, limits::NAME_SHOWN_CHARS)),
+            Self::Item(of, at) => format!("{}[{at}]", of.path()),
+        }
+    }
+
+    fn says(&self, what: &str) -> String {
+        match self {
+            Self::Top => what.into(),
+            place => format!("`{}`: {what}", cut(&place.path(), 200).escape_debug()),
+        }
+    }
+}
+
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+fn with_article(kind: &str) -> String {
+    match kind {
+        "null" => "null".into(),
+        "integer" | "array" | "object" => format!("an {kind}"),
+        kind => format!("a {kind}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_word_is_held_to() {
+        for (schema, fits, fits_not, why) in [
+            (json!({"type": "string"}), json!("a"), json!(null), "it is null, not a string"),
+            (
+                json!({"type": ["string", "integer"]}),
+                json!(7.0),
+                json!(7.5),
+                "it is a number, not a string or an integer",
+            ),
+            (json!({"enum": ["a", 1]}), json!(1), json!("b"), r#"it is one of "a", 1"#),
+            (json!({"const": {"a": [1]}}), json!({"a": [1]}), json!({"a": []}), r#"it is one of {"a":[1]}"#),
+            (json!({"required": ["a"]}), json!({"a": null}), json!({}), "`a` is missing"),
+            (
+                json!({"properties": {"a": {"properties": {"b": {"type": "boolean"}}}}}),
+                json!({"a": {"b": true}, "c": 1}),
+                json!({"a": {"b": 1}}),
+                "`a.b`: it is a number, not a boolean",
+            ),
+            (
+                json!({"properties": {"a": {}}, "additionalProperties": false}),
+                json!({"a": 1}),
+                json!({"b": 1}),
+                "`b`: there is no such property; there are: `a`",
+            ),
+            (
+                json!({"properties": {"a": true}, "additionalProperties": {"type": "null"}}),
+                json!({"a": 1, "b": null}),
+                json!({"b": 1}),
+                "`b`: it is a number, not null",
+            ),
+            (
+                json!({"items": {"items": {"type": "array"}}}),
+                json!([[[]], []]),
+                json!([[[], 7]]),
+                "`[0][1]`: it is a number, not an array",
+            ),
+            (json!({"minLength": 2}), json!("éé"), json!("é"), "it has 1 characters, and must have 2"),
+            (json!({"maxLength": 2}), json!("éé"), json!("ééé"), "it has 3 characters, at most 2 are taken"),
+            (json!({"minItems": 1}), json!([1]), json!([]), "it has 0 items, and must have 1"),
+            (json!({"maxItems": 1}), json!([1]), json!([1, 2]), "it has 2 items, at most 1 are taken"),
+            (json!({"minProperties": 1}), json!({"a": 1}), json!({}), "it has 0 properties, and must have 1"),
+            (json!({"maxProperties": 0}), json!({}), json!({"a": 1}), "it has 1 properties, at most 0 are taken"),
+            (json!({"minimum": 1}), json!(1), json!(0.5), "it is 0.5, and must be at least 1"),
+            (json!({"maximum": 1}), json!(1), json!(2), "it is 2, and must be at most 1"),
+            (json!({"exclusiveMinimum": 1}), json!(1.5), json!(1), "it is 1, and must be more than 1"),
+            (json!({"exclusiveMaximum": 1}), json!(0), json!(1), "it is 1, and must be less than 1"),
+            (json!({"allOf": [{"minimum": 1}, {"maximum": 2}]}), json!(2), json!(3), "it is 3, and must be at most 2"),
+            (json!({"anyOf": [{"type": "string"}, {"minimum": 2}]}), json!(2), json!(1), "it fits none of 2 schemas"),
+            (
+                json!({"oneOf": [{"minimum": 1}, {"minimum": 2}]}),
+                json!(1),
+                json!(2),
+                "it fits 2 of 2 schemas, and must fit one",
+            ),
+            (json!({"title": "t", "format": "date", "default": 1}), json!(1), json!(null), ""),
+        ] {
+            let read = InputSchema::new(&schema).unwrap_or_else(|error| panic!("{schema}: {error}"));
+            assert_eq!(read.check(&fits), Ok(()), "{schema} {fits}");
+            let expected = if why.is_empty() { Ok(()) } else { Err(why.to_owned()) };
+            assert_eq!(read.check(&fits_not), expected, "{schema} {fits_not}");
+        }
+    }
+
+    #[test]
+    fn what_nobody_is_held_to_is_refused_with_its_place() {
+        let deep = (0..=limits::TOOL_SCHEMA_DEPTH).fold(json!({}), |inner, _| json!({"items": inner}));
+        for (schema, why) in [
+            (json!([]), "a schema is an object"),
+            (json!({"$ref": "#/a"}), "the host holds nobody to `$ref`: leave it out"),
+            (
+                json!({"type": "text"}),
+                "`type` is not a type: there are null, boolean, integer, number, string, array, object",
+            ),
+            (
+                json!({"type": []}),
+                "`type` is not a type: there are null, boolean, integer, number, string, array, object",
+            ),
+            (json!({"enum": []}), "`enum` is not a list of at least one"),
+            (json!({"properties": {"a": {"pattern": "x"}}}), "a: the host holds nobody to `pattern`: leave it out"),
+            (json!({"properties": {"a": {"items": 7}}}), "a.items: a schema is an object"),
+            (json!({"required": "a"}), "`required` is not a list of names"),
+            (json!({"required": ["a"], "additionalProperties": false}), "`a` is required, and no property"),
+            (json!({"minLength": -1}), "`minLength` is not a number from 0 on"),
+            (json!({"maximum": "1"}), "`maximum` is not a number"),
+            (json!({"anyOf": [{"x": 1}]}), "anyOf: the host holds nobody to `x`: leave it out"),
+        ] {
+            let read = InputSchema::new(&schema).err().unwrap_or_default();
+            assert_eq!(read, why, "{schema}");
+        }
+        let why = InputSchema::new(&deep).unwrap_err();
+        assert!(why.ends_with(&format!("more than {} schemas within each other", limits::TOOL_SCHEMA_DEPTH)), "{why}");
+    }
+}

@@ -1,0 +1,199 @@
+//! A session that was cut after any record goes on to the same end, and nothing is done twice: also where agents are tools
+//! of agents, and these of others.
+
+use std::sync::{Arc, Mutex};
+
+use serde_json::json;
+use shelly_host::{
+    agent::{
+        Agent, AgentTool, AsTool, Conversation, Crew, Registry, Runner,
+        journal::{Past, Record, Recorder},
+    },
+    chat::{Chat, Message, Role},
+    error::Fault,
+    event::RunCx,
+    team::{Member, Sequence, Team},
+};
+
+use super::{agent, fresh, kept, results};
+use crate::{
+    script::{Asked, Mind, Reply, act, acts, text, tool},
+    sessions::memory,
+    teams::lines,
+};
+
+/// What was done outside, which must not be done twice.
+type Outside = Arc<Mutex<Vec<String>>>;
+
+/// An agent that does something outside once for each task, and says how many tasks it has had.
+fn worker(name: &'static str, outside: &Outside) -> Agent {
+    let outside = Arc::clone(outside);
+    let send = tool("send", move |cx| {
+        outside.lock().unwrap().push(cx.run.agent.to_string());
+        async { Ok("sent".to_owned()) }
+    });
+    let mind = Mind::new(move |asked| match asked.heard.contains("sent") || asked.heard.contains("interrupted") {
+        true => text(&format!("{name} has had {} tasks, in turn {}", tasks(asked), asked.turn)),
+        false => act("send", json!({})),
+    });
+    agent(name, mind).with_tool(send)
+}
+
+fn tasks(asked: &Asked<'_>) -> usize {
+    asked.request.messages.iter().filter(|entry| entry.message.role == Role::User).count()
+}
+
+/// An agent that makes these calls for each task, one list after the other, and says what came of them.
+fn lead(name: &'static str, turns: &'static [&'static [(&'static str, &'static str)]]) -> Agent {
+    agent(name, Mind::new(move |asked| steps(asked, turns)))
+}
+
+fn steps(asked: &Asked<'_>, turns: &[&[(&str, &str)]]) -> Reply {
+    let since = asked.request.messages.iter().rev().take_while(|entry| entry.message.role != Role::User);
+    let turn = since.filter(|entry| entry.message.role == Role::Assistant).count();
+    match turns.get(turn) {
+        Some(calls) => acts(&calls.iter().map(|(tool, task)| (*tool, json!({"task": task}))).collect::<Vec<_>>()),
+        None => text(&format!("so it is: {}", results(asked).join("; "))),
+    }
+}
+
+const PATTERNS: [&str; 8] =
+    ["fresh", "kept", "side by side", "two at once", "nested", "a team", "in a team", "failing"];
+
+/// The patterns, by name. What works there is the same each time that it is made.
+fn pattern(name: &str, outside: &Outside, crew: &Arc<Crew>) -> Arc<dyn Runner> {
+    let alone = |agent: Agent| Arc::new(agent.with_crew(Arc::clone(crew), 0)) as Arc<dyn Runner>;
+    let work = |name| worker(name, outside);
+    let one: &'static [&'static [(&str, &str)]] = &[&[("bob", "first")], &[("bob", "second")]];
+    match name {
+        "fresh" => alone(lead("lead", one).with_tool(fresh(work("bob")))),
+        "kept" => alone(lead("lead", one).with_tool(kept(work("bob")))),
+        "side by side" => {
+            let lead = lead("lead", &[&[("bob", "first"), ("eve", "second"), ("bob", "third")]]);
+            alone(lead.with_tool(fresh(work("bob"))).with_tool(fresh(work("eve"))))
+        }
+        "two at once" => {
+            let lead = lead("lead", &[&[("bob", "first"), ("bob", "second"), ("eve", "third")], &[("bob", "fourth")]]);
+            alone(lead.with_tool(kept(work("bob"))).with_tool(kept(work("eve"))))
+        }
+        "nested" => {
+            let middle = lead("middle", &[&[("bob", "one"), ("eve", "two")], &[("bob", "three")]]);
+            let middle = middle.with_tool(kept(work("bob"))).with_tool(fresh(work("eve")));
+            let lead = lead("lead", &[&[("middle", "first"), ("zoe", "meanwhile")], &[("middle", "second")]]);
+            alone(lead.with_tool(kept(middle)).with_tool(fresh(work("zoe"))))
+        }
+        "a team" => {
+            let desk =
+                Team::new("desk", Sequence).with_member(Member::new(work("bob"))).with_member(Member::new(work("eve")));
+            let how = AsTool { conversation: Conversation::Kept, ..AsTool::default() };
+            let desk = AgentTool::new(desk, how).unwrap();
+            alone(lead("lead", &[&[("desk", "first")], &[("desk", "second")]]).with_tool(desk))
+        }
+        "in a team" => {
+            let ada = lead("ada", one).with_tool(kept(work("bob")));
+            let zoe = lead("zoe", one).with_tool(fresh(work("bob")));
+            let team = Team::new("team", Sequence).with_member(Member::new(ada)).with_member(Member::new(zoe));
+            Arc::new(team.with_crew(Arc::clone(crew)))
+        }
+        "failing" => {
+            let fails = agent("bob", Mind::new(|_| Err(Fault::other("out of paper"))));
+            let gone = AgentTool::registered("nobody", "", AsTool::default()).unwrap();
+            let lead =
+                lead("lead", &[&[("bob", "first"), ("nobody", "second")], &[("eve", "third"), ("bob", "fourth")]]);
+            alone(lead.with_tool(kept(fails)).with_tool(gone).with_tool(fresh(work("eve"))))
+        }
+        _ => unreachable!("{name}"),
+    }
+}
+
+/// What can be seen in the end: the conversation, and what those that remember say next.
+async fn see(runner: &dyn Runner, chat: &Chat) -> (Vec<String>, Vec<String>) {
+    let before = lines(chat);
+    let cx = RunCx::new(Arc::clone(runner.name()));
+    let again = runner.run(&cx, chat, vec![Message::user("once again")]).await;
+    again.unwrap_or_else(|error| panic!("{}", error.in_full()));
+    (before, lines(chat))
+}
+
+fn is_result(record: &Record, says: impl Fn(&str) -> bool) -> bool {
+    matches!(record, Record::CallEnded { result, .. } if says(&result.text()))
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_prefix_of_what_was_written_down_goes_on_to_the_same_end() {
+    for name in PATTERNS {
+        let outside = Outside::default();
+        let written = memory();
+        let crew = Arc::new(Crew::new(Registry::new()).with_recorder(written.clone()));
+        let whole = pattern(name, &outside, &crew);
+        let chat = Chat::recorded();
+        let cx = RunCx::new(Arc::clone(whole.name()));
+        let answer = whole.run(&cx, &chat, vec![Message::user("go")]).await;
+        let answer = answer.unwrap_or_else(|error| panic!("{name}: {}", error.in_full()));
+        let records = written.records();
+        let sent = outside.lock().unwrap().len();
+        let ledger = serde_json::to_string(&crew.ledger()).unwrap();
+        let end = see(&*whole, &chat).await;
+        assert!(records.iter().any(|(_, record)| matches!(record, Record::Delegated { .. })), "{name}");
+        for cut in 0..=records.len() {
+            let at =
+                format!("{name}: after record {cut} of {} ({:?})", records.len(), records.get(cut.wrapping_sub(1)));
+            let past = Past::of(records[..cut].iter().cloned()).unwrap_or_else(|error| panic!("{error}: {at}"));
+            let is_over = cut == records.len();
+            assert_eq!(past.is_unfinished(), cut > 0 && !is_over, "{at}");
+            let (chat, written) = (past.chat().unwrap(), memory());
+            for (run, record) in &records[..cut] {
+                written.write(*run, record);
+            }
+            let done = records[..cut].iter().filter(|(_, record)| is_result(record, |text| text == "sent")).count();
+            let outside = Outside::default();
+            let crew = Arc::new(Crew::new(Registry::new()).resuming(written.clone(), past, &chat));
+            let whole = pattern(name, &outside, &crew);
+            let resumed = match whole.resume(&cx, &chat, Vec::new()).await {
+                Some(resumed) => Some(resumed),
+                None if is_over => None,
+                None => Some(whole.run(&cx, &chat, vec![Message::user("go")]).await),
+            };
+            if let Some(resumed) = resumed {
+                let resumed = resumed.unwrap_or_else(|error| panic!("{}: {at}", error.in_full()));
+                assert_eq!(resumed.message, answer.message, "{at}");
+                assert_eq!(resumed.iterations, answer.iterations, "{at}");
+                assert_eq!((resumed.account, resumed.usage), (answer.account, answer.usage), "{at}");
+            }
+            assert_eq!(serde_json::to_string(&crew.ledger()).unwrap(), ledger, "{at}");
+            let sent_now = outside.lock().unwrap().len();
+            let in_doubt = |(_, record): &&(u64, Record)| is_result(record, |text| text.contains("interrupted"));
+            let in_doubt = written.records().iter().filter(in_doubt).count();
+            assert_eq!(done + sent_now + in_doubt, sent, "{at}");
+            assert_eq!(see(&*whole, &chat).await, end, "{at}");
+            let twice = Past::of(written.records()).unwrap();
+            assert!(!twice.is_unfinished(), "{at}");
+            assert_eq!(twice.chat().unwrap().snapshot().len(), chat.snapshot().len(), "{at}");
+        }
+    }
+}
+
+/// What a run that nobody goes on with has left open in a kept conversation does not stand in the way of the next one.
+#[tokio::test(start_paused = true)]
+async fn a_conversation_that_was_cut_off_in_a_call_is_gone_on_with_by_the_next_task() {
+    let outside = Outside::default();
+    let written = memory();
+    let crew = Arc::new(Crew::new(Registry::new()).with_recorder(written.clone()));
+    let lead = pattern("kept", &outside, &crew);
+    let cx = RunCx::new("lead");
+    lead.run(&cx, &Chat::recorded(), vec![Message::user("go")]).await.unwrap();
+    let records = written.records();
+    let began = records.iter().position(|(_, record)| matches!(record, Record::CallBegan { .. })).unwrap();
+    let past = Past::of(records[..=began].iter().cloned()).unwrap();
+    let (chat, written) = (past.chat().unwrap(), memory());
+    for (run, record) in &records[..=began] {
+        written.write(*run, record);
+    }
+    let crew = Arc::new(Crew::new(Registry::new()).resuming(written.clone(), past, &chat));
+    chat.reopen().abandon("nobody goes on with it");
+    let lead = pattern("kept", &outside, &crew);
+    let answer = lead.run(&cx, &chat, vec![Message::user("something else")]).await.unwrap();
+    let said = answer.message.text_content();
+    assert_eq!(said, "so it is: bob has had 2 tasks, in turn 2; bob has had 3 tasks, in turn 4");
+    assert!(!Past::of(written.records()).unwrap().is_unfinished());
+}
