@@ -1,4 +1,4 @@
-//! `cargo demo`: builds the host and every plugin, and runs the quick start to its answer.
+//! `cargo demo`: builds the host and every plugin, those of the examples too, and runs the quick start to its answer.
 //!
 //! Nothing here is special to the demo: the last line that it prints before the run is the command that you would type.
 
@@ -26,7 +26,11 @@ fn main() -> ExitCode {
 fn run(task: &str) -> Result<ExitCode, Box<dyn std::error::Error>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("the examples stand in the repository")?;
     eprintln!("building the plugins …");
-    Builder::new(root)?.build(&[GuestFolder::new("plugin", "plugins", "target/plugins")])?;
+    let folders = [
+        GuestFolder::new("plugin", "plugins", "target/plugins"),
+        GuestFolder::new("example", "examples/plugins", "target/example-plugins"),
+    ];
+    Builder::new(root)?.build(&folders)?;
     eprintln!("building the host …");
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let built = Command::new(cargo).current_dir(root).args(["build", "--package", "shelly-host"]).status()?;

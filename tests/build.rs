@@ -17,6 +17,7 @@ fn main() {
 fn run() -> Result<(), Box<dyn Error>> {
     let folders = [
         GuestFolder::new("plugin", "plugins", "target/plugins"),
+        GuestFolder::new("example", "examples/plugins", "target/example-plugins"),
         GuestFolder::new("guest", "tests/guests", "target/test-plugins"),
     ];
     let builder = Builder::new("..")?;

@@ -168,6 +168,26 @@ impl Skill {
 /// Reads the skills of a directory, by name: of each folder in it that has a `SKILL.md` and is not hidden. A directory
 /// that is not there has none.
 ///
+/// ```
+/// use std::{fs, sync::Arc};
+/// use shelly_host::{agent::Agent, model::ScriptedCompleter, skill};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let project = tempfile::tempdir()?;
+/// # let project = project.path();
+/// let skills = project.join(".shelly/skills");
+/// fs::create_dir_all(skills.join("release-notes"))?;
+/// fs::write(
+///     skills.join("release-notes/SKILL.md"),
+///     "---\ndescription: How release notes are written.\n---\nShort, in plain words.\n",
+/// )?;
+/// let model = Arc::new(ScriptedCompleter::new([]));
+/// let lead = Agent::new("lead", "Lead the project.", model).with_skills(skill::load_dir(&skills)?, project);
+/// // It has a description: the agent loads it when it needs it.
+/// assert!(lead.tools.contains("load_skill"));
+/// # Ok(()) }
+/// ```
+///
 /// # Errors
 ///
 /// [`SkillError`]: one of them cannot be read, two have one name, there are too many.

@@ -34,6 +34,18 @@ agents:
       loop-detect: {powers: [note], params: {threshold: 3}}
       read-files: {files: [{path: docs, as: d}], confirm: true, on_failure: skip}
       redact:
+teams:
+  - name: desk
+    members: [reader, {agent: lead, name: boss, role: judge, description: Decides., retries: 2, on_failure: skip}]
+    coordinator: {kind: roles, params: {roles: [reader, judge]}}
+    middleware: [{kind: timeout, params: {time: 1h}}, redact]
+  - name: led
+    members: [desk]
+    coordinator: {kind: state_machine, params: {states: [{name: only, members: [desk]}]}}
+  - name: talks
+    provider: far
+    members: [reader, desk]
+    coordinator: {kind: hand-off, params: {chats: private}}
 context: {max_external_file_size: 1000}
 ";
 

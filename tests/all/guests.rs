@@ -116,6 +116,49 @@ mod shipped {
     }
 
     #[test]
+    fn scripted_model() {
+        let place = Place::new();
+        place.file("docs/a.txt", TEXT);
+        let run = |params: &str, task: &str| {
+            let model = format!("{{name: script, kind: plugin, plugin: scripted-model, params: {params}}}");
+            place.file(
+                "shelly.yaml",
+                format!("providers: [{model}]\nagents:\n  - name: reader\n    plugins:\n{READER}"),
+            );
+            place.run(&["run", "--plugins", crate::PLUGIN_ROOT, "--output", "json", task])
+        };
+        // What tools have found goes on to the next one, and into the answer.
+        let calls = |tool: &str, arguments: &str| format!("{{calls: [{{tool: {tool}, arguments: {arguments}}}]}}");
+        let read = calls("read_file", r"{path: '{{task ~ \w+\.txt}}'}");
+        let count = calls("count_text", "{text: '{{result}}'}");
+        let says = "{json: {words: '{{result/words}}', file: '{{task ~ [a-z.]+$}}'}}";
+        let script = format!("{{replies: [{read}, {count}, {says}]}}");
+        let ran = run(&script, "Count a.txt");
+        let result: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!(result["answer"], r#"{"file":"a.txt","words":18}"#, "{}", ran.shown());
+        assert_eq!(result["spent"]["tool_calls"], 2, "{result}");
+        // A script that is too short, or speaks of what is not there, ends the run and says so.
+        for (script, task, why) in [
+            (format!("{{replies: [{read}]}}"), "Count a.txt", "the script is over: it has one reply for this task"),
+            (script, "Count it", "the script says `{{task ~ \\w+\\.txt}}`: `\\w+\\.txt` is not found in: Count it"),
+            (
+                calls("fly", "{}").replacen("{calls", "{replies: [{calls", 1) + "]}",
+                "go",
+                "the script calls `fly`, which is not there",
+            ),
+            ("{cases: [{task: refund, replies: [no]}]}".into(), "go", "the script has nothing for this task"),
+            ("{replies: [{fail: {denied: 'no key'}}]}".into(), "go", "no key"),
+        ] {
+            let ran = run(&script, task);
+            assert!(ran.code == 4 && ran.stderr.contains(why), "{script}: {}", ran.shown());
+        }
+        // What is misspelt is found without a run.
+        run("{reply: [hello]}", "go");
+        let checked = place.run(&["config", "check", "--plugins", crate::PLUGIN_ROOT]);
+        assert!(checked.code == 2 && checked.stderr.contains("`reply`"), "{}", checked.shown());
+    }
+
+    #[test]
     fn ollama() {
         let lines = "{\"model\":\"m\",\"message\":{\"role\":\"assistant\",\"content\":\"Fo\"},\"done\":false}\n\
                      {\"model\":\"m\",\"message\":{\"role\":\"assistant\",\"content\":\"ur.\"},\"done\":false}\n\

@@ -18,6 +18,7 @@ mod conformance;
 mod effects;
 mod egress;
 mod everyday;
+mod examples;
 mod files;
 mod functions;
 mod guests;

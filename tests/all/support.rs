@@ -61,21 +61,9 @@ impl Place {
     /// Copies the sources of this very project to a folder and makes a repository of it, in which nothing is committed: a tree
     /// as real ones are, with rules of its own about what is ignored.
     pub fn real_tree(&self, name: &str) -> PathBuf {
-        fn copy(from: &Path, to: &Path) {
-            fs::create_dir_all(to).unwrap();
-            for entry in fs::read_dir(from).unwrap() {
-                let entry = entry.unwrap();
-                let to = to.join(entry.file_name());
-                match entry.file_type().unwrap() {
-                    kind if kind.is_dir() && entry.file_name() != "target" => copy(&entry.path(), &to),
-                    kind if kind.is_file() => drop(fs::copy(entry.path(), to).unwrap()),
-                    _ => {}
-                }
-            }
-        }
         let (source, tree) = (Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap(), self.path().join(name));
         for part in ["host", "plugins", "sdk", "tests/all", "tests/guests", "wit"] {
-            copy(&source.join(part), &tree.join(part));
+            copy(&source.join(part), &tree.join(part), &["target"]);
         }
         self.file(&format!("{name}/.gitignore"), "*.snap\n!*mistakes.snap\n/host/docs/\nsrc/**/mod.rs\n");
         self.file(&format!("{name}/plugins/.gitignore"), "# all but one\nCargo.toml\n!/kit/Cargo.toml\nread-files/\n");
@@ -143,6 +131,22 @@ impl Place {
         };
         let Output { status, stdout, stderr } = output;
         Ran { code: status.code().unwrap_or(-1), stdout: text(stdout), stderr: text(stderr) }
+    }
+}
+
+/// Copies a folder with all below it, but for folders of these names, and links.
+pub fn copy(from: &Path, to: &Path, but: &[&str]) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        match entry.file_type().unwrap() {
+            kind if kind.is_dir() && !but.iter().any(|name| *entry.file_name() == **name) => {
+                copy(&entry.path(), &to, but)
+            }
+            kind if kind.is_file() => drop(fs::copy(entry.path(), to).unwrap()),
+            _ => {}
+        }
     }
 }
 

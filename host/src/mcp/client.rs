@@ -27,6 +27,27 @@ use crate::{error::Fault, limits};
 
 /// One server, shared by all who may use it. Its connection is made anew when it breaks; when this is dropped it ends, and
 /// with it the program, if it is one of ours.
+///
+/// ```no_run
+/// use std::{env, sync::Arc};
+/// use shelly_host::{
+///     agent::Agent,
+///     mcp::{Asking, McpClient, Pins, Program, ServerConfig, Target},
+///     model::ScriptedCompleter,
+/// };
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let words = ["-y", "@modelcontextprotocol/server-filesystem", "/tmp"].map(str::to_owned);
+/// let environment = [("PATH".to_owned(), env::var("PATH")?)];
+/// let program = Program::new("npx", words.into(), environment, "/tmp".into());
+/// let client = McpClient::connect(ServerConfig::new("files", Target::Program(program)), Asking::default()).await?;
+/// let mut agent = Agent::new("file-agent", "Manage files.", Arc::new(ScriptedCompleter::new([])));
+/// // What its tools say of themselves now is what they may say from now on.
+/// for tool in client.offer(&Pins::of(&client.listing())).tools {
+///     agent.tools.register(tool)?;
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 pub struct McpClient {
     pub(super) shared: Arc<Shared>,

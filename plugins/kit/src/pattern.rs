@@ -23,6 +23,12 @@ impl Pattern {
         self.0.find(text).map(|found| found.as_str())
     }
 
+    /// What its first group holds of the first match; of a pattern without groups the whole match.
+    pub fn capture<'a>(&self, text: &'a str) -> Option<&'a str> {
+        let found = self.0.captures(text)?;
+        found.get(usize::from(found.len() > 1)).map(|group| group.as_str())
+    }
+
     /// Whether it matches.
     pub fn matches(&self, text: &str) -> bool {
         self.0.is_match(text)
@@ -76,6 +82,8 @@ mod tests {
         assert_eq!(pattern.find("the PassWord is"), Some("PassWord"));
         assert!(!pattern.matches("pa ss"));
         assert_eq!(pattern.as_str(), "(?i)pass(word)?");
+        assert_eq!((pattern.capture("Passwords"), pattern.capture("pass")), (Some("word"), None));
+        assert_eq!(read::<Pattern>("o+").unwrap().capture("foo"), Some("oo"));
         let error = read::<Pattern>("a(").unwrap_err();
         assert!(error.starts_with("`a(` is no regular expression: "), "{error}");
         assert!(read::<Pattern>("").unwrap_err().contains("matches everything"));

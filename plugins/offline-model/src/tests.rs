@@ -382,10 +382,3 @@ fn a_tool_that_vanishes_or_never_answers_ends_in_an_answer() {
     messages.extend((0..4).map(|n| message(Role::Assistant, vec![call(&n.to_string())])));
     assert_eq!(complete(&request(messages, OURS)).stop, StopReason::EndTurn);
 }
-
-#[test]
-fn pieces_add_up_to_the_text() {
-    let text = "ö".repeat(200) + " end";
-    assert_eq!(crate::pieces(&text).collect::<String>(), text);
-    assert!(crate::pieces(&text).count() > 3);
-}

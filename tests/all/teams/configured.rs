@@ -331,3 +331,27 @@ async fn a_change_of_a_team_is_told_before_its_session_goes_on() {
     let second = prepared(&place, &server, &config("hand-off"), None, again).await.unwrap();
     assert_eq!(second.session.as_ref().unwrap().changed, ["team `t` has changed"]);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_team_uses_bounds_the_plugin_that_decides() {
+    let server = minds(echo);
+    let states = "[{name: one, members: [ann], transitions: [{matches: ann, to: two}]}, {name: two, members: [bob]}]";
+    for (bound, said) in [
+        ("", "bob(ann(go))"),
+        ("use: {powers: [see-messages]}, ", "bob(ann(go))"),
+        // It does not see what it goes by.
+        ("use: {powers: []}, ", "ann(go)"),
+    ] {
+        let coordinator = format!("{{kind: state-machine, powers: [see-messages], params: {{states: {states}}}}}");
+        let teams = format!("  - {{name: t, members: [ann, bob], {bound}coordinator: {coordinator}}}");
+        let place = Place::new();
+        let config = format!("agents:{AGENTS}\nteams:\n{teams}\nentry_agent: t");
+        let prepared = prepared(&place, &server, &config, None, Recording::Off).await.unwrap();
+        assert_eq!(seen(&prepared, &Chat::new()).await.0.unwrap(), said, "{bound}");
+    }
+    // Two times round, until the plugin says that it is enough.
+    let until = format!("{{kind: state-machine, powers: [see-messages], params: {{states: {states}}}}}");
+    let coordinator = format!("{{kind: round-robin, params: {{until: {until}, max_rounds: 9}}}}");
+    let (outcome, steps) = run(&server, &team(&coordinator)).await;
+    assert_eq!((outcome.unwrap(), steps.len()), ("bob(ann(go))".into(), 3), "{steps:?}");
+}

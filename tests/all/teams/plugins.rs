@@ -117,10 +117,17 @@ async fn it_sees_of_the_conversation_what_its_powers_let_it_see() {
     for (powers, seen) in [
         (
             &[Power::SeeMessages, Power::SeeArguments, Power::SeeResults][..],
-            ["User user: text a secret", "Assistant old: call look {\"key\":\"hidden\"}", "Tool old: result found"],
+            [
+                "Role::User user: text a secret",
+                "Role::Assistant old: call look {\"key\":\"hidden\"}",
+                "Role::Tool : result found",
+            ],
         ),
-        (&[Power::SeeMessages], ["User user: text a secret", "Assistant old: call look {}", "Tool old: result "]),
-        (&[], ["User user: ", "Assistant old: ", "Tool old: "]),
+        (
+            &[Power::SeeMessages],
+            ["Role::User user: text a secret", "Role::Assistant old: call look {}", "Role::Tool : result "],
+        ),
+        (&[], ["Role::User user: ", "Role::Assistant old: ", "Role::Tool : "]),
     ] {
         let less = |grant| Grant { powers: powers.iter().copied().collect(), ..grant };
         let team = two(led_by(&granted(PROBE_TEAM, json!({"does": "see"}), less).await));
@@ -148,8 +155,8 @@ async fn it_asks_models_that_it_was_granted() {
     let chat = Chat::new();
     let answer = go(&team(&plugin(PROBE_TEAM, ask(None)).await), &chat, "go").await.unwrap();
     assert_eq!(lines(&chat), ["user user: go", "assistant ada: heard asked ?", "assistant desk: own"]);
-    // What the coordinator asked is in the team's account.
-    assert_eq!(answer.usage.total(), 3 * 15, "{:?}", answer.usage);
+    // The team is charged what its coordinator asked, two questions; what its member used is the member's.
+    assert_eq!(answer.usage.total(), 2 * 15, "{:?}", answer.usage);
 
     let of_other = |grant| Grant { models: ["other".to_owned()].into_iter().collect(), ..grant };
     let plugin_of_other = granted(PROBE_TEAM, ask(Some("other")), of_other).await;
@@ -157,7 +164,8 @@ async fn it_asks_models_that_it_was_granted() {
     let asked = other.asked().len();
 
     // What was not granted is not asked.
-    let error = failure(&team(&plugin(PROBE_TEAM, ask(Some("other"))).await)).await;
+    let of_none = |grant| Grant { models: Default::default(), ..grant };
+    let error = failure(&team(&granted(PROBE_TEAM, ask(Some("other")), of_none).await)).await;
     assert!(error.starts_with("the coordinator `probe-team` failed: the model `other` was not granted"), "{error}");
     assert_eq!(other.asked().len(), asked);
     let powerless = granted(PROBE_TEAM, ask(None), |grant| Grant { powers: Default::default(), ..grant }).await;

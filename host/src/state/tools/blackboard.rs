@@ -53,6 +53,30 @@ struct Watch {
 
 /// The tools `<ns>_state_get`, `<ns>_state_set`, `<ns>_state_list` and `<ns>_state_watch` of a blackboard.
 ///
+/// ```
+/// use std::sync::Arc;
+/// use shelly_host::{
+///     agent::Agent,
+///     chat::{Chat, Message},
+///     event::RunCx,
+///     model::ScriptedCompleter,
+///     state::{Blackboard, blackboard_tools},
+/// };
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let board = Blackboard::new();
+/// let model = ScriptedCompleter::new([
+///     ScriptedCompleter::calls(&[("1", "project_state_set", r#"{"key":"findings","value":{"qubits":105}}"#)]),
+///     ScriptedCompleter::text("It is written down."),
+/// ]);
+/// let mut researcher = Agent::new("researcher", "Store what you find under `findings`.", Arc::new(model));
+/// researcher.tools = blackboard_tools(&board, "project")?;
+/// researcher.run(&RunCx::new("researcher"), &Chat::new(), vec![Message::user("Quantum computers?")]).await?;
+/// // Whoever has a clone of the board reads it: another agent by its tools, a program like this.
+/// assert_eq!(board.get("findings").unwrap().value.get(), r#"{"qubits":105}"#);
+/// # Ok(()) }
+/// ```
+///
 /// # Errors
 ///
 /// [`BlackboardError::Namespace`] if `ns` is not 1 to [`limits::NAMESPACE_BYTES`] of a-z, 0-9 and _.

@@ -18,6 +18,31 @@ use crate::{
 
 /// The active member works until it has replied, which is the team's answer, or hands over to another one that goes on.
 /// The active one of an earlier run of the team on the same conversation begins, else the first one.
+///
+/// ```
+/// use std::sync::Arc;
+/// use shelly_host::{
+///     agent::{Agent, Runner},
+///     chat::{Chat, Message},
+///     event::RunCx,
+///     model::ScriptedCompleter,
+///     team::{HandOff, Meeting, Member, Team},
+/// };
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let says = |name: &str, reply| Agent::new(name, "", Arc::new(ScriptedCompleter::new([reply])));
+/// let transfer = ScriptedCompleter::calls(&[("1", "transfer_to_flights", r#"{"reason":"it is about a flight"}"#)]);
+/// let support = Team::new("support", HandOff::new(10))
+///     // Each member has a tool for each other one.
+///     .with_meeting(Meeting::SharedHandOver)
+///     .with_member(Member::new(says("triage", transfer)))
+///     .with_member(Member::new(says("flights", ScriptedCompleter::text("Your flight is changed."))))
+///     .with_member(Member::new(says("hotels", ScriptedCompleter::text("Your room is changed."))));
+/// let input = vec![Message::user("Another flight, please.")];
+/// let answer = support.run(&RunCx::new("support"), &Chat::new(), input).await?;
+/// assert_eq!(answer.message.text_content(), "Your flight is changed.");
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, Copy, Default)]
 pub struct HandOff {
     /// Times that members may hand over in one run; 0: [`limits::HAND_OVERS`]. One more fails with

@@ -11,6 +11,38 @@ use crate::{error::Fault, event::RunCx, limits};
 
 /// One role after the other, again and again; all members of a role work side by side. A role that nobody has is passed
 /// over, and takes no step. That nobody has any of the roles is an error: silence would look like an answer.
+///
+/// ```
+/// use std::sync::Arc;
+/// use shelly_host::{
+///     agent::{Agent, Runner},
+///     chat::{Chat, Message},
+///     event::RunCx,
+///     model::ScriptedCompleter,
+///     team::{Member, RoleRoundRobin, Sequence, Team},
+/// };
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let says = |name: &str, text: &str| {
+///     Agent::new(name, "", Arc::new(ScriptedCompleter::new([ScriptedCompleter::text(text)])))
+/// };
+/// // Two work at once, then one has what both said.
+/// let research = Team::new("research", RoleRoundRobin::new(1, ["find", "sum up"]))
+///     .with_member(Member::new(says("us", "A law on chips.")).with_role("find"))
+///     .with_member(Member::new(says("eu", "A law on AI.")).with_role("find"))
+///     .with_member(Member::new(says("editor", "Two laws.")).with_role("sum up"));
+/// // A team can be a member of another one.
+/// let report = Team::new("report", Sequence)
+///     .with_member(Member::new(research))
+///     .with_member(Member::new(says("writer", "There are two new laws.")));
+/// let chat = Chat::new();
+/// let answer = report.run(&RunCx::new("report"), &chat, vec![Message::user("What is new?")]).await?;
+/// assert_eq!(answer.message.text_content(), "There are two new laws.");
+/// // Of the inner team the others hear its answer.
+/// let said: Vec<_> = chat.snapshot().iter().map(|entry| entry.message.text_content()).collect();
+/// assert_eq!(said, ["What is new?", "Two laws.", "There are two new laws."]);
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone)]
 pub struct RoleRoundRobin {
     /// The roles in order; one may come several times.

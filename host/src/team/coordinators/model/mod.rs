@@ -74,6 +74,33 @@ impl Default for ModelOptions {
 /// with what is wrong; the next one ends the run. So does a failure to ask it, unless trying again may help, which is
 /// done once. A vendor that takes no schema for the reply, or none of the ways to force a call, is asked without from
 /// then on.
+///
+/// ```
+/// use std::sync::Arc;
+/// use shelly_host::{
+///     agent::{Agent, Runner},
+///     chat::{Chat, Message},
+///     event::RunCx,
+///     model::ScriptedCompleter,
+///     team::{Member, ModelCoordinator, ModelOptions, Team},
+/// };
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let says = |name: &str, text: &str| {
+///     Agent::new(name, "", Arc::new(ScriptedCompleter::new([ScriptedCompleter::text(text)])))
+/// };
+/// let decides = ScriptedCompleter::new([
+///     ScriptedCompleter::text(r#"{"members":["writer"],"done":false,"reasoning":"Nothing is written yet."}"#),
+///     ScriptedCompleter::text(r#"{"members":[],"done":true,"reasoning":"It is written."}"#),
+/// ]);
+/// let team = Team::new("desk", ModelCoordinator::new(ModelOptions { max_rounds: 10, ..ModelOptions::default() }))
+///     .with_completer(Arc::new(decides))
+///     .with_member(Member::new(says("researcher", "Two million people.").with_description("finds facts")))
+///     .with_member(Member::new(says("writer", "Paris is large.").with_description("writes articles")));
+/// let answer = team.run(&RunCx::new("desk"), &Chat::new(), vec![Message::user("Write about Paris.")]).await?;
+/// assert_eq!(answer.message.text_content(), "Paris is large.");
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct ModelCoordinator {
     options: ModelOptions,

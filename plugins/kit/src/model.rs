@@ -1,0 +1,86 @@
+//! What plugins share that stand in for a model: how they count tokens, and how they hand on a text.
+
+use shelly_plugin::{
+    Content, Message, Part,
+    types::{Request, StopReason, Usage},
+};
+
+/// Bytes that count as one token.
+const TOKEN: usize = 4;
+
+/// Bytes of a text that are handed on at once.
+const PIECE: usize = 64;
+
+/// What a reply of these parts has used.
+pub fn usage(request: &Request, parts: &[Part]) -> Usage {
+    let tokens = |bytes: usize| bytes.div_ceil(TOKEN) as u64;
+    let messages: usize = request.messages.iter().map(message_bytes).sum();
+    let tools: usize =
+        request.tools.iter().map(|tool| tool.name.len() + tool.description.len() + tool.input_schema.len()).sum();
+    Usage {
+        input_tokens: tokens(messages + tools),
+        output_tokens: tokens(parts.iter().map(part_bytes).sum()),
+        ..Usage::default()
+    }
+}
+
+/// The text, no longer than was asked for, and why it ends there.
+pub fn cut(mut text: String, max_tokens: Option<u32>) -> (String, StopReason) {
+    let max = max_tokens.map_or(usize::MAX, |tokens| (tokens as usize).saturating_mul(TOKEN));
+    let stop = if text.len() > max { StopReason::MaxTokens } else { StopReason::EndTurn };
+    text.truncate(text.floor_char_boundary(max));
+    (text, stop)
+}
+
+/// The text as it is handed on: a few words at a time.
+pub fn pieces(mut text: &str) -> impl Iterator<Item = &str> {
+    std::iter::from_fn(move || {
+        let (piece, rest) = text.split_at(text.floor_char_boundary(PIECE));
+        text = rest;
+        (!piece.is_empty()).then_some(piece)
+    })
+}
+
+fn message_bytes(message: &Message) -> usize {
+    message.parts.iter().map(part_bytes).sum()
+}
+
+fn part_bytes(part: &Part) -> usize {
+    match part {
+        Part::Text(text) => text.len(),
+        Part::ToolCall(call) => call.name.len() + call.arguments.len(),
+        Part::ToolResult(result) => result.content.iter().map(content_bytes).sum(),
+        _ => 0,
+    }
+}
+
+fn content_bytes(content: &Content) -> usize {
+    match content {
+        Content::Text(text) | Content::Json(text) => text.len(),
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_add_up_to_the_text() {
+        let text = "ö".repeat(200) + " end";
+        assert_eq!(pieces(&text).collect::<String>(), text);
+        assert!(pieces(&text).count() > 3);
+    }
+
+    #[test]
+    fn a_text_is_no_longer_than_was_asked_for() {
+        for (max, said, stop) in [
+            (None, "äöü", StopReason::EndTurn),
+            (Some(2), "äöü", StopReason::EndTurn),
+            (Some(1), "äö", StopReason::MaxTokens),
+            (Some(0), "", StopReason::MaxTokens),
+        ] {
+            assert_eq!(cut("äöü".into(), max), (said.into(), stop), "{max:?}");
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! A model that says what a script in its params says, for examples and for tests of configs: no key, no network, no
+//! chance. What it says can be made of what it is asked, so that what really comes in goes on.
+//!
+//! Params: `{"replies": […]}`, one reply after the other; `cases` are further scripts for tasks of some kind, and `at_end` says
+//! what happens when a script is over: `fail`, which is the default, or `repeat` its last reply.
+//!
+//! **Which reply**: the first to a task, the second to what came of its calls, and so on. It is counted in the conversation
+//! itself, the replies since the newest task: nothing is kept, and the same request has the same answer. A task is a message
+//! of a person or another agent, no note of the host. In a team, whatever others have said since is the task.
+//!
+//! **A reply** is a text, or an object of `say` (a text) or `json` (a value, which is said as JSON), and `calls`, each a `tool`
+//! and its `arguments`; or `fail`: `{"unavailable": "it is down"}`, or another of the contract's errors.
+//!
+//! **In texts**, at any depth, `{{…}}` is what is known by then ([`fill`]): `{{task}}`, `{{result}}`, `{{result/temp}}`,
+//! `{{task ~ in (\w+)}}`. What is not there is an error that says so.
+//!
+//! **A case** has `replies`, and says for which tasks: a pattern for the text of the `task`, the name of the one that it is
+//! `from`, a pattern for the `system` prompt, which begins with who is asked. The first case that fits is taken, and where none
+//! does the `replies` beside the cases.
+
+use guest_kit::{at_most, bad, model};
+use serde::Deserialize;
+use serde_json::Value;
+use shelly_plugin::{
+    Error, Streamed, config,
+    provider::Provider,
+    text::short,
+    types::{Completion, Request, StopReason, ToolChoice},
+};
+
+mod fill;
+mod heard;
+mod script;
+
+use heard::Heard;
+use script::{Call, Case, Reply, replies};
+
+shelly_plugin::export!(provider: ScriptedModel);
+
+/// Replies of one script, and cases: all are read at each request.
+const MOST_REPLIES: usize = 1_000;
+const MOST_CASES: usize = 100;
+
+/// Characters of a task that errors show.
+const SHOWN: usize = 200;
+
+struct ScriptedModel;
+
+#[derive(Deserialize, Default)]
+#[serde(default, deny_unknown_fields)]
+struct Params {
+    replies: Vec<Value>,
+    cases: Vec<Value>,
+    at_end: AtEnd,
+}
+
+/// What happens when a script is over.
+#[derive(Deserialize, Default, Clone, Copy, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+enum AtEnd {
+    #[default]
+    Fail,
+    Repeat,
+}
+
+/// All that it may say.
+struct Script {
+    cases: Vec<Case>,
+    otherwise: Vec<Reply>,
+    at_end: AtEnd,
+}
+
+impl Provider for ScriptedModel {
+    fn complete(model: String, request: Request) -> Result<Completion, Error> {
+        complete(config()?, &model, &request)
+    }
+}
+
+fn complete(params: Params, model: &str, request: &Request) -> Result<Completion, Error> {
+    let script = Script::read(params)?;
+    let heard = Heard::new(&request.messages);
+    match script.reply(&heard)? {
+        Reply::Fails(failure) => Err(failure.fill(&heard)?),
+        Reply::Says { text, calls } => {
+            let text = text.as_ref().map_or(Ok(String::new()), |text| text.fill(&heard))?;
+            say(&text, calls, &heard, model, request)
+        }
+    }
+}
+
+impl Script {
+    /// All of it is read, also what is not said now: a slip is found at once.
+    fn read(Params { replies: written, cases, at_end }: Params) -> Result<Script, Error> {
+        at_most("cases", cases.len(), MOST_CASES)?;
+        let read = |(at, case)| Case::read(case).map_err(|why| bad(format_args!("`cases[{at}]`: {why}")));
+        let cases = cases.into_iter().enumerate().map(read).collect::<Result<Vec<_>, _>>()?;
+        let otherwise = replies(written).map_err(|why| bad(format_args!("`{why}")))?;
+        if cases.is_empty() && otherwise.is_empty() {
+            return Err(bad("`replies` is empty: write what the model says, `replies: [\"Hello.\"]`"));
+        }
+        Ok(Script { cases, otherwise, at_end })
+    }
+
+    fn reply(&self, heard: &Heard) -> Result<&Reply, Error> {
+        let case = self.cases.iter().find(|case| case.fits(heard));
+        let replies = case.map_or(&self.otherwise, |case| &case.replies);
+        let (task, said) = (short(&heard.task(), SHOWN), heard.replies());
+        match (replies.get(said), replies.last(), self.at_end) {
+            (Some(reply), ..) | (None, Some(reply), AtEnd::Repeat) => Ok(reply),
+            (None, None, _) => Err(Error::Invalid(format!(
+                "the script has nothing for this task: add a case that fits it, or `replies` beside the cases: {task}"
+            ))),
+            (None, Some(_), AtEnd::Fail) => Err(Error::Invalid(format!(
+                "the script is over: it has {} for this task, and one more is wanted (`at_end: repeat` has the last one said \
+                 again): {task}",
+                if replies.len() == 1 { "one reply".into() } else { format!("{} replies", replies.len()) }
+            ))),
+        }
+    }
+}
+
+/// The reply as it is handed on: its text a few words at a time, then its calls. What is cut has none.
+fn say(text: &str, calls: &[Call], heard: &Heard, model: &str, request: &Request) -> Result<Completion, Error> {
+    let (text, mut stop) = model::cut(text.to_owned(), request.max_output_tokens);
+    let mut reply = Streamed::new(model);
+    model::pieces(&text).try_for_each(|piece| reply.text(piece))?;
+    if stop == StopReason::EndTurn {
+        for call in calls {
+            there_is(&call.tool, request)?;
+            reply.call(String::new(), &call.tool, call.arguments.fill(heard)?.to_string())?;
+        }
+    }
+    if reply.has_calls() {
+        stop = StopReason::ToolCalls;
+    }
+    let completion = reply.finish(stop)?;
+    Ok(Completion { usage: model::usage(request, &completion.parts), ..completion })
+}
+
+/// A call that cannot be made is a slip of the script, or of the config that it is to test.
+fn there_is(tool: &str, request: &Request) -> Result<(), Error> {
+    if request.tool_choice == ToolChoice::Never {
+        return Err(Error::Invalid(format!("the script calls `{tool}`, and no call is allowed now")));
+    }
+    if request.tools.iter().any(|there| there.name == tool) {
+        return Ok(());
+    }
+    let names: Vec<_> = request.tools.iter().map(|tool| format!("`{}`", tool.name)).collect();
+    let there =
+        if names.is_empty() { "this agent has no tools".into() } else { format!("there are {}", names.join(", ")) };
+    Err(Error::Invalid(format!("the script calls `{tool}`, which is not there: {there}")))
+}
+
+#[cfg(test)]
+mod tests;
