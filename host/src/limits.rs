@@ -235,6 +235,8 @@ pub const OPENING_WAIT: Duration = Duration::from_secs(5);
 /// Time after which an open whose call was dropped in the middle counts as ended, so that many dropped calls do not take its
 /// files from a plugin for good.
 pub const OPENING_LAPSE: Duration = Duration::from_secs(60);
+/// Bytes of a file that a guest is given by one read, as wasmtime-wasi has it.
+pub const READ_BYTES: usize = 64 << 10;
 /// Entries of a folder that a guest lists, `.` and `..` among them: they are read at once into the host's memory, some 100
 /// bytes each and a name. Each counts as a call of an imported function.
 pub const FOLDER_ENTRIES: usize = 20_000;
@@ -579,8 +581,9 @@ pub const LOG_ENTRIES_CEILING: u32 = 100_000;
 pub const LOG_BYTES: usize = 1 << 20;
 /// The most bytes of log that a config can give one call.
 pub const LOG_BYTES_CEILING: usize = 64 << 20;
-/// Calls of imported functions a second, of all calls of one plugin of one agent together. Reading files through WASI makes
-/// some thousands; a cheap function called so often takes about a hundredth of a core.
+/// Calls of imported functions a second, of all calls of one plugin of one agent together. A cheap function called so often
+/// takes about a hundredth of a core. Calls that are answered from the system's memory on the call's own time on the
+/// processor, as most of reading files, are not among them.
 pub const HOST_CALLS_PER_SECOND: u32 = 50_000;
 /// The most calls of imported functions a second that a config can allow: beyond it nothing is slowed down any more.
 pub const HOST_CALLS_PER_SECOND_CEILING: u32 = 10_000_000;

@@ -59,7 +59,7 @@ fn what_holds_is_shown_with_all_that_the_file_leaves_out() {
     let json = place.run(&["config", "check", "--plugins", PLUGIN_ROOT, "--output", "json"]);
     let value: Value = serde_json::from_str(&json.stdout).unwrap();
     assert_eq!((&value["ok"], json.code), (&Value::Bool(true), 0), "{}", json.shown());
-    assert_eq!(value["config"]["agents"][0]["delegates_to"], serde_json::json!(["reader"]));
+    assert_eq!(value["config"]["agents"][0]["delegates_to"], serde_json::json!(["reader", "desk", "led", "talks"]));
     assert_eq!(value["warnings"].as_array().unwrap().len(), json.stderr.matches("warning: ").count());
     assert!(!(ran.shown() + &json.shown()).contains("never-shown"));
 }

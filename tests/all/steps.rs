@@ -88,7 +88,7 @@ fn what_is_wrong_with_a_step_is_told() {
         ("effects: [state_machine]", "plugin `state-machine` is no effect: its kinds are coordinator"),
         ("middleware: [state_machine]", "plugin `state-machine` is no middleware: its kinds are coordinator"),
         ("plugins: {state-machine: }", "plugin `state-machine` is no plugin of an agent: its kinds are coordinator"),
-        ("plugins: {state-machine: }", "coordinator: {kind: plugin, id: state-machine}"),
+        ("plugins: {state-machine: }", "members: […], coordinator: state-machine}]"),
         ("effects: [{params: {}}]", "the key `kind` is missing"),
         ("effects: [{kind: progress, threshold: 1}]", "there is no key `threshold`"),
         ("effects: [[progress]]", "is not"),

@@ -8,6 +8,7 @@
 use std::{
     env, fs,
     hint::black_box,
+    io::Write,
     path::{Path, PathBuf},
     process::Command,
     sync::Arc,
@@ -78,14 +79,14 @@ impl Ground {
             fs::write(folder.join(format!("file{at:05}.rs")), text)?;
         }
         fs::write(root.join("read.rs"), text(1))?;
-        for name in ["ours.rs", "theirs.rs"] {
+        for name in ["ours.rs", "kept.rs", "theirs.rs", "bare.rs"] {
             fs::write(root.join(name), format!("{}// counter 0 here\n", text(2)))?;
         }
         Ok(Self { root: root.into(), server: env::var("MCP_FILESYSTEM").ok() })
     }
 
     /// An agent with these toolboxes, as its config has them.
-    async fn agent(&self, toolboxes: &str) -> Result<Agent, Failed> {
+    async fn agent(&self, toolboxes: &str, recording: Recording) -> Result<Agent, Failed> {
         let server = self.server.as_deref().map(|script| {
             let root = self.root.display();
             format!(
@@ -103,7 +104,7 @@ impl Ground {
         let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
         let app = App::new(config, &[PLUGIN_ROOT.into()], Some(cache), Arc::new(variable), desk)
             .map_err(|report| report.to_string())?;
-        let prepared = app.agent(None, None, Recording::Off).await.map_err(|report| report.to_string())?;
+        let prepared = app.agent(None, None, recording).await.map_err(|report| report.to_string())?;
         prepared.warnings.iter().for_each(|warning| eprintln!("{warning}"));
         Ok(prepared.agent)
     }
@@ -117,6 +118,20 @@ async fn call(agent: &Agent, name: &str, arguments: &Value) -> Result<String, Fa
     if result.is_error { Err(format!("{name}: {text}").into()) } else { Ok(text) }
 }
 
+/// Ways that are no call of a tool by its name.
+const IN_SESSION: &str = "in a session";
+const BARE: &str = "bare";
+
+/// What no edit that survives a loss of power can do without.
+fn write_bare(root: &Path) -> Result<(), Failed> {
+    let (new, path) = (root.join("bare.new"), root.join("bare.rs"));
+    let text = fs::read(&path)?;
+    let mut file = fs::File::create_new(&new)?;
+    file.write_all(&text)?;
+    file.sync_all()?;
+    Ok(fs::rename(new, path)?)
+}
+
 async fn single_files(ground: &Ground, calls: usize) -> Result<(), Failed> {
     let mut toolboxes = "{name: filesystem, changes: apply}, search".to_owned();
     if ground.server.is_some() {
@@ -124,27 +139,34 @@ async fn single_files(ground: &Ground, calls: usize) -> Result<(), Failed> {
     } else {
         println!("server-filesystem is left out: MCP_FILESYSTEM is not set");
     }
-    let agent = ground.agent(&format!("[{toolboxes}]")).await?;
+    let agent = ground.agent(&format!("[{toolboxes}]"), Recording::Off).await?;
+    let title = String::from("everyday");
+    let recording = Recording::New { id: None, title, follows: None };
+    let in_session = ground.agent("[{name: filesystem, changes: apply}]", recording).await?;
     let path = |name: &str| ground.root.join(name).display().to_string();
-    let edit = |n: usize| (format!("// counter {n} here"), format!("// counter {} here", n + 1));
+    let edit = |n: usize, by: usize| (format!("// counter {n} here"), format!("// counter {} here", n + by));
     let rows = [
         "read 9 KiB, ours",
         "read 9 KiB, server-filesystem",
         "edit, ours",
         "edit, server-filesystem",
+        "edit in a session, ours",
+        "write, sync and rename, bare",
         "find a file by its name among 100, ours",
         "find a file by its name among 100, server-filesystem",
     ];
-    let mut times = [(); 6].map(|()| Histogram::<u64>::new(3).expect("3 digits are allowed"));
+    let mut times = [(); 8].map(|()| Histogram::<u64>::new(3).expect("3 digits are allowed"));
     let warm_up = calls / 10;
     for round in 0..calls + warm_up {
-        let (old, new) = edit(round);
+        let ((old, new), (tenth_old, tenth_new)) = (edit(round, 1), edit(round, 10));
         let part = path("many/part000");
         let ways = [
             ("fs_read", json!({ "path": "read.rs" })),
             ("theirs__read_text_file", json!({ "path": path("read.rs") })),
             ("fs_edit", json!({ "path": "ours.rs", "old_text": old, "new_text": new })),
             ("theirs__edit_file", json!({ "path": path("theirs.rs"), "edits": [{ "oldText": old, "newText": new }] })),
+            (IN_SESSION, json!({ "path": "kept.rs", "old_text": tenth_old, "new_text": tenth_new })),
+            (BARE, json!({})),
             ("search_files", json!({ "pattern": "**/*00011*", "directory": "many/part000" })),
             ("theirs__search_files", json!({ "path": part, "pattern": "**/*00011*" })),
         ];
@@ -152,8 +174,16 @@ async fn single_files(ground: &Ground, calls: usize) -> Result<(), Failed> {
             if name.starts_with("theirs") && ground.server.is_none() {
                 continue;
             }
+            // What a session keeps makes its later changes slower: it is no everyday one that has a thousand.
+            if *name == IN_SESSION && round % 10 != 0 {
+                continue;
+            }
             let started = Instant::now();
-            black_box(call(&agent, name, arguments).await?);
+            match *name {
+                BARE => write_bare(&ground.root)?,
+                IN_SESSION => drop(black_box(call(&in_session, "fs_edit", arguments).await?)),
+                name => drop(black_box(call(&agent, name, arguments).await?)),
+            }
             if round >= warm_up {
                 times.record(nanos(started))?;
             }
@@ -171,7 +201,7 @@ async fn single_files(ground: &Ground, calls: usize) -> Result<(), Failed> {
 const PATTERNS: [&str; 3] = ["the needle is here", "nowhere to be found", r"function_\d+7_11\d\("];
 
 async fn search(ground: &Ground, size: &Size) -> Result<(), Failed> {
-    let agent = ground.agent("[search]").await?;
+    let agent = ground.agent("[search]", Recording::Off).await?;
     let many = ground.root.join("many");
     let has_rg = Command::new("rg").arg("--version").output().is_ok();
     println!("contents of {} files, {} searches, ms", size.files, size.searches);

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     ChangeError,
-    folder::{Folder, create_file, give_mode, open_file},
+    folder::{Folder, Names, create_file, give_mode, open_file},
     place::Spot,
     plan::{Does, Item, Plan},
     state::{Digest, Node, State, mode_of, state, state_in},
@@ -106,13 +106,14 @@ fn missing_above(path: &Path, made: &HashSet<PathBuf>) -> Vec<PathBuf> {
 }
 
 impl Step {
-    /// Does it, if everything is still as it was shown.
-    pub fn make(&self, item: &Item) -> Result<(), ChangeError> {
+    /// Does it, if everything is still as it was shown. What files hold is on the disk before they have their names.
+    pub fn make(&self, item: &Item, names: Names) -> Result<(), ChangeError> {
+        let open = |folder| Folder::open(folder).map(|folder| folder.with(names));
         match self {
             Self::Made { at, is_wanted } => {
                 let failed = ChangeError::io(&at.shown, "made");
                 let (folder, name) = at.parts().map_err(&failed)?;
-                match Folder::open(folder).and_then(|folder| folder.make(name)) {
+                match open(folder).and_then(|folder| folder.make(name)) {
                     Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match is_wanted {
                         true => Err(ChangeError::Stale { shown: at.shown.clone() }),
                         // Somebody else has made it meanwhile. What is put into it finds out what it is.
@@ -124,7 +125,7 @@ impl Step {
             Self::Placed { at, before, after, temp } => {
                 let failed = ChangeError::io(&at.shown, "written");
                 let (folder, name) = at.parts().map_err(&failed)?;
-                let folder = Folder::open(folder).map_err(&failed)?;
+                let folder = open(folder).map_err(&failed)?;
                 let placed = put(&folder, temp, name, item, after).map_err(&failed).and_then(|()| {
                     if state_in(&folder, temp, &at.shown)? != *after || state_in(&folder, name, &at.shown)? != *before {
                         return Err(ChangeError::Stale { shown: at.shown.clone() });
@@ -136,7 +137,7 @@ impl Step {
             Self::Removed { at, before, aside } => {
                 let failed = ChangeError::io(&at.shown, "removed");
                 let (folder, name) = at.parts().map_err(&failed)?;
-                let folder = Folder::open(folder).map_err(&failed)?;
+                let folder = open(folder).map_err(&failed)?;
                 folder.rename_to_nothing(name, &folder, aside).map_err(|error| stale_or(&at.shown, error, &failed))?;
                 // What went is looked at, and not what was there a moment before.
                 match state_in(&folder, aside, &at.shown) {
@@ -151,8 +152,7 @@ impl Step {
                 let failed = ChangeError::io(&from.shown, "moved");
                 let ((folder, name), (to_folder, to_name)) =
                     (from.parts().map_err(&failed)?, to.parts().map_err(&failed)?);
-                let (folder, to_folder) =
-                    (Folder::open(folder).map_err(&failed)?, Folder::open(to_folder).map_err(&failed)?);
+                let (folder, to_folder) = (open(folder).map_err(&failed)?, open(to_folder).map_err(&failed)?);
                 let moved = folder.rename_to_nothing(name, &to_folder, to_name);
                 moved.map_err(|error| match error.kind() {
                     io::ErrorKind::CrossesDevices => {
@@ -241,6 +241,11 @@ impl Step {
                 }
             }
         }
+    }
+
+    /// Whether something stands aside until all steps are done.
+    pub fn puts_aside(&self) -> bool {
+        matches!(self, Self::Removed { .. })
     }
 
     /// Removes for good what stands aside.

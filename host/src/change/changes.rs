@@ -10,8 +10,9 @@ use super::{
     apply::{Images, check_back, steps},
     caution::Guarded,
     diff,
+    folder::Names,
     place::Spot,
-    record::{DONE, Kept, Record, UNDONE, forget, read, take_back},
+    record::{DONE, Intent, Kept, Record, UNDONE, forget, read, take_back},
     state::{Node, State, state},
 };
 use crate::{chat::Content, files, limits, trust::OwnKey};
@@ -84,7 +85,9 @@ impl Changes {
     }
 
     /// Makes all changes of a plan or none, if everything is still as it was when it was made. `result` is what the model is
-    /// told then. It blocks until all of it is on the disk.
+    /// told then. It blocks until what files hold is on the disk; with a session, until their names are, too, and what is needed
+    /// to undo it. So after a loss of power a file holds all of its old content or all of its new one; with a session that
+    /// of all changes that were told, and of one that was interrupted, after the next start, the old one.
     ///
     /// # Errors
     ///
@@ -119,13 +122,16 @@ impl Changes {
             intent = Some(begun.inspect_err(|_| forget(&new))?);
         }
         let mut done = Vec::new();
+        let names = if intent.is_some() { Names::AtOnce } else { Names::InTime };
         let made = steps.iter().try_for_each(|(step, item)| {
-            step.make(item)?;
+            step.make(item, names)?;
             done.push(step.clone());
             Ok(())
         });
         let failed = ChangeError::io("what is changed", "written down");
-        let made = made.and_then(|()| intent.as_ref().map_or(Ok(()), |intent| intent.made().map_err(failed)));
+        let is_aside = steps.iter().any(|(step, _)| step.puts_aside());
+        let told = |intent: &Intent| if is_aside { intent.made() } else { intent.done() };
+        let made = made.and_then(|()| intent.as_ref().map_or(Ok(()), |intent| told(intent).map_err(failed)));
         if let Err(error) = made {
             let left = take_back(&done, &images);
             if !left.is_empty() {
@@ -137,9 +143,11 @@ impl Changes {
             return Err(error);
         }
         // What stands aside now is rubbish: the next start removes what cannot be removed here.
-        let settled = steps.iter().all(|(step, _)| step.settle().is_ok());
-        if settled && let Some(intent) = intent {
-            let _ = intent.done();
+        if is_aside
+            && steps.iter().all(|(step, _)| step.settle().is_ok())
+            && let Some(intent) = intent
+        {
+            let _ = intent.settled();
         }
         if plan.no_undo().is_some() {
             forget(&new);

@@ -12,6 +12,16 @@ pub(super) struct Folder {
     _held: std::os::fd::OwnedFd,
     /// The way to it.
     path: PathBuf,
+    names: Names,
+}
+
+/// When the names in a folder are on the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Names {
+    /// When what gives or takes one has returned: something is written down that goes by it.
+    AtOnce,
+    /// When the system writes them. After a loss of power a file has its old content or its new one.
+    InTime,
 }
 
 impl Folder {
@@ -31,16 +41,21 @@ impl Folder {
             }
         }
         let path = PathBuf::from(format!("/proc/self/fd/{}", held.as_raw_fd()));
-        Ok(Self { _held: held, path })
+        Ok(Self { _held: held, path, names: Names::AtOnce })
     }
 
     /// The same as well as it can be done here: the path must lead to itself.
     #[cfg(not(target_os = "linux"))]
     pub fn open(path: &Path) -> io::Result<Self> {
         match path.canonicalize()? == path && path.is_dir() {
-            true => Ok(Self { path: path.to_owned() }),
+            true => Ok(Self { path: path.to_owned(), names: Names::AtOnce }),
             false => Err(io::Error::other("it is a link, lies behind one, or is no folder")),
         }
+    }
+
+    /// The same, for what may be lost with the power.
+    pub fn with(self, names: Names) -> Self {
+        Self { names, ..self }
     }
 
     /// The path to what is called so in it.
@@ -48,10 +63,12 @@ impl Folder {
         self.path.join(name)
     }
 
-    /// Returns once the names in it would survive a loss of power.
-    pub fn sync(&self) -> io::Result<()> {
+    /// Returns once the names in it would survive a loss of power, if they are to.
+    fn sync(&self) -> io::Result<()> {
         #[cfg(unix)]
-        fs::File::open(&self.path)?.sync_all()?;
+        if self.names == Names::AtOnce {
+            fs::File::open(&self.path)?.sync_all()?;
+        }
         Ok(())
     }
 

@@ -168,17 +168,28 @@ impl Intent {
         self.kept.common.join(format!("{}.{state}", self.id))
     }
 
-    /// All of them are made: from here on they are not taken back.
+    /// All of them are made, and something stands aside: from here on they are not taken back.
     pub fn made(&self) -> io::Result<()> {
-        fs::rename(self.path(INTENT), self.path(MADE))?;
-        files::sync_folder(&self.path(MADE))
+        self.becomes(INTENT, &self.path(MADE))
     }
 
-    /// Nothing is left to be done for them.
+    /// What stood aside is gone.
+    pub fn settled(&self) -> io::Result<()> {
+        self.becomes(MADE, &self.end())
+    }
+
+    /// All of them are made, and nothing is left to be done: from here on they are not taken back.
     pub fn done(&self) -> io::Result<()> {
-        let done = self.kept.folder.join(format!("{}.{DONE}", self.id));
-        fs::rename(self.path(MADE), &done)?;
-        files::sync_folder(&done)
+        self.becomes(INTENT, &self.end())
+    }
+
+    fn end(&self) -> PathBuf {
+        self.kept.folder.join(format!("{}.{DONE}", self.id))
+    }
+
+    fn becomes(&self, from: &str, to: &Path) -> io::Result<()> {
+        fs::rename(self.path(from), to)?;
+        files::sync_folder(to)
     }
 
     /// None of them is made.

@@ -48,8 +48,6 @@ struct TeamFile {
     skills_tags: Vec<String>,
     estimated_cost: Option<Cost>,
     #[serde(default)]
-    max_concurrency: u32,
-    #[serde(default)]
     budget: Budget,
     #[serde(default)]
     middleware: Vec<StepUse>,
@@ -79,7 +77,6 @@ impl From<TeamFile> for TeamConfig {
             prefix: file.prefix,
             skills_tags: file.skills_tags,
             estimated_cost: file.estimated_cost,
-            max_concurrency: file.max_concurrency,
             budget: file.budget,
             // It has no conversation of its own that could be shortened.
             effects: Some(Vec::new()),

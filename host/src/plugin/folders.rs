@@ -7,7 +7,12 @@ use std::{
 
 use wasmtime_wasi::{FsPerms, WasiCtx, filesystem::WasiFilesystemCtx};
 
-use super::{catalog::PluginPackage, error::PluginError, imports::Opening, loader::Settings};
+use super::{
+    catalog::PluginPackage,
+    error::PluginError,
+    imports::{AtOnce, Opening},
+    loader::Settings,
+};
 use crate::{
     capability::{Access, Grant},
     change::{ChangeError, Place},
@@ -26,6 +31,8 @@ pub struct Mount {
 #[derive(Clone, Default)]
 pub(super) struct Folders {
     pub context: WasiFilesystemCtx,
+    /// What is done in them without waiting.
+    pub at_once: AtOnce,
     /// Shared by all calls of the plugin.
     pub opening: Opening,
 }
@@ -36,7 +43,7 @@ pub(super) fn open(package: &PluginPackage, settings: &Settings) -> Result<Folde
     if granted.is_empty() {
         return Ok(Folders::default());
     }
-    let mut wasi = WasiCtx::builder();
+    let (mut wasi, mut at_once) = (WasiCtx::builder(), AtOnce::default());
     for mount in &settings.mounts {
         for (path, access) in granted.within(&mount.path).iter() {
             let mode = match access {
@@ -44,6 +51,7 @@ pub(super) fn open(package: &PluginPackage, settings: &Settings) -> Result<Folde
                 Access::Write => FsPerms::ReadWrite,
             };
             let opened = at_exactly(path, |door| {
+                at_once.add(door);
                 let door = wasi.preopened_dir(door, name_below(mount, path), mode);
                 door.map(drop).map_err(|error| io::Error::other(format!("{error:#}")))
             });
@@ -59,7 +67,7 @@ pub(super) fn open(package: &PluginPackage, settings: &Settings) -> Result<Folde
             }
         }
     }
-    Ok(Folders { context: wasi.build().filesystem().clone(), opening: Opening::default() })
+    Ok(Folders { context: wasi.build().filesystem().clone(), at_once, opening: Opening::default() })
 }
 
 /// Where a path is that a plugin names in a proposal: below the widest of its folders in which it lies. Reading there is

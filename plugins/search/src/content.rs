@@ -23,7 +23,7 @@ const NESTED: u32 = 50;
 /// Bytes that what is made of a pattern may take.
 const COMPILED: usize = 8 << 20;
 
-/// What is looked for, with room that is used again for each file.
+/// What is looked for, with room for what is searched.
 pub(crate) struct Lines {
     pattern: RegexMatcher,
     /// Lines around a match.
@@ -80,7 +80,10 @@ impl Lines {
                     report.binary += 1;
                     return;
                 }
-                self.buffer.extend_from_slice(&chunk);
+                match self.buffer.is_empty() {
+                    true => self.buffer = chunk,
+                    false => self.buffer.extend_from_slice(&chunk),
+                }
             }
             let whole = if is_end {
                 self.buffer.len()
@@ -91,8 +94,10 @@ impl Lines {
             if !self.search_piece(piece, line, &mut found, report) {
                 return;
             }
-            line += memchr_iter(b'\n', piece).count();
-            self.buffer.drain(..whole);
+            if !is_end {
+                line += memchr_iter(b'\n', piece).count();
+                self.buffer.drain(..whole);
+            }
         }
         report.files += 1;
     }

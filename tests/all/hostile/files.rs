@@ -441,6 +441,71 @@ fn threads_lost_to_pipes_are_few() {
     drop(other_end.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked)));
 }
 
+/// Whether files on this file system are opened and read at once where they are in memory.
+#[cfg(target_os = "linux")]
+fn is_local(path: &Path) -> bool {
+    let kind = std::process::Command::new("stat").args(["-f", "-c", "%T"]).arg(path).output().unwrap().stdout;
+    ["ext2/ext3", "xfs", "btrfs", "f2fs", "tmpfs"].contains(&String::from_utf8(kind).unwrap().trim())
+}
+
+/// The host's other threads may all be held by files that do not open: what is in memory needs none.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_is_in_memory_is_read_without_another_thread() {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .max_blocking_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
+    let place = Place::new();
+    place.file("in/there.txt", "there");
+    if !is_local(&place.path()) {
+        return;
+    }
+    let read = runtime.block_on(async {
+        let plugin = probe(place.path().join("in")).await;
+        let (release, held) = std::sync::mpsc::channel::<()>();
+        let holding = tokio::task::spawn_blocking(move || held.recv());
+        let read = call(&plugin, "read", &path("there.txt")).await;
+        drop(release);
+        let _ = holding.await;
+        read
+    });
+    assert_eq!((read.is_error, read.text().as_str()), (false, "there"));
+}
+
+/// What is done at once takes the call's own time: that is bounded, and counted, so that nobody is slowed down for it.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn opening_at_once_is_time_on_the_processor() {
+    let mut guest = Guest::tool().import(guest::FILES);
+    let name = guest.text("thing");
+    let open =
+        format!("(call $open (local.get $x) (i32.const 0) {name} (i32.const 0) (i32.const 1) (i32.const {SCRATCH}))");
+    let close = format!("(call $close (i32.load (i32.const {})))", SCRATCH + 4);
+    let guest = guest.attack(&format!("{} {}", folder(), times(10_000_000, &format!("{open} {close}"))));
+    let packed = pack(&["tool"], "wants = { files = \"read\" }", &guest.component());
+    let cpu = Duration::from_millis(100);
+    let limits = Limits { host_calls_per_second: 1_000, cpu, ..engine().limits };
+    let house = House { engine: Arc::clone(&engine().engine), limits };
+    let plugin = packed.load(&house).await.unwrap();
+    packed.place.file("files/thing", "x");
+    if !is_local(&packed.place.path()) {
+        return;
+    }
+    let (sink, stream) = EventSink::channel();
+    let (result, events) = tokio::join!(call_watched(&plugin, "t", ATTACK, sink), all(stream));
+    assert!(result.is_error && result.text().contains("(its limit `cpu`)"), "{}", result.text());
+    let taken = events.iter().find_map(|event| match event {
+        Event::PluginCall { cpu, host_calls, .. } => Some((*cpu, *host_calls)),
+        _ => None,
+    });
+    let (took, calls) = taken.unwrap();
+    // Far more than would have been let through in any time that it has.
+    assert!(took >= cpu && calls > 3_000, "{took:?} {calls}");
+}
+
 /// A guest that lists its folder so often, each time followed by this, and says `refused` as soon as it fails, or `ok`.
 fn listing(times_: u32, then: &str) -> Guest {
     let mut guest = Guest::tool().import(guest::FILES);

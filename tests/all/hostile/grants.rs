@@ -145,7 +145,8 @@ async fn a_middleware_has_no_chat_and_in_company_an_empty_one() {
     };
     let alone = pack(&["run-middleware"], "", &looks(&["run-middleware"]));
     let error = told(alone.package.as_ref().unwrap_err());
-    let says = "imports `shelly:plugin/chat@0.1.0`, which only a plugin of kind `effect` or `tool` or `coordinator` has";
+    let says =
+        "imports `shelly:plugin/chat@0.1.0`, which only a plugin of kind `effect` or `tool` or `coordinator` has";
     assert!(error.contains(says), "{error}");
 
     let both = looks(&["effect", "run-middleware"]);

@@ -58,6 +58,7 @@ pub const FILES: &str = r#"
     (import "wasi:filesystem/preopens@0.2.0" "get-directories" (func $directories (param i32)))
     (import "wasi:filesystem/types@0.2.0" "[method]descriptor.open-at"
       (func $open (param i32 i32 i32 i32 i32 i32 i32)))
+    (import "wasi:filesystem/types@0.2.0" "[resource-drop]descriptor" (func $close (param i32)))
     (import "wasi:filesystem/types@0.2.0" "[method]descriptor.create-directory-at"
       (func $create-directory (param i32 i32 i32 i32)))
     (import "wasi:filesystem/types@0.2.0" "[method]descriptor.remove-directory-at"

@@ -118,16 +118,6 @@ const PROGRAMS: &str = "../../host/src/config/programs.rs";
 const TEAMS: &str = "teams/configured.rs";
 /// A team to which can be delegated.
 const TEAM: Parts = top("teams: [{name: t, members: [bob]}]");
-/// Tasks for it.
-const TEAM_TASKS: (&str, &str) = (
-    "delegate",
-    r#"{"tasks": [
-        {"agent": "t", "task": "t", "context": "c"}, {"agent": "t", "task": "t", "context": "c"},
-        {"agent": "t", "task": "t", "context": "c"}, {"agent": "t", "task": "t", "context": "c"},
-        {"agent": "t", "task": "t", "context": "c"}, {"agent": "t", "task": "t", "context": "c"},
-        {"agent": "t", "task": "t", "context": "c"}, {"agent": "t", "task": "t", "context": "c"}
-    ]}"#,
-);
 /// Where agents that are tools are read.
 const AGENT_TOOLS: &str = "../../host/src/config/agent_tools.rs";
 /// A credential that nobody asks for.
@@ -227,14 +217,6 @@ pub fn table() -> Vec<(&'static str, Shown)> {
         (
             "team.estimated_cost",
             Seen("[cost: cheap]", top("teams: [{name: t, members: [bob], estimated_cost: cheap}]"), TEAM),
-        ),
-        (
-            "team.max_concurrency",
-            Seen(
-                "at once: 3",
-                calling(top("teams: [{name: t, members: [bob], max_concurrency: 1}]"), &[TEAM_TASKS]),
-                calling(TEAM, &[TEAM_TASKS]),
-            ),
         ),
         (
             "team.provider",

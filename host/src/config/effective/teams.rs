@@ -7,7 +7,7 @@ use super::{
 use crate::{
     config::{
         AgentConfig, Config, HandOffParams, LoopParams, MemberUse, OwnCoordinator, RolesParams, TeamConfig, UntilUse,
-        setting::{Setting, is, list, map, or, positive, set},
+        setting::{Setting, is, list, map, or, set},
     },
     limits,
     team::ModelOptions,
@@ -22,12 +22,12 @@ pub(super) fn team(team: &TeamConfig, config: &Config, known: &KnownAgent) -> Se
         prefix,
         skills_tags,
         estimated_cost,
-        max_concurrency,
         budget,
         middleware,
         ceiling,
         delegable,
-        // A team has none of these.
+        // A team has none of these. How many of it work at once would be in vain: while its members work, it waits.
+        max_concurrency: _,
         instructions: _,
         toolboxes: _,
         skills: _,
@@ -50,7 +50,6 @@ pub(super) fn team(team: &TeamConfig, config: &Config, known: &KnownAgent) -> Se
         ("coordinator", coordinator(team, plugins.next(), config)),
         ("skills_tags", is(skills_tags)),
         ("estimated_cost", is(estimated_cost).noted_if(estimated_cost.is_none(), "not told")),
-        ("max_concurrency", positive(*max_concurrency, limits::WORKING_AGENTS as u32)),
         ("budget", budget_setting(budget)),
         ("middleware", middleware),
         ("use", grant_setting(ceiling.as_ref(), "what each plugin is granted", config)),

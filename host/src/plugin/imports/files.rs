@@ -1,10 +1,13 @@
 //! WASI's file system on the granted folders alone. What wasmtime-wasi does well it does; here is what an untrusted guest
-//! could do with it beyond that: hold the host's threads on files that never open, and have it list folders without end.
+//! could do with it beyond that: hold the host's threads on files that never open, and have it list folders without end. And
+//! what can be done at once is done at once.
+
+mod at_once;
 
 use std::{
-    collections::HashMap,
     path::{Component, Path},
     sync::Arc,
+    vec,
 };
 
 use tokio::{
@@ -25,6 +28,8 @@ use wasmtime_wasi::{
     },
 };
 use wasmtime_wasi_io::streams::{DynInputStream, DynOutputStream};
+
+pub use at_once::AtOnce;
 
 use crate::{limits, plugin::runtime::Meter};
 
@@ -67,15 +72,32 @@ impl Drop for Place {
     }
 }
 
-/// Listings that one instance holds, by their handles, and how many entries each has.
-pub type Listings = HashMap<u32, usize>;
+/// What one instance has of its files beside their handles.
+#[derive(Default)]
+pub struct Held {
+    /// Entries of all listings of folders that it holds.
+    entries: usize,
+    /// What is read comes here first, so that what the guest is handed has its length.
+    room: Vec<u8>,
+}
+
+/// A folder as it was listed.
+struct Listing {
+    /// How many entries it had.
+    entries: usize,
+    /// What the guest has not been handed yet.
+    left: vec::IntoIter<Entry>,
+}
+
+/// One name; none that could be told is an error of its own.
+type Entry = Result<DirectoryEntry, ErrorCode>;
 
 /// The file system as one guest reaches it.
 pub struct Files<'a> {
     pub view: WasiFilesystemCtxView<'a>,
+    pub at_once: &'a AtOnce,
     pub opening: &'a Opening,
-    /// Listings of folders that the guest holds.
-    pub listings: &'a mut Listings,
+    pub held: &'a mut Held,
     pub meter: &'a Meter,
 }
 
@@ -96,23 +118,24 @@ impl Host for Files<'_> {
     }
 }
 
+/// The listing behind a handle of the guest's.
+fn listing(stream: &Resource<DirectoryEntryStream>) -> Resource<Listing> {
+    Resource::new_own(stream.rep())
+}
+
 impl HostDirectoryEntryStream for Files<'_> {
     async fn read_directory_entry(
         &mut self,
         stream: Resource<DirectoryEntryStream>,
     ) -> FsResult<Option<DirectoryEntry>> {
-        loop {
-            let entry = self.view.read_directory_entry(Resource::new_borrow(stream.rep())).await;
-            // One that went while the folder was listed is not there; the others are.
-            if !matches!(&entry, Err(error) if matches!(error.downcast_ref(), Some(ErrorCode::NoEntry))) {
-                return entry;
-            }
-        }
+        self.meter.count_at_once();
+        let next = self.view.table.get_mut(&listing(&stream))?.left.next();
+        Ok(next.transpose()?)
     }
 
     fn drop(&mut self, stream: Resource<DirectoryEntryStream>) -> wasmtime::Result<()> {
-        self.listings.remove(&stream.rep());
-        HostDirectoryEntryStream::drop(&mut self.view, stream)?;
+        let Listing { entries, .. } = self.view.table.delete(listing(&stream))?;
+        self.held.entries -= entries;
         Ok(())
     }
 }
@@ -140,6 +163,12 @@ impl HostDescriptor for Files<'_> {
         open_flags: OpenFlags,
         flags: DescriptorFlags,
     ) -> FsResult<Fd> {
+        if let Descriptor::Dir(folder) = self.view.table.get(&fd)?
+            && let Some(opened) = self.at_once.open(folder, path_flags, &path, open_flags, flags)
+        {
+            self.meter.count_at_once();
+            return Ok(self.view.table.push(opened)?);
+        }
         let again = || Resource::new_borrow(fd.rep());
         match self.view.stat_at(again(), path_flags, path.clone()).await {
             Ok(DescriptorStat { type_, .. }) if !is_opened(type_) => return Err(ErrorCode::NotPermitted.into()),
@@ -152,26 +181,48 @@ impl HostDescriptor for Files<'_> {
         opened
     }
 
+    async fn stat(&mut self, fd: Fd) -> FsResult<DescriptorStat> {
+        if let Some(known) = self.at_once.stat(self.view.table.get(&fd)?) {
+            self.meter.count_at_once();
+            return Ok(known);
+        }
+        HostDescriptor::stat(&mut self.view, fd).await
+    }
+
+    async fn stat_at(&mut self, fd: Fd, flags: PathFlags, path: String) -> FsResult<DescriptorStat> {
+        if let Descriptor::Dir(folder) = self.view.table.get(&fd)?
+            && let Some(known) = self.at_once.stat_at(folder, flags, &path)
+        {
+            self.meter.count_at_once();
+            return Ok(known);
+        }
+        HostDescriptor::stat_at(&mut self.view, fd, flags, path).await
+    }
+
+    async fn read(&mut self, fd: Fd, length: Filesize, offset: Filesize) -> FsResult<(Vec<u8>, bool)> {
+        if let Descriptor::File(file) = self.view.table.get(&fd)? {
+            self.held.room.resize(limits::READ_BYTES, 0);
+            let most = usize::try_from(length).map_or(limits::READ_BYTES, |length| length.min(limits::READ_BYTES));
+            if let Some(read) = at_once::read(file, offset, &mut self.held.room[..most]) {
+                self.meter.count_at_once();
+                return Ok((self.held.room[..read].to_vec(), read == 0));
+            }
+        }
+        HostDescriptor::read(&mut self.view, fd, length, offset).await
+    }
+
     /// Lists a folder that has not too many entries: all of them are read at once, into the host's memory, and stay there
     /// until the guest drops the listing. So it holds a few at most, and each entry counts as a call of an imported function.
     async fn read_directory(&mut self, fd: Fd) -> FsResult<Resource<DirectoryEntryStream>> {
-        let mut listed = 0;
-        if let Descriptor::Dir(folder) = self.view.table.get(&fd)? {
-            let folder = Arc::clone(&folder.dir);
-            let counted = tokio::task::spawn_blocking(move || entries_of(&folder)).await;
-            let entries = counted.map_err(|panicked| FsError::trap(wasmtime::Error::from(panicked)))??;
-            self.meter.count_host_calls(entries as u64);
-            if entries > limits::FOLDER_ENTRIES {
-                return Err(ErrorCode::Overflow.into());
-            }
-            if entries + self.listings.values().sum::<usize>() > limits::LISTED_ENTRIES {
-                return Err(ErrorCode::Busy.into());
-            }
-            listed = entries;
+        let Listed { entries, names } = self.list(fd).await?;
+        self.meter.count_host_calls(entries as u64);
+        let names = names.ok_or(ErrorCode::Overflow)?;
+        if entries + self.held.entries > limits::LISTED_ENTRIES {
+            return Err(ErrorCode::Busy.into());
         }
-        let listing = HostDescriptor::read_directory(&mut self.view, fd).await?;
-        self.listings.insert(listing.rep(), listed);
-        Ok(listing)
+        let listing = self.view.table.push(Listing { entries, left: names.into_iter() })?;
+        self.held.entries += entries;
+        Ok(Resource::new_own(listing.rep()))
     }
 
     /// Makes a link that stays below its own folder. No guest could follow another one out, but everybody else would.
@@ -190,12 +241,9 @@ impl HostDescriptor for Files<'_> {
         async fn get_type(fd: Fd) -> FsResult<DescriptorType>;
         async fn set_size(fd: Fd, size: Filesize) -> FsResult<()>;
         async fn set_times(fd: Fd, accessed: NewTimestamp, modified: NewTimestamp) -> FsResult<()>;
-        async fn read(fd: Fd, length: Filesize, offset: Filesize) -> FsResult<(Vec<u8>, bool)>;
         async fn write(fd: Fd, bytes: Vec<u8>, offset: Filesize) -> FsResult<Filesize>;
         async fn sync(fd: Fd) -> FsResult<()>;
         async fn create_directory_at(fd: Fd, path: String) -> FsResult<()>;
-        async fn stat(fd: Fd) -> FsResult<DescriptorStat>;
-        async fn stat_at(fd: Fd, flags: PathFlags, path: String) -> FsResult<DescriptorStat>;
         async fn set_times_at(
             fd: Fd, flags: PathFlags, path: String, accessed: NewTimestamp, modified: NewTimestamp
         ) -> FsResult<()>;
@@ -210,6 +258,7 @@ impl HostDescriptor for Files<'_> {
     }
 
     fn drop(&mut self, fd: Fd) -> wasmtime::Result<()> {
+        self.meter.count_at_once();
         HostDescriptor::drop(&mut self.view, fd)
     }
 
@@ -231,18 +280,88 @@ fn is_opened(kind: DescriptorType) -> bool {
     matches!(kind, DescriptorType::RegularFile | DescriptorType::Directory | DescriptorType::SymbolicLink)
 }
 
-/// How many entries a folder has; beyond [`limits::FOLDER_ENTRIES`] they are not counted on.
-#[cfg(unix)]
-fn entries_of(folder: &std::fs::File) -> std::io::Result<usize> {
-    use rustix::fs::{Dir, Mode, OFlags, openat};
-    // What a guest was given is open as a place alone (`O_PATH`); nothing can be read from that.
-    let folder = openat(folder, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-    let mut entries = Dir::read_from(folder)?.take(limits::FOLDER_ENTRIES + 1);
-    entries.try_fold(0, |count, entry| entry.map(|_| count + 1)).map_err(Into::into)
+/// What was found in a folder.
+struct Listed {
+    /// How many entries it has, `.` and `..` among them, counted up to one beyond [`limits::FOLDER_ENTRIES`].
+    entries: usize,
+    /// None where there are too many.
+    names: Option<Vec<Entry>>,
 }
 
-/// The same where a folder that is open cannot be looked through.
+#[cfg(unix)]
+impl Files<'_> {
+    async fn list(&mut self, fd: Fd) -> FsResult<Listed> {
+        let Descriptor::Dir(folder) = self.view.table.get(&fd)? else { return Err(ErrorCode::NotDirectory.into()) };
+        let folder = Arc::clone(&folder.dir);
+        let listed = tokio::task::spawn_blocking(move || list(&folder)).await;
+        Ok(listed.map_err(|panicked| FsError::trap(wasmtime::Error::from(panicked)))??)
+    }
+}
+
+/// Lists a folder. It knows itself what its entries are, as a rule.
+#[cfg(unix)]
+fn list(folder: &std::fs::File) -> std::io::Result<Listed> {
+    use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, statat};
+    // What a guest was given is open as a place alone (`O_PATH`); nothing can be read from that.
+    let folder = openat(folder, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    let (mut entries, mut names) = (0, Vec::new());
+    for entry in Dir::read_from(&folder)? {
+        let entry = entry?;
+        entries += 1;
+        if entries > limits::FOLDER_ENTRIES {
+            return Ok(Listed { entries, names: None });
+        }
+        let name = entry.file_name();
+        if name == c"." || name == c".." {
+            continue;
+        }
+        let found = match entry.file_type() {
+            FileType::Unknown => match statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(found) => FileType::from_raw_mode(found.st_mode),
+                // One that went while the folder was listed is not there; the others are.
+                Err(rustix::io::Errno::NOENT) => continue,
+                Err(error) => return Err(error.into()),
+            },
+            known => known,
+        };
+        let entry = |name: &str| DirectoryEntry { type_: kind(found), name: name.to_owned() };
+        names.push(name.to_str().map(entry).map_err(|_| ErrorCode::IllegalByteSequence));
+    }
+    Ok(Listed { entries, names: Some(names) })
+}
+
+/// What something is in WASI's words, as wasmtime-wasi has them.
+#[cfg(unix)]
+fn kind(found: rustix::fs::FileType) -> DescriptorType {
+    use rustix::fs::FileType;
+    match found {
+        FileType::Directory => DescriptorType::Directory,
+        FileType::Symlink => DescriptorType::SymbolicLink,
+        FileType::RegularFile => DescriptorType::RegularFile,
+        FileType::BlockDevice => DescriptorType::BlockDevice,
+        FileType::CharacterDevice => DescriptorType::CharacterDevice,
+        _ => DescriptorType::Unknown,
+    }
+}
+
 #[cfg(not(unix))]
-fn entries_of(_: &std::fs::File) -> std::io::Result<usize> {
-    Ok(0)
+impl Files<'_> {
+    /// The same where a folder that is open cannot be looked through: wasmtime-wasi knows its path.
+    async fn list(&mut self, fd: Fd) -> FsResult<Listed> {
+        let stream = HostDescriptor::read_directory(&mut self.view, fd).await?;
+        let mut names = Vec::new();
+        loop {
+            let entry = self.view.read_directory_entry(Resource::new_borrow(stream.rep())).await;
+            match entry.map_err(FsError::downcast) {
+                Ok(Some(entry)) => names.push(Ok(entry)),
+                Ok(None) => break,
+                // One that went while the folder was listed.
+                Err(Ok(ErrorCode::NoEntry)) => {}
+                Err(code) => names.push(Err(code.map_err(FsError::trap)?)),
+            }
+        }
+        HostDirectoryEntryStream::drop(&mut self.view, stream).map_err(FsError::trap)?;
+        let entries = names.len();
+        Ok(Listed { entries, names: (entries <= limits::FOLDER_ENTRIES).then_some(names) })
+    }
 }

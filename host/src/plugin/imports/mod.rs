@@ -35,7 +35,7 @@ use crate::{
     limits,
 };
 
-pub use files::{Files, Listings, Opening};
+pub use files::{AtOnce, Files, Held, Opening};
 pub use http::{Asker, ResponseBody, Upload};
 pub use log::Logged;
 pub use wasi::{Base, Exited};

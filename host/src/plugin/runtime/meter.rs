@@ -22,6 +22,7 @@ pub struct Meter {
     /// How long it has waited for whoever watches.
     pub waits: Waits,
     host_calls: AtomicU64,
+    at_once: AtomicU64,
     cpu_nanos: AtomicU64,
     gave_way: AtomicBool,
     was_slowed: AtomicBool,
@@ -42,6 +43,12 @@ impl Meter {
         self.host_calls.fetch_add(calls, Relaxed);
     }
 
+    /// One of these calls took the call's own time on the processor and nothing else: that is bounded by itself, and nobody is
+    /// slowed down for it.
+    pub fn count_at_once(&self) {
+        self.at_once.fetch_add(1, Relaxed);
+    }
+
     /// The guest was made to give way in the middle of its work.
     pub fn give_way(&self) {
         self.gave_way.store(true, Relaxed);
@@ -52,7 +59,8 @@ impl Meter {
         self.host_calls.load(Relaxed)
     }
 
-    /// Time on the processor. What the host does on threads of its own for it, as reading a file, is not in it.
+    /// Time on the processor, also where the host does something at once for it, as reading a file that is in memory. What the
+    /// host does on threads of its own for it is not in it.
     pub fn cpu(&self) -> Duration {
         Duration::from_nanos(self.cpu_nanos.load(Relaxed))
     }
@@ -108,9 +116,9 @@ impl Meter {
             // A poll stays on its thread.
             let took = time_on_processor().saturating_sub(before);
             self.cpu_nanos.fetch_add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX), Relaxed);
-            let host_calls = self.host_calls();
-            pause = share.pay(host_calls - paid_calls);
-            paid_calls = host_calls;
+            let calls = self.host_calls() - self.at_once.load(Relaxed);
+            pause = share.pay(calls - paid_calls);
+            paid_calls = calls;
             if let Poll::Ready(value) = polled {
                 return Ok(value);
             }

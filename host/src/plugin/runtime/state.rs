@@ -12,7 +12,7 @@ use crate::{
     model::{CompletionRequest, DeltaSink},
     plugin::{
         folders::Folders,
-        imports::{Asker, Attachments, Base, Files, KvBinding, Listings, Logged, WasiDoor},
+        imports::{Asker, Attachments, Base, Files, Held, KvBinding, Logged, WasiDoor},
     },
     process::Programs,
 };
@@ -33,8 +33,8 @@ pub struct PluginState {
     pub table: ResourceTable,
     /// The folders that it was granted.
     pub files: Folders,
-    /// Listings of folders that it holds.
-    pub listings: Listings,
+    /// What it has of them.
+    pub held: Held,
     /// What it has of WASI's base.
     pub base: Base,
     /// The key-value store that it was granted.
@@ -82,7 +82,7 @@ impl PluginState {
             limiter: Limiter::new(Arc::clone(&limits)),
             table,
             files,
-            listings: Listings::new(),
+            held: Held::default(),
             base: Base::default(),
             kv: None,
             asker: None,
@@ -189,8 +189,8 @@ pub struct ChatView {
 impl PluginState {
     /// The file system as the guest reaches it.
     pub fn opened_files(&mut self) -> Files<'_> {
-        let Self { files: Folders { context, opening }, listings, meter, table, .. } = self;
-        Files { opening, listings, meter, view: WasiFilesystemCtxView { ctx: context, table } }
+        let Self { files: Folders { context, at_once, opening }, held, meter, table, .. } = self;
+        Files { at_once, opening, held, meter, view: WasiFilesystemCtxView { ctx: context, table } }
     }
 }
 
