@@ -10,7 +10,7 @@ use shelly_host::{
     chat::{Chat, Message},
     config::Config,
     event::{Event, EventSink, RunCx},
-    plugin::{Certificate, Import, ImportState, PluginPackage},
+    plugin::{Certificate, Import, ImportState, Kind, PluginPackage},
 };
 
 use crate::{
@@ -282,14 +282,18 @@ async fn a_link_in_the_place_of_a_folder_leads_nowhere() {
     assert!(said.contains("cannot be started from here"), "{said}");
 }
 
-/// A config in which a plugin is granted all of these, and its agent may use this.
-fn bounded(place: &Place, plugin: &str, grants: &str, uses: &str) -> Certificate {
+/// A config in which a plugin is granted all of these, and its agent may use this, or its team, if it leads one.
+fn bounded(place: &Place, plugin: &str, leads: bool, grants: &str, uses: &str) -> Certificate {
     let models = "providers: [{name: own, kind: openai, model: m}, {name: other, kind: openai, model: n}]";
     let held =
         "credentials: [{name: held, env: HELD, for: ['https://h']}, {name: other, env: HELD, for: ['https://h']}]";
-    let text = format!(
-        "{models}\n{held}\nprograms: {{prog: {{}}}}\nagents: [{{name: a, use: {{{uses}}}, plugins: {{{plugin}: {{{grants}}}}}}}]"
-    );
+    let who = match leads {
+        true => format!(
+            "agents: [{{name: member}}]\nteams: [{{name: a, members: [member], use: {{{uses}}}, coordinator: {{kind: {plugin}, {grants}}}}}]"
+        ),
+        false => format!("agents: [{{name: a, use: {{{uses}}}, plugins: {{{plugin}: {{{grants}}}}}}}]"),
+    };
+    let text = format!("{models}\n{held}\nprograms: {{prog: {{}}}}\n{who}");
     let config = Config::parse(&text, place.path()).unwrap_or_else(|report| panic!("{text}: {report}"));
     let own = place.path().join("plugins");
     let plugins = [Some(crate::PLUGIN_ROOT.into()), Some(crate::GUEST_ROOT.into()), own.is_dir().then_some(own)];
@@ -327,16 +331,20 @@ fn every_capability_of_a_ceiling_bounds() {
         let powers: Vec<_> = wants.powers.iter().map(ToString::to_string).collect();
         grants.extend((!powers.is_empty()).then(|| format!("powers: [{}]", powers.join(", "))));
         let all = grants.join(", ");
-        let whole = bounded(&place, id, &all, &all);
+        let leads = package.manifest.kinds == [Kind::Coordinator];
+        let who = if leads { "teams.a" } else { "agents.a" };
+        let place_of = if leads { "teams.a.coordinator" } else { "agents.a.plugins" };
+        let bounded = |grants: &str, uses: &str| bounded(&place, id, leads, grants, uses);
+        let whole = bounded(&all, &all);
         assert!(whole.runs && whole.decisions.iter().all(|decision| decision.allowed), "{id}: {whole:?}");
         assert!(whole.imports.iter().all(|import| import.state != ImportState::Refused), "{id}: {whole:?}");
         for left_out in &grants {
             let rest: Vec<_> = grants.iter().filter(|grant| *grant != left_out).cloned().collect();
             for (grants, uses, rule) in [
-                (rest.join(", "), all.clone(), format!("agents.a.plugins.{id}")),
-                (all.clone(), rest.join(", "), "agents.a.use".into()),
+                (rest.join(", "), all.clone(), format!("{place_of}.{id}")),
+                (all.clone(), rest.join(", "), format!("{who}.use")),
             ] {
-                let less = bounded(&place, id, &grants, &uses);
+                let less = bounded(&grants, &uses);
                 let refused: Vec<_> = less.decisions.iter().filter(|decision| !decision.allowed).collect();
                 let capability = left_out.split(':').next().unwrap();
                 assert!(!refused.is_empty(), "{id} without {left_out}: {less:?}");
@@ -367,7 +375,7 @@ fn every_capability_of_a_ceiling_bounds() {
     }
     assert!(checked > 10, "{checked}");
     // Reading stays reading.
-    let certificate = bounded(&place, "read-files", &files("write"), &files("read"));
+    let certificate = bounded(&place, "read-files", false, &files("write"), &files("read"));
     assert_eq!(certificate.grant.files.access(&folder), Some(Access::Read));
 }
 
@@ -404,7 +412,7 @@ fn a_ceiling_takes_away_parts_of_the_way_out() {
         ),
         ("http: ['https://example.com']", &[], &[], &[lost, "credentials: [held, other]"]),
     ] {
-        let certificate = bounded(&place, "fetcher", grants, uses);
+        let certificate = bounded(&place, "fetcher", false, grants, uses);
         let grant = serde_json::to_value(&certificate.grant).unwrap();
         assert_eq!((&grant["http"], &grant["credentials"]), (&json!(left), &json!(credentials)), "{uses}");
         let told = certificate.decisions.iter().filter(|decision| !decision.allowed);

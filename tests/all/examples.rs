@@ -89,8 +89,9 @@ fn shown(example: &str) -> String {
     commands.iter().map(one).collect::<Vec<_>>().join("\n")
 }
 
+/// What each agent did, in order. Calls of one reply are made side by side: they stand before what else came of it, by name.
 fn work(events: &str) -> String {
-    let mut work: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut work: BTreeMap<String, Agent> = BTreeMap::new();
     for line in events.lines() {
         let event: Value = serde_json::from_str(line).unwrap();
         let word = |key: &str| event[key].as_str().unwrap_or_default().to_owned();
@@ -110,12 +111,31 @@ fn work(events: &str) -> String {
                 let why = event["reasoning"].as_str().map(|why| format!(", because: {why}"));
                 format!("step {}: {who}{}", event["step"], why.unwrap_or_default())
             }
+            "model_finished" => {
+                work.entry(word("agent")).or_default().replies += 1;
+                continue;
+            }
             _ => continue,
         };
-        work.entry(word("agent")).or_default().push(did);
+        let agent = work.entry(word("agent")).or_default();
+        let is_call = did.starts_with("calls ");
+        let place = (agent.replies, !is_call, if is_call { 0 } else { agent.did.len() });
+        agent.did.push((place, did));
     }
-    let one = |(agent, did): (&String, &Vec<String>)| format!("{agent}\n  {}\n", did.join("\n  "));
-    work.iter().map(one).collect()
+    let one = |(name, mut agent): (String, Agent)| {
+        agent.did.sort();
+        let did: Vec<_> = agent.did.into_iter().map(|(_, did)| did).collect();
+        format!("{name}\n  {}\n", did.join("\n  "))
+    };
+    work.into_iter().map(one).collect()
+}
+
+#[derive(Default)]
+struct Agent {
+    /// Replies of its model so far.
+    replies: usize,
+    /// After how many replies, whether it is no call, and which of those it is.
+    did: Vec<((usize, bool, usize), String)>,
 }
 
 /// The folders of the examples, in reading order.

@@ -80,8 +80,7 @@ fn all_keys() -> BTreeSet<String> {
 }
 
 /// Events that the runs of the table do not bring about, and what does.
-const EVENTS: [(&str, &str, &str); 8] = [
-    ("TeamStep", "teams/steps.rs", "teams_nest_and_a_failure_at_the_bottom_says_where_it_was"),
+const EVENTS: [(&str, &str, &str); 7] = [
     ("Missed", "../../host/src/event.rs", "every_reader_is_told_and_a_slow_one_is_told_what_it_missed"),
     ("ModelWaits", "../../host/src/model/batched/tests.rs", "a_request_says_what_becomes_of_it"),
     ("Warning", "bad_input.rs", "the_default_agent_leaves_out_what_it_cannot_have"),
