@@ -118,6 +118,8 @@ async fn run_from(plugins: &[PathBuf], world: &World, agents: &str, replies: &[&
     drop(prepared);
     if let Some(sits) = sits {
         sits.abort();
+        // What was said for good is kept after whoever asked has gone on.
+        let _ = sits.await;
     }
     let decided = collected.await.unwrap();
     let requests = server.asked.lock().unwrap();

@@ -64,9 +64,20 @@ fn bounded(state: Vec<u8>) -> Result<Vec<u8>, Fault> {
 
 /// Whether anybody can be chosen, and the team may take another step.
 fn check(moment: &Moment<'_>) -> Result<(), Fault> {
-    if moment.members.is_empty() {
-        return Err(Fault::NotFound { message: "the team has no members".into() });
+    check_members(moment)?;
+    check_steps(moment)
+}
+
+/// Whether anybody can be chosen.
+fn check_members(moment: &Moment<'_>) -> Result<(), Fault> {
+    match moment.members.is_empty() {
+        true => Err(Fault::NotFound { message: "the team has no members".into() }),
+        false => Ok(()),
     }
+}
+
+/// Whether the team may take another step: for who is not done.
+fn check_steps(moment: &Moment<'_>) -> Result<(), Fault> {
     match moment.step < limits::TEAM_STEPS {
         true => Ok(()),
         false => Err(exhausted(format!("the team has taken {} steps and is not done", moment.step))),

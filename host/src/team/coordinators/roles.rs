@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     super::{Action, Assignment, Coordinator, Moment, Step},
-    AtEnd, check, exhausted, read, write,
+    AtEnd, check_members, check_steps, exhausted, read, write,
 };
 use crate::{error::Fault, event::RunCx, limits};
 
@@ -96,7 +96,7 @@ impl Coordinator for RoleRoundRobin {
 
     async fn next(&self, _: &RunCx, moment: &Moment<'_>, state: Vec<u8>) -> Result<Step, Fault> {
         let mut place: Place = read(&state)?;
-        check(moment)?;
+        check_members(moment)?;
         // Once past every role, wherever that begins.
         for _ in &self.roles {
             if place.at >= self.roles.len() {
@@ -110,6 +110,7 @@ impl Coordinator for RoleRoundRobin {
             let of_role = moment.members.iter().filter(|member| member.role == *role);
             let chosen: Vec<_> = of_role.map(|member| Assignment::of(Arc::clone(&member.name))).collect();
             if !chosen.is_empty() {
+                check_steps(moment)?;
                 return Ok(Step::new(write(&place)?, Action::Run(chosen)));
             }
         }

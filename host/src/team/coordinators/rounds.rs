@@ -6,7 +6,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::{
     super::{Action, Assignment, Coordinator, Moment, Profile, Step},
-    AtEnd, check, exhausted, read, write,
+    AtEnd, check, check_members, check_steps, exhausted, read, write,
 };
 use crate::{error::Fault, event::RunCx};
 
@@ -67,9 +67,12 @@ impl Coordinator for Loop {
 
     async fn next(&self, _: &RunCx, moment: &Moment<'_>, state: Vec<u8>) -> Result<Step, Fault> {
         let mut rounds: Rounds = read(&state)?;
-        check(moment)?;
+        check_members(moment)?;
         let action = match rounds.next_of(moment.members, self.max_rounds) {
-            Some(member) => Action::Run(vec![Assignment::of(member)]),
+            Some(member) => {
+                check_steps(moment)?;
+                Action::Run(vec![Assignment::of(member)])
+            }
             None if self.at_end == AtEnd::Done => Action::Done(None),
             None => return Err(too_many_rounds(self.max_rounds)),
         };
@@ -213,6 +216,10 @@ mod tests {
         assert!(Loop::new(0).next(&cx(), &last, vec![]).await.is_ok());
         let beyond = Moment { step: limits::TEAM_STEPS, ..last };
         assert!(matches!(Loop::new(0).next(&cx(), &beyond, vec![]).await, Err(Fault::Exhausted { .. })));
+        // One whose rounds are over then is done.
+        let over = write(&Rounds { round: 7, had: [mark("a")].into() }).unwrap();
+        let step = Loop::times(8).next(&cx(), &beyond, over).await.unwrap();
+        assert!(matches!(step.action, Action::Done(None)));
     }
 
     #[tokio::test]
