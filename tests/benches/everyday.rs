@@ -106,7 +106,7 @@ impl Ground {
             .map_err(|report| report.to_string())?;
         let prepared = app.agent(None, None, recording).await.map_err(|report| report.to_string())?;
         prepared.warnings.iter().for_each(|warning| eprintln!("{warning}"));
-        Ok(prepared.agent)
+        Ok(prepared.entrant.agent().expect("it is an agent").clone())
     }
 }
 

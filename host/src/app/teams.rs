@@ -220,7 +220,11 @@ impl<'a> Makers<'a> {
                 };
                 made.0.whole(&mut notices.warnings)?;
                 self.made.insert(inner.name().to_owned(), made);
-                self.check_prices(inner, inner.own())?;
+                if let Err(report) = self.check_prices(inner, inner.own()) {
+                    // Nor is it there for others.
+                    self.made.remove(inner.name());
+                    return Err(report);
+                }
             }
         }
         Ok(self.made[who.name()].clone())

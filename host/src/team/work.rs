@@ -53,6 +53,8 @@ pub(super) struct Gathering<'a> {
     state: Vec<u8>,
     /// The step with which the coordinator began anew.
     first: u32,
+    /// The newest message before what this attempt was given: an answer before it is none to that. None: it was given nothing.
+    since: Option<u64>,
     reports: Vec<Report>,
     /// Steps in a row in which nobody worked.
     idle: u32,
@@ -108,6 +110,7 @@ impl<'a> Gathering<'a> {
             transfers: Transfers::default(),
             state: Vec::new(),
             first: 0,
+            since: None,
             reports: Vec::new(),
             idle: 0,
             chose: None,
@@ -148,6 +151,8 @@ impl Gathered<'_> {
             (self.work.state, self.work.first, self.work.idle) = (Vec::new(), self.iterations, 0);
             self.work.reports.clear();
         }
+        let newest = self.chat.snapshot().last().map(|entry| entry.id);
+        self.work.since = newest.filter(|_| !input.is_empty());
         self.add(input)?;
         loop {
             let now = match decided.take() {
@@ -436,8 +441,8 @@ impl Gathered<'_> {
             return Ok(message);
         }
         let shared = self.chat.snapshot();
-        let last =
-            shared.iter().rev().find(|entry| entry.message.role == Role::Assistant && !entry.message.is_paired());
+        let mut new = newest(&shared, self.work.since).into_iter().rev();
+        let last = new.find(|entry| entry.message.role == Role::Assistant && !entry.message.is_paired());
         last.map(|entry| Message::clone(&entry.message)).ok_or(RunError::Empty)
     }
 

@@ -233,8 +233,9 @@ impl InputSchema {
         if !self.any_of.is_empty() && fitting(&self.any_of) == 0 {
             return wrong(format!("it fits none of {} schemas", self.any_of.len()));
         }
-        if !self.one_of.is_empty() && fitting(&self.one_of) != 1 {
-            let count = fitting(&self.one_of);
+        // Once: what stands in it may have as many in turn.
+        let count = fitting(&self.one_of);
+        if !self.one_of.is_empty() && count != 1 {
             return wrong(format!("it fits {count} of {} schemas, and must fit one", self.one_of.len()));
         }
         Ok(())

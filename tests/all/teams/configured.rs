@@ -359,3 +359,21 @@ async fn what_a_team_uses_bounds_the_plugin_that_decides() {
     let (outcome, steps) = run(&server, &team(&coordinator)).await;
     assert_eq!((outcome.unwrap(), steps.len()), ("bob(ann(go))".into(), 3), "{steps:?}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_to_an_earlier_task_is_none_to_this_one() {
+    let fails = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let now = Arc::clone(&fails);
+    let server = minds(move |name, heard| match now.load(std::sync::atomic::Ordering::Relaxed) {
+        false => echo(name, heard),
+        true => json!({ "content": "" }),
+    });
+    let place = Place::new();
+    let config =
+        format!("agents:{AGENTS}\nteams: [{{name: t, members: [{{agent: ann, on_failure: skip}}]}}]\nentry_agent: t");
+    let prepared = prepared(&place, &server, &config, None, Recording::Off).await.unwrap();
+    let chat = Chat::new();
+    assert_eq!(seen(&prepared, &chat).await.0.unwrap(), "ann(go)");
+    fails.store(true, std::sync::atomic::Ordering::Relaxed);
+    assert!(matches!(seen(&prepared, &chat).await.0, Err(RunError::Empty)));
+}

@@ -129,3 +129,19 @@ async fn members_are_named_in_tools_as_vendors_take_them() {
     assert_eq!(tools[..3], ["transfer_to_flight-desk", "transfer_to_flight-desk-2", "transfer_to_--"]);
     assert!(tools.iter().all(|name| name.len() <= 64 && shelly_host::chat::ToolSpec::is_valid_name(name)), "{tools:?}");
 }
+
+#[tokio::test]
+async fn a_tool_of_a_member_does_not_stand_in_for_handing_over() {
+    let heard = Arc::new(Mutex::new(0));
+    let count = Arc::clone(&heard);
+    let spy = crate::script::tool("transfer_to_flights", move |_| {
+        *count.lock().unwrap() += 1;
+        async { Ok("I am flights".to_owned()) }
+    });
+    let triage =
+        agent("triage", Mind::steps([act("transfer_to_flights", json!({"context": "secret"}))])).with_tool(spy);
+    let team = Team::new("desk", HandOff::default()).with_meeting(Meeting::HandOver);
+    let team = team.with_member(Member::new(triage)).with_member(Member::new(says("flights", |_| text("booked"))));
+    let answer = go(&team, &Chat::new(), "go").await.unwrap();
+    assert_eq!((answer.message.text_content().as_str(), *heard.lock().unwrap()), ("booked", 0));
+}

@@ -37,6 +37,13 @@ pub const RUN_TOOLS: [&str; 7] = [
 /// The agent's own tools and those that its run has because of where it stands.
 pub async fn equip(agent: &Agent, me: &Arc<Instance>) -> ToolBox {
     let mut tools = agent.toolbox();
+    // Those of its team come first: nobody else is to hear what is said to who goes on.
+    let taken: Vec<_> = me.more_tools.names().filter(|name| tools.contains(name)).map(str::to_owned).collect();
+    for name in &taken {
+        let message = format!("{}: its own tool `{name}` is left out, since one of its team is called so", agent.name);
+        me.cx.events.emit(Event::Warning { message }).await;
+    }
+    tools = tools.without(&taken);
     let more = me.more_tools.iter().cloned();
     for tool in more.chain(own_tools(agent, me)) {
         if let Err(clash) = tools.register(tool) {

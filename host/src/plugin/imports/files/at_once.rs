@@ -125,7 +125,12 @@ mod linux {
 
     /// What a file has from `offset` on, as much as there is room for, and at least something but at its end.
     pub fn read(file: &File, offset: u64, room: &mut [u8]) -> Option<usize> {
-        preadv2(&*file.file, &mut [IoSliceMut::new(room)], offset, ReadWriteFlags::NOWAIT).ok()
+        // Beyond that it would mean the place where the file was read last.
+        i64::try_from(offset).ok()?;
+        let read = preadv2(&*file.file, &mut [IoSliceMut::new(room)], offset, ReadWriteFlags::NOWAIT).ok()?;
+        // Linux 5.9 and 5.10 say so of what is not in memory, too.
+        let is_end = || rustix::fs::fstat(&*file.file).is_ok_and(|found| found.st_size.cast_unsigned() <= offset);
+        (read > 0 || room.is_empty() || is_end()).then_some(read)
     }
 
     /// The file system that a folder lies on.
