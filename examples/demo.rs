@@ -33,7 +33,9 @@ fn run(task: &str) -> Result<ExitCode, Box<dyn std::error::Error>> {
     Builder::new(root)?.build(&folders)?;
     eprintln!("building the host …");
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let built = Command::new(cargo).current_dir(root).args(["build", "--package", "shelly-host"]).status()?;
+    // Without `--package`: the features of dependencies are then those that `cargo test` builds with, so that the two
+    // commands share one build of them.
+    let built = Command::new(cargo).current_dir(root).args(["build", "--bin", "shelly-host"]).status()?;
     if !built.success() {
         return Err("the host could not be built".into());
     }
