@@ -408,19 +408,19 @@ impl App {
     fn default_agent(&self, warnings: &mut Vec<String>) -> AgentConfig {
         let mut config = AgentConfig { name: DEFAULT_AGENT.into(), ..AgentConfig::default() };
         let mut left_out = Vec::new();
-        for (id, package) in self.catalog.iter() {
-            let package = match package {
-                Ok(package) => package,
+        for (id, plugin) in self.catalog.iter() {
+            let manifest = match plugin.manifest() {
+                Ok(manifest) => manifest,
                 Err(error) => {
                     warnings.push(format!("plugin `{id}` is left out: {}", error.report()));
                     continue;
                 }
             };
             // A model, and what stands around an agent's work, are there for who names them.
-            if !package.manifest.kinds.iter().any(|kind| kind.is_tools()) {
+            if !manifest.kinds.iter().any(|kind| kind.is_tools()) {
                 continue;
             }
-            let Manifest { wants, files_are_optional, .. } = &package.manifest;
+            let Manifest { wants, files_are_optional, .. } = manifest;
             let missing = Grant::default().missing(wants).into_iter();
             let missing = missing.filter(|missing| !(*files_are_optional && missing.capability == "files"));
             let lines: Vec<_> = missing.map(|missing| format!("`{}`", missing.line)).collect();

@@ -19,7 +19,7 @@ use crate::{
     limits,
     model::{Completer, ModelInfo, Price, RateLimit, RateLimitConfig, RateLimited},
     net::{ClientConfig, Retries},
-    plugin::{Kind, Plugin, PluginModel, PluginPackage, Settings},
+    plugin::{Kind, Manifest, Plugin, PluginModel, PluginPackage, Settings},
     provider::{self, AdapterConfig, WireOptions},
 };
 
@@ -100,9 +100,8 @@ impl App {
     }
 
     fn no_model(&self, wanted: Option<&str>) -> Report {
-        let offline = self.catalog.iter().filter_map(|(id, package)| Some((id, package.ok()?)));
-        let offline =
-            offline.filter(|(_, package)| package.manifest.kinds.contains(&Kind::Provider)).map(|(id, _)| id).next();
+        let is_provider = |manifest: &Manifest| manifest.kinds.contains(&Kind::Provider);
+        let offline = self.catalog.iter().find(|(_, plugin)| plugin.manifest().is_ok_and(is_provider)).map(|(id, _)| id);
         let report = match wanted {
             Some(model) => Report::new(ErrorKind::Usage, format!("there is no model `{}`", model.escape_debug())),
             None => Report::new(ErrorKind::Usage, "there is no model to use"),

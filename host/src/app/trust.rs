@@ -69,8 +69,8 @@ impl App {
         let mut used: Vec<_> = config.everyone().flat_map(AgentConfig::all_plugins).map(|(_, id, _)| id).collect();
         used.extend(config.providers.iter().filter_map(|provider| provider.plugin.as_deref()));
         // Where the config names none, those that are there can be had.
-        used.extend(self.catalog.iter().filter_map(|(id, package)| {
-            let kinds = &package.ok()?.manifest.kinds;
+        used.extend(self.catalog.iter().filter_map(|(id, plugin)| {
+            let kinds = &plugin.manifest().ok()?.kinds;
             let as_model = config.providers.is_empty() && kinds.contains(&Kind::Provider);
             (as_model || config.agents.is_empty() && *kinds != [Kind::Provider]).then_some(id)
         }));

@@ -17,7 +17,7 @@ use crate::{
     capability::Grant,
     error::{ErrorKind, Report},
     plugin::{
-        Mount, Plugin as Loaded, PluginCatalog, PluginDirs, PluginEngine, PluginError, PluginPackage, Settings,
+        CatalogEntry, Mount, Plugin as Loaded, PluginCatalog, PluginDirs, PluginEngine, PluginError, PluginPackage, Settings,
         resolved,
     },
 };
@@ -131,7 +131,7 @@ fn list(config: Option<&PathBuf>, plugins: &[PathBuf], output: Format) -> Result
     }
     match output {
         Format::Json => {
-            let row = |(id, plugin): (&str, Result<&Arc<PluginPackage>, _>)| match plugin {
+            let row = |(id, plugin): (&str, &CatalogEntry)| match plugin.package() {
                 Ok(package) => summary(package),
                 Err(error) => json!({ "id": id, "error": PluginError::report(error) }),
             };
@@ -139,7 +139,7 @@ fn list(config: Option<&PathBuf>, plugins: &[PathBuf], output: Format) -> Result
         }
         Format::Text => {
             let mut rows = vec![["PLUGIN", "KINDS", "SIZE", "WANTS", "ABOUT"].map(str::to_owned)];
-            rows.extend(catalog.iter().map(|(id, plugin)| match plugin {
+            rows.extend(catalog.iter().map(|(id, plugin)| match plugin.package() {
                 Ok(package) => {
                     let manifest = &package.manifest;
                     let kinds: Vec<_> = manifest.kinds.iter().map(|kind| kind.name()).collect();
@@ -165,7 +165,7 @@ fn list(config: Option<&PathBuf>, plugins: &[PathBuf], output: Format) -> Result
     }
     let mut code = 0;
     for (_, plugin) in catalog.iter() {
-        if let Err(error) = plugin {
+        if let Err(error) = plugin.package() {
             code = render::failed(&error.report(), Output::Text);
         }
     }

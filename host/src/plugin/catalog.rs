@@ -1,4 +1,5 @@
-//! The plugins of some directories: what is there, what is wrong with it. Nothing is compiled here.
+//! The plugins of some directories: which are there, and what is wrong with them. Nothing is compiled here, and a
+//! component is not read before its plugin is asked for.
 
 use std::{
     collections::HashSet,
@@ -6,7 +7,7 @@ use std::{
     io::{self, Read},
     iter,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
 use indexmap::IndexMap;
@@ -84,7 +85,11 @@ impl PluginPackage {
     ///
     /// [`PluginError`].
     pub fn read(folder: &Path) -> Result<Self, PluginError> {
-        let manifest = Manifest::read(folder)?;
+        Self::read_component(Manifest::read(folder)?, folder)
+    }
+
+    /// Reads the component that this manifest of the folder names, and checks it against the manifest.
+    fn read_component(manifest: Manifest, folder: &Path) -> Result<Self, PluginError> {
         let bytes = read_bounded(&folder.join(&manifest.component), limits::COMPONENT_BYTES)?;
         let anatomy = Anatomy::read(&bytes)
             .map_err(|source| PluginError::Component { path: folder.join(&manifest.component), source })?;
@@ -111,9 +116,8 @@ impl PluginPackage {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let bytes = read_bounded(path, limits::COMPONENT_BYTES)?;
         let anatomy = Anatomy::read(&bytes).map_err(|source| PluginError::Component { path: path.into(), source })?;
-        let name = |part: Option<&std::ffi::OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
-        let id = manifest::id_of_file(&name(path.file_stem()));
-        let manifest = Manifest::of_anatomy(id, name(path.file_name()), &anatomy);
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let manifest = Manifest::of_anatomy(file_id(path), name, &anatomy);
         Self::checked(manifest, anatomy, folder, &bytes, true)
     }
 
@@ -213,11 +217,75 @@ fn check(manifest: &Manifest, anatomy: &Anatomy) -> Result<(), PluginError> {
 }
 
 /// The plugins of some directories, by id.
+///
+/// Manifests are read when a directory is scanned, components when a plugin is first asked for: a run that uses five
+/// plugins of a directory of fifty reads, hashes and validates five.
 #[derive(Debug, Default)]
 pub struct PluginCatalog {
-    plugins: IndexMap<String, Result<Arc<PluginPackage>, PluginError>>,
+    plugins: IndexMap<String, CatalogEntry>,
     /// Where plugins lie that come with the host, as they are.
     shipped: Vec<PathBuf>,
+}
+
+/// One plugin of a [`PluginCatalog`].
+#[derive(Debug)]
+pub struct CatalogEntry {
+    place: PathBuf,
+    /// `None` for a component alone, and for a folder whose manifest cannot be read.
+    manifest: Option<Manifest>,
+    /// Empty until somebody asks for it.
+    package: OnceLock<Result<Arc<PluginPackage>, PluginError>>,
+}
+
+impl CatalogEntry {
+    fn unread(place: &Path, manifest: Option<Manifest>) -> Self {
+        Self { place: place.into(), manifest, package: OnceLock::new() }
+    }
+
+    fn unusable(place: &Path, error: PluginError) -> Self {
+        Self { place: place.into(), manifest: None, package: OnceLock::from(Err(error)) }
+    }
+
+    fn is_unusable(&self) -> bool {
+        self.package.get().is_some_and(Result::is_err)
+    }
+
+    /// The folder that holds the component. A component alone does not have it to itself.
+    pub fn folder(&self) -> &Path {
+        match self.manifest {
+            None if !self.place.is_dir() => self.place.parent().unwrap_or(Path::new("")),
+            _ => &self.place,
+        }
+    }
+
+    /// Returns the plugin; the first call reads and validates its component.
+    ///
+    /// # Errors
+    ///
+    /// [`PluginError`], the same at each call.
+    pub fn package(&self) -> Result<&Arc<PluginPackage>, &PluginError> {
+        let package = self.package.get_or_init(|| {
+            match &self.manifest {
+                Some(manifest) => PluginPackage::read_component(manifest.clone(), &self.place),
+                None => PluginPackage::read_alone(&self.place),
+            }
+            .map(Arc::new)
+        });
+        package.as_ref()
+    }
+
+    /// Returns its manifest without reading the component where there is a `plugin.toml`. The component of a plugin in
+    /// a folder may still turn out to disagree with it.
+    ///
+    /// # Errors
+    ///
+    /// [`PluginError`], if there is neither a readable manifest nor a component to make one of.
+    pub fn manifest(&self) -> Result<&Manifest, &PluginError> {
+        match &self.manifest {
+            Some(manifest) => Ok(manifest),
+            None => self.package().map(|package| &package.manifest),
+        }
+    }
 }
 
 /// Where plugins are looked for.
@@ -310,32 +378,39 @@ impl PluginCatalog {
     }
 
     fn add(&mut self, place: &Path) {
-        let read = if place.is_dir() { PluginPackage::read(place) } else { PluginPackage::read_alone(place) };
-        let id = match &read {
-            Ok(package) => package.manifest.id.clone(),
-            // What cannot be read has no id: its folder names it.
-            Err(_) => id_of(place).unwrap_or_else(|| {
-                let name = place.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                // It must not take the name of one that is known.
-                if self.plugins.contains_key(&name) { place.display().to_string() } else { name }
-            }),
+        let (id, entry) = match place.is_dir() {
+            true => match Manifest::read(place) {
+                Ok(manifest) => (manifest.id.clone(), CatalogEntry::unread(place, Some(manifest))),
+                Err(error) => (self.name_without_manifest(place), CatalogEntry::unusable(place, error)),
+            },
+            false => (file_id(place), CatalogEntry::unread(place, None)),
         };
-        let plugin = match self.plugins.get(&id) {
-            Some(Ok(first)) => Err(PluginError::SameId { id: id.clone(), first: first.place(), second: place.into() }),
-            Some(Err(_)) => return,
-            None => read.map(Arc::new),
+        let entry = match self.plugins.get(&id) {
+            None => entry,
+            // It cannot be used for a reason that has been found already.
+            Some(first) if first.is_unusable() => return,
+            Some(first) => {
+                let (first, second) = (first.place.clone(), place.into());
+                CatalogEntry::unusable(place, PluginError::SameId { id: id.clone(), first, second })
+            }
         };
-        self.plugins.insert(id, plugin);
+        self.plugins.insert(id, entry);
     }
 
-    /// The plugin of this id; none if there is none.
+    /// The name under which a folder without a readable manifest is listed: it must not take the id of a known plugin.
+    fn name_without_manifest(&self, folder: &Path) -> String {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if self.plugins.contains_key(&name) { folder.display().to_string() } else { name }
+    }
+
+    /// The plugin of this id; `None` if there is none. The first call reads and validates its component.
     pub fn get(&self, id: &str) -> Option<Result<&Arc<PluginPackage>, &PluginError>> {
-        self.plugins.get(id).map(Result::as_ref)
+        self.plugins.get(id).map(CatalogEntry::package)
     }
 
-    /// All of them in the order of discovery, the bad ones too.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, Result<&Arc<PluginPackage>, &PluginError>)> {
-        self.plugins.iter().map(|(id, plugin)| (id.as_str(), plugin.as_ref()))
+    /// All plugins in the order of discovery, unusable ones included.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &CatalogEntry)> {
+        self.plugins.iter().map(|(id, plugin)| (id.as_str(), plugin))
     }
 }
 
@@ -348,8 +423,13 @@ fn is_plugin(place: &Path) -> bool {
 fn id_of(place: &Path) -> Option<String> {
     match place.is_dir() {
         true => Manifest::read(place).map(|manifest| manifest.id).ok(),
-        false => Some(manifest::id_of_file(&place.file_stem()?.to_string_lossy())),
+        false => Some(file_id(place)),
     }
+}
+
+/// The id of a component alone.
+fn file_id(file: &Path) -> String {
+    manifest::id_of_file(&file.file_stem().unwrap_or_default().to_string_lossy())
 }
 
 /// The plugins in a directory: folders with a manifest, and components alone.

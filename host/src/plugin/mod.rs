@@ -31,7 +31,7 @@ pub use adapter::{
 };
 pub use anatomy::{Anatomy, Kind, Misshapen};
 pub(crate) use catalog::read_bounded;
-pub use catalog::{PluginCatalog, PluginDirs, PluginPackage};
+pub use catalog::{CatalogEntry, PluginCatalog, PluginDirs, PluginPackage};
 pub use certificate::{Certificate, CertifiedFunction, Host, Import, ImportState};
 pub use error::PluginError;
 pub use folders::Mount;

@@ -29,8 +29,7 @@ impl Traces {
     /// back.
     pub fn look_at(&mut self, app: &App) {
         self.around.extend(app.plugin_dirs.iter().cloned().chain([Layout::new(&app.config.root).skills()]));
-        let packages = app.catalog.iter().filter_map(|(_, package)| package.ok());
-        self.single = packages.map(|package| package.folder.clone()).collect();
+        self.single = app.catalog.iter().map(|(_, plugin)| plugin.folder().to_owned()).collect();
         self.seen = look(&self.around, &self.single);
     }
 
