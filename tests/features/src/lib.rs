@@ -1,0 +1,1 @@
+//! Empty: only the features in its `Cargo.toml` matter.
