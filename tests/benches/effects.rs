@@ -5,24 +5,20 @@ use std::{
     error::Error,
     fmt,
     hint::black_box,
-    path::Path,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use hdrhistogram::Histogram;
-use serde_json::{Value, json};
+use serde_json::json;
 use shelly_host::{
-    agent::{Action, Agent, Effect, Moment, Phase},
-    capability::Grant,
-    chat::{Chat, Message, Part, Role, ToolCall, ToolResult},
+    agent::{Action, Agent, Effect},
+    chat::{Chat, ToolCall},
     event::RunCx,
-    model::Usage,
-    plugin::{Plugin, PluginEffect, PluginEngine, PluginPackage, Settings, engine_config},
+    plugin::{PluginEngine, engine_config},
 };
 
-include!(concat!(env!("OUT_DIR"), "/guests.rs"));
-
+mod acting;
 #[expect(dead_code, reason = "other benchmarks use more of it")]
 mod floor;
 #[expect(dead_code, reason = "other benchmarks use more of it")]
@@ -30,21 +26,11 @@ mod stage;
 #[path = "floor/effect.rs"]
 mod straight;
 
+use acting::plugin;
 use straight::EffectFloor;
 
 const ROUNDS: u32 = 2_000;
 const TURNS: usize = 2_000;
-
-/// Effects that act in the turn that is measured.
-fn firing() -> [(&'static str, Value); 5] {
-    [
-        (plugin::LOOP_DETECT, json!({"threshold": 3})),
-        (plugin::STALL_DETECT, json!({"window": 6})),
-        (plugin::REFLECTION, json!({"failure_threshold": 2})),
-        (plugin::PROGRESS, json!({"interval": 1})),
-        (plugin::TOKEN_BUDGET, json!({"max_tokens": 1_000_000, "warn_threshold": 0.5})),
-    ]
-}
 
 fn main() -> Result<(), Box<dyn Error>> {
     // `cargo test --benches` runs this too: there it only has to work.
@@ -56,17 +42,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     })
 }
 
-async fn load(engine: &Arc<PluginEngine>, component: &str, params: &Value) -> Result<PluginEffect, Box<dyn Error>> {
-    let package = Arc::new(PluginPackage::read(Path::new(component).parent().ok_or("a plugin has a folder")?)?);
-    let settings = Settings {
-        grant: Grant { files: Default::default(), ..package.manifest.wants.grant() },
-        params: serde_json::value::to_raw_value(params)?,
-        ..Settings::new("bench", "bench")
-    };
-    let plugin = Arc::new(Plugin::load(engine, &package, &settings).await?);
-    Ok(PluginEffect::new(&plugin).ok_or("it is an effect")?)
-}
-
 async fn fired(rounds: u32) -> Result<(), Box<dyn Error>> {
     let engine = Arc::new(PluginEngine::new(None)?);
     let component = std::fs::read(plugin::COUNT_TEXT)?;
@@ -75,26 +50,15 @@ async fn fired(rounds: u32) -> Result<(), Box<dyn Error>> {
     let floor = floor::Floor::new(&engine_config(), &component)?;
     let bare = floor::ticking(&engine_config())?;
     let mut effects = Vec::new();
-    for (component, params) in firing() {
-        effects.push(load(&engine, component, &params).await?);
+    for (component, params) in acting::effects() {
+        effects.push(acting::load(&engine, component, &params).await?);
     }
     println!("five effects that act, each once, {rounds} rounds, µs");
     for messages in [100, 1_000, 10_000] {
-        let chat = chat_of(messages).snapshot();
-        let run_usage = Usage { input_tokens: 600_000, ..Usage::default() };
-        let moment = Moment {
-            phase: Phase::BeforeModel,
-            iteration: 9,
-            request_tokens: chat.tokens(),
-            context_window: None,
-            last_usage: None,
-            run_usage,
-            model_time: Duration::ZERO,
-            elapsed: Duration::ZERO,
-            reply: None,
-        };
+        let chat = acting::chat_of(messages).snapshot();
+        let moment = acting::moment(&chat);
         let mut alone = Vec::new();
-        for (component, params) in firing() {
+        for (component, params) in acting::effects() {
             let component = std::fs::read(component)?;
             alone.push(EffectFloor::new(&bare, &component, &params.to_string(), &chat, (9, 600_000))?);
         }
@@ -184,7 +148,7 @@ async fn asleep(turns: usize) -> Result<(), Box<dyn Error>> {
             let mut agent: Agent = stage::agent("worker", &model);
             agent.options.max_iterations = u32::try_from(turns)? + 1;
             for _ in 0..5 * with {
-                agent = agent.with_effect(load(&engine, plugin::TOKEN_BUDGET, &json!({})).await?);
+                agent = agent.with_effect(acting::load(&engine, plugin::TOKEN_BUDGET, &json!({})).await?);
             }
             let chat = Chat::new();
             let before = stage::cpu();
@@ -197,23 +161,4 @@ async fn asleep(turns: usize) -> Result<(), Box<dyn Error>> {
     println!("  without effects      {:8.0}", least(0));
     println!("  five that sleep      {:8.0}: {:.0} for each", least(1), (least(1) - least(0)) / 5.0);
     Ok(())
-}
-
-/// A conversation of so many messages that ends with the same failing call, over and over.
-fn chat_of(messages: usize) -> Chat {
-    let chat = Chat::new();
-    chat.set_system_prompt("worker", "You are worker.".into());
-    chat.append(Message::user("Begin.")).expect("it has no calls");
-    let pairs = messages / 2 - 1;
-    for n in 0..pairs {
-        let is_last = n + 8 >= pairs;
-        let arguments = if is_last { "{}".into() } else { format!(r#"{{"n":{n}}}"#) };
-        let call = ToolCall { id: format!("old_{n}"), name: "echo".into(), arguments, meta: vec![] };
-        let (sender, meta) = ("worker".into(), vec![]);
-        let message = Message { sender, role: Role::Assistant, parts: vec![Part::ToolCall(call)], meta };
-        let open = chat.reply(message);
-        let result = ToolResult { is_error: is_last, ..ToolResult::error(format!("old_{n}"), "it is not there") };
-        open.answer(vec![result]);
-    }
-    chat
 }

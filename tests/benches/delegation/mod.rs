@@ -22,6 +22,7 @@ use crate::stage;
 pub const MEMORY: &str = "--delegation-memory";
 /// How an agent says that its task is done.
 const ENDINGS: [&str; 2] = ["answer", "task_complete"];
+const REPLY_AFTER: Duration = Duration::from_millis(10);
 const TASKS: usize = 1_000;
 const ROUNDS: usize = 40;
 
@@ -30,7 +31,7 @@ pub fn measure(smoke: bool) -> Result<(), Box<dyn Error>> {
     println!("{tasks} tasks in one `delegate`, two replies of 10 ms and a tool call each, {rounds} rounds");
     for ending in ENDINGS {
         let runtime = runtime()?;
-        let crew = crew(tasks, ending);
+        let crew = crew(tasks, ending, REPLY_AFTER);
         let (mut walls, mut cpus) = (Vec::new(), Vec::new());
         for _ in 0..rounds {
             let (started, before) = (Instant::now(), stage::cpu());
@@ -53,8 +54,8 @@ pub fn memory() -> Result<(), Box<dyn Error>> {
     let ending = ENDINGS.into_iter().find(|known| known == ending).ok_or("there is no such ending")?;
     let (runtime, tasks) = (runtime()?, tasks.parse()?);
     // What is there once, however many work.
-    runtime.block_on(delegate(&crew(10, ending), 10));
-    let crew = crew(tasks, ending);
+    runtime.block_on(delegate(&crew(10, ending, REPLY_AFTER), 10));
+    let crew = crew(tasks, ending, REPLY_AFTER);
     let before = resident("VmRSS:");
     runtime.block_on(delegate(&crew, tasks));
     match before.zip(resident("VmHWM:")) {
@@ -75,7 +76,7 @@ fn runtime() -> std::io::Result<Runtime> {
 }
 
 /// A lead that delegates once, and those that it delegates to.
-fn crew(tasks: usize, ending: &'static str) -> (Registry, Agent) {
+pub fn crew(tasks: usize, ending: &'static str, reply_after: Duration) -> (Registry, Agent) {
     let orders: Vec<_> = (0..tasks)
         .map(|n| {
             let task = format!("Look into section {n} of the documentation.");
@@ -89,7 +90,7 @@ fn crew(tasks: usize, ending: &'static str) -> (Registry, Agent) {
         true => stage::Says::Answer("All of them have reported."),
     });
     let worker =
-        stage::Model::completer(Duration::from_millis(10), move |request| match (stage::has_result(request), ending) {
+        stage::Model::completer(reply_after, move |request| match (stage::has_result(request), ending) {
             (false, _) => stage::say_hello(),
             (true, "answer") => stage::Says::Answer("It stands there four times."),
             (true, _) => {
@@ -104,7 +105,8 @@ fn crew(tasks: usize, ending: &'static str) -> (Registry, Agent) {
     (registry, lead)
 }
 
-async fn delegate((registry, lead): &(Registry, Agent), tasks: usize) {
+/// Gives the tasks to agents, and checks that all of them have reported.
+pub async fn delegate((registry, lead): &(Registry, Agent), tasks: usize) {
     // A crew has a bound for the agents of its life: each round has one of its own.
     let crew = Arc::new(Crew::new(registry.clone()));
     let lead = lead.clone().with_crew(Arc::clone(&crew), 1);

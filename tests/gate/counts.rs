@@ -1,0 +1,142 @@
+//! Counts, and the baseline that they are held against.
+
+use std::{collections::BTreeMap, error::Error, fmt, fs, path::Path, process::Command};
+
+use serde::{Deserialize, Serialize};
+
+/// How far a count may be from the baseline. Hash maps with random keys, and threads that take turns in another order,
+/// move instructions and allocations by less than 1 %.
+const TOLERANCE: f64 = 0.03;
+
+/// What one round of a path costs. `None`: not counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Costs {
+    /// Instructions of the processor in user space, as valgrind counts them.
+    pub instructions: Option<f64>,
+    /// Calls of the allocator that ask for memory.
+    pub allocations: Option<f64>,
+    /// System calls, but for those with which threads wait for each other.
+    pub system_calls: Option<f64>,
+    /// `fsync` and `fdatasync`.
+    pub syncs: Option<f64>,
+    /// Bytes of the files that are left.
+    pub bytes_on_disk: Option<f64>,
+}
+
+impl Costs {
+    pub const TITLES: [&str; 5] = ["instructions", "allocations", "system calls", "syncs", "bytes on disk"];
+
+    fn values(&self) -> [Option<f64>; 5] {
+        [self.instructions, self.allocations, self.system_calls, self.syncs, self.bytes_on_disk]
+    }
+
+    /// The cost of a round, from what `rounds` and twice as many rounds cost.
+    pub fn per_round(once: Self, twice: Self, rounds: u32) -> Self {
+        let share = |once: Option<f64>, twice: Option<f64>| {
+            let more = twice? - once?;
+            Some((more / f64::from(rounds) * 100.0).round() / 100.0)
+        };
+        Self {
+            instructions: share(once.instructions, twice.instructions).map(f64::round),
+            allocations: share(once.allocations, twice.allocations),
+            system_calls: share(once.system_calls, twice.system_calls),
+            syncs: share(once.syncs, twice.syncs),
+            bytes_on_disk: share(once.bytes_on_disk, twice.bytes_on_disk),
+        }
+    }
+}
+
+impl fmt::Display for Costs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.values().iter().try_for_each(|value| match value {
+            Some(value) => write!(f, "{value:>14}"),
+            None => write!(f, "{:>14}", "-"),
+        })
+    }
+}
+
+/// The costs of all paths, and the compiler that they hold for.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Baseline {
+    /// Another compiler makes other instructions of the same code.
+    compiler: String,
+    paths: BTreeMap<String, Costs>,
+}
+
+/// A count that is not what the baseline says.
+pub struct Difference {
+    sentence: String,
+    /// Whether it is a reason to fail.
+    pub fails: bool,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.sentence)
+    }
+}
+
+impl Baseline {
+    /// An empty one.
+    ///
+    /// # Errors
+    ///
+    /// If the compiler does not say which it is.
+    pub fn of_this_compiler() -> Result<Self, Box<dyn Error>> {
+        let said = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into())).arg("-vV").output()?;
+        let said = String::from_utf8(said.stdout)?;
+        let line = |key: &str| said.lines().find_map(|line| line.strip_prefix(key)).unwrap_or_default().to_owned();
+        Ok(Self { compiler: format!("{} {}", line("release: "), line("host: ")), paths: BTreeMap::new() })
+    }
+
+    pub fn read(file: &Path) -> Result<Self, Box<dyn Error>> {
+        Ok(serde_json::from_slice(&fs::read(file)?)?)
+    }
+
+    pub fn write(&self, file: &Path) -> Result<(), Box<dyn Error>> {
+        Ok(fs::write(file, serde_json::to_string_pretty(self)? + "\n")?)
+    }
+
+    pub fn add(&mut self, path: &str, costs: Costs) {
+        self.paths.insert(path.into(), costs);
+    }
+
+    /// The number of counts.
+    pub fn len(&self) -> usize {
+        self.paths.values().map(|costs| costs.values().iter().flatten().count()).sum()
+    }
+
+    /// The counts of `measured` that are not what this baseline says, and those that could not be compared.
+    pub fn differences(&self, measured: &Self) -> Vec<Difference> {
+        let mut differences = Vec::new();
+        let mut differs = |sentence, fails| differences.push(Difference { sentence, fails });
+        let same_compiler = self.compiler == measured.compiler;
+        if !same_compiler {
+            let (ours, theirs) = (&measured.compiler, &self.compiler);
+            differs(format!("instructions are not compared: the baseline is of {theirs}, this is {ours}"), false);
+        }
+        for (path, costs) in &measured.paths {
+            let Some(before) = self.paths.get(path) else {
+                differs(format!("{path}: the baseline does not have it"), true);
+                continue;
+            };
+            for ((title, now), before) in Costs::TITLES.into_iter().zip(costs.values()).zip(before.values()) {
+                let depends_on_compiler = title == "instructions";
+                match (before, now) {
+                    _ if depends_on_compiler && !same_compiler => {}
+                    (Some(before), Some(now)) if (now - before).abs() > before.abs() * TOLERANCE => {
+                        let percent = (now / before - 1.0) * 100.0;
+                        differs(format!("{path}: {title} were {before}, are {now} ({percent:+.1} %)"), true);
+                    }
+                    (Some(_), None) => differs(format!("{path}: {title} are not counted on this machine"), false),
+                    (None, Some(now)) => differs(format!("{path}: {title} are {now}, the baseline has none"), true),
+                    _ => {}
+                }
+            }
+        }
+        for path in self.paths.keys().filter(|path| !measured.paths.contains_key(*path)) {
+            differs(format!("{path}: the baseline has it, and nothing measures it"), true);
+        }
+        differences
+    }
+}
