@@ -128,8 +128,12 @@ pub enum Event {
         call: String,
         tool: String,
         is_error: bool,
+        /// Why it failed, in the words that the model is shown, cut for display.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
         /// Of the result as the model is shown it.
         bytes: usize,
+        /// Time that the tool took, without what stands around its calls.
         #[serde(rename = "duration_ms", serialize_with = "millis")]
         duration: Duration,
     },
@@ -240,6 +244,9 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         reasoning: Option<String>,
     },
+    /// A member of a team has replied. `text` is cut for display, and none for a team with middleware: what that may still
+    /// replace must not be seen before it did.
+    MemberReplied { agent: Arc<str>, text: Option<String> },
     /// An agent has handed its task to another one, which goes on in its place.
     HandedOver { agent: Arc<str>, to: Arc<str>, reason: String },
     /// A vendor has counted more than was left of an agent's budget.
@@ -323,6 +330,8 @@ pub enum Wait {
     BatchCompleted,
     /// Its batch came to nothing: it goes to the model after all.
     BatchFallback,
+    /// An attempt failed for a reason that may pass: it is sent again after a pause.
+    Retry,
 }
 
 /// Who decided a question.

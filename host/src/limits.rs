@@ -47,6 +47,10 @@ pub const EVENT_QUEUE: usize = 1_024;
 
 /// Bytes of a task that an event shows.
 pub const TASK_SHOWN_BYTES: usize = 500;
+/// Characters of the reason for which a tool call failed that an event shows: enough for an error with its path.
+pub const FAILURE_SHOWN_CHARS: usize = 500;
+/// Characters of a member's reply that an event shows: a paragraph; all of it is in the session.
+pub const REPLY_SHOWN_CHARS: usize = 1_000;
 
 // ---- agents that delegate
 
@@ -313,8 +317,12 @@ pub const REPLY_WORD_BYTES: usize = 256;
 pub const STREAM_EVENT_BYTES: usize = 8 << 20;
 /// Bytes of an error body that are read to explain it.
 pub const ERROR_BODY_BYTES: usize = 4 << 10;
-/// Time to connect.
+/// Time of one attempt to connect, from the search for the address to the end of the TLS handshake, whether through a proxy or
+/// not. A server that is there answers within one second; a packet that is lost twice takes three more.
 pub const CONNECT_TIME: Duration = Duration::from_secs(10);
+/// How long an agent waits for its model before a person is told that it does; then after twice as long, and so on. A server
+/// that is there begins within seconds, one that loads a model does not.
+pub const MODEL_QUIET_TOLD: Duration = Duration::from_secs(10);
 /// Longest silence in the middle of a reply.
 pub const STREAM_IDLE_TIME: Duration = Duration::from_secs(120);
 /// Attempts after the first, for failures that may pass.

@@ -137,6 +137,13 @@ mod shipped {
         let result: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
         assert_eq!(result["answer"], r#"{"file":"a.txt","words":18}"#, "{}", ran.shown());
         assert_eq!(result["spent"]["tool_calls"], 2, "{result}");
+        // A file is measured where it is: nothing of it has to be written again.
+        let read = calls("read_file", "{path: a.txt, measure: true}");
+        let says =
+            "'{{result/words}} {{result/lines}} {{result/longest_lines/0/number}} {{result/longest_lines/0/text}}'";
+        let ran = run(&format!("{{replies: [{read}, {says}]}}"), "Measure it");
+        let result: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!(result["answer"], "18 5 2 a much longer line than the others", "{}", ran.shown());
         // A script that is too short, or speaks of what is not there, ends the run and says so.
         for (script, task, why) in [
             (format!("{{replies: [{read}]}}"), "Count a.txt", "the script is over: it has one reply for this task"),

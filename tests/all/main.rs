@@ -24,6 +24,7 @@ mod files;
 mod functions;
 mod guests;
 mod hostile;
+mod index;
 mod init;
 mod interleavings;
 mod kv;

@@ -296,7 +296,11 @@ async fn what_nobody_is_asked_about() {
         (ADA, list(&world.path("home/.local").display().to_string()), "keeps for themselves"),
         (ADA, list(&root), "there is no such place"),
         (narrow, world.read("other/data.txt"), "agents.ada.use in the config leaves it out"),
-        (unasked, world.read("other/data.txt"), "the person can grant it in the config, under agents.ada.toolboxes"),
+        (
+            unasked,
+            world.read("other/data.txt"),
+            "the person can grant it in the config, with `- {name: filesystem, files: [{path: \"",
+        ),
     ] {
         let came = run(&world, agents, &[&[call]], By::Person(vec![Verdict::Yes])).await;
         assert!(came.results[0].contains(says), "{says}: {:?}", came.results);
@@ -348,6 +352,16 @@ async fn a_server_is_opened_as_far_as_it_is_public() {
         let came = run(&world, FETCHER, &[&[fetch(url)]], By::Person(vec![Verdict::Yes])).await;
         assert!(came.results[0].contains("is no server of the public Internet"), "{url}: {:?}", came.results);
         assert!(came.asked.is_empty(), "{url}: {:?}", came.asked);
+        if url.contains("10.0") {
+            continue;
+        }
+        // What it says that a person can write grants it.
+        let (_, entry) = came.results[0].split_once("with `- ").unwrap();
+        let (entry, rest) = entry.split_once("` under agents.ada.toolboxes").unwrap();
+        assert_eq!(rest, "", "{url}");
+        let granted = format!("[{{name: ada, toolboxes: [{entry}]}}]");
+        let came = run(&world, &granted, &[&[fetch(url)]], By::Person(vec![])).await;
+        assert!(!came.results[0].contains("grant") && came.asked.is_empty(), "{url} by {entry}: {:?}", came.results);
     }
     // A name that nobody has: when it is open the request is sent, and finds nobody.
     let url = "https://nobody.invalid/page";

@@ -30,19 +30,19 @@ pub(super) async fn call(
         let name = middleware.name();
         let CallDecision { verdict, arguments, state } = match decide(&**middleware, cx, &wanted, &target).await {
             Ok(decision) => decision,
-            Err(denied) => return (tools.refuse(cx, call, &denied).await, false),
+            Err(denied) => return (Dispatched::refused(call, &denied), false),
         };
         match verdict {
             CallVerdict::Allow => {}
             CallVerdict::Answer(content) => {
                 acted_on(&cx.run, name, "answer", &call.name, None).await;
-                answered = Some((tools.answer(cx, call, content).await, false));
+                answered = Some((Dispatched::answered(call, content), false));
                 break;
             }
-            CallVerdict::Deny(why) => return denied(tools, cx, call, name, why).await,
+            CallVerdict::Deny(why) => return denied(cx, call, name, why).await,
             CallVerdict::Ask { .. } => {
                 let why = format!("`{name}` wants a person to allow it, and nobody can be asked: go on without it");
-                return denied(tools, cx, call, name, why).await;
+                return denied(cx, call, name, why).await;
             }
         }
         if let Some(arguments) = arguments {
@@ -62,9 +62,9 @@ pub(super) async fn call(
 }
 
 /// A call that the middleware `by` does not let through.
-async fn denied(tools: &ToolBox, cx: &ToolCx, call: &ToolCall, by: &str, why: String) -> (Dispatched, bool) {
+async fn denied(cx: &ToolCx, call: &ToolCall, by: &str, why: String) -> (Dispatched, bool) {
     acted_on(&cx.run, by, "deny", &call.name, Some(&why)).await;
-    (tools.refuse(cx, call, &Fault::Denied { message: why }).await, false)
+    (Dispatched::refused(call, &Fault::Denied { message: why }), false)
 }
 
 /// What one decides; one that fails lets the call pass, or the call is denied.

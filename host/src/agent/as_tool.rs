@@ -185,7 +185,7 @@ impl AgentTool {
     async fn runner(&self, me: &Instance) -> Result<(Arc<dyn Runner>, Option<Arc<Semaphore>>), Fault> {
         match (&self.whom, &me.crew) {
             (Whom::This(runner), _) => Ok((runner.as_entered(Arc::clone(&self.agent), &me.ceiling.budget()), None)),
-            (Whom::Registered, Some(crew)) => match crew.hire(&me.cx, &self.agent, &me.ceiling).await {
+            (Whom::Registered, Some(crew)) => match crew.hire(&me.cx, &me.agent, &self.agent, &me.ceiling).await {
                 Ok(Spawned { runner, places }) => Ok((runner, places)),
                 Err(NotHired::Unknown(message)) => Err(Fault::NotFound { message }),
                 Err(NotHired::Refused(message)) => Err(Fault::Denied { message }),
@@ -246,7 +246,7 @@ impl AgentTool {
             };
             if let (None, Some(log)) = (&given, &employer.log) {
                 let bounds = share.bounds();
-                let task = Delegated { agent, instance: Arc::clone(&instance), bounds };
+                let task = Delegated { id: None, agent, instance: Arc::clone(&instance), bounds };
                 log.write(&Record::Delegated { call: call.clone(), tasks: vec![task] });
             }
             let (chat, input) = (chat.clone(), if has_begun { Vec::new() } else { vec![input] });

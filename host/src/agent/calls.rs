@@ -1,6 +1,6 @@
 //! The calls of one reply: side by side, within the budget, each with its result.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use super::{
     Agent, RunError, around, at_work,
@@ -34,9 +34,10 @@ impl Agent {
         let cx = ToolCx { run, chat: Snapshot::default(), tools: tools.specs(), begin };
         let made = make_through(&me, &self.tool_middleware, &tools, &cx, call, false);
         match in_time(&purse, made).await {
-            Ok((Dispatched { mut result, .. }, _)) => {
-                tools.cut(call, &mut result);
-                result
+            Ok((mut dispatched, _)) => {
+                tools.cut(call, &mut dispatched.result);
+                tools.tell_finished(&cx, call, &dispatched).await;
+                dispatched.result
             }
             Err(error) => ToolResult::error(&call.id, error.in_full()),
         }
@@ -161,7 +162,7 @@ async fn dispatch(
     mut before: Option<Box<CallPast>>,
 ) -> (Dispatched, Option<String>) {
     if let Some((result, control)) = before.as_mut().and_then(|before| before.ended.take()) {
-        return (Dispatched { result, control }, None);
+        return (Dispatched { result, control, took: Duration::ZERO }, None);
     }
     // Whatever is left of the budget, and whatever would be decided about it now, it may have been made.
     let is_again = before.as_ref().is_some_and(|before| before.began);
@@ -169,11 +170,12 @@ async fn dispatch(
     let (mut dispatched, counted) = match interrupted {
         Some(why_not) => {
             let counted = tools.counts(&call.name) && me.purse.take_call().is_ok();
-            (tools.refuse(cx, call, &why_not).await, counted)
+            (Dispatched::refused(call, &why_not), counted)
         }
         None => make_through(me, around, tools, cx, call, is_again).await,
     };
     let whole = tools.cut_to_read_on(call, &mut dispatched.result);
+    tools.tell_finished(cx, call, &dispatched).await;
     me.write(|| {
         let (result, control) = (dispatched.result.clone(), dispatched.control.clone());
         Record::CallEnded { result, control, counted }
@@ -207,7 +209,7 @@ pub(super) async fn make(
 ) -> (Dispatched, bool) {
     let counts = tools.counts(&call.name);
     if counts && let Err(exhausted) = me.purse.take_call() {
-        return (tools.refuse(cx, call, &Fault::from(exhausted)).await, false);
+        return (Dispatched::refused(call, &Fault::from(exhausted)), false);
     }
     let recorded = me.log.is_some().then(|| Box::new(ToolCx { begin: begin(me, call).again(is_again), ..cx.clone() }));
     (tools.dispatch_whole(recorded.as_deref().unwrap_or(cx), call).await, counts)
@@ -252,8 +254,6 @@ fn begin(me: &Arc<Instance>, call: &ToolCall) -> Begin {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use async_trait::async_trait;
     use schemars::JsonSchema;
     use serde::Deserialize;

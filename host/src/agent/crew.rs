@@ -11,9 +11,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Registry,
-    delegate::cut,
     journal::{BoardTask, CallId, Journal, Log, Past, Record, Recorder},
-    registry::Spawned,
+    registry::{Spawned, no_agent},
 };
 use crate::{
     capability::{Ceiling, Usd},
@@ -246,19 +245,13 @@ impl Crew {
         }
     }
 
-    /// An agent under the ceiling of whoever starts it. If there is none, whoever asked for it is not told why: only the
-    /// operator is.
-    pub(super) async fn hire(&self, cx: &RunCx, name: &str, ceiling: &Ceiling) -> Result<Spawned, NotHired> {
+    /// An agent under the ceiling of the agent `by`, which starts it. If there is none, whoever asked for it is not told why:
+    /// only the operator is.
+    pub(super) async fn hire(&self, cx: &RunCx, by: &str, name: &str, ceiling: &Ceiling) -> Result<Spawned, NotHired> {
         let refused = match self.registry.make(name, ceiling) {
             Some(Ok(spawned)) => return Ok(spawned),
             Some(Err(refused)) => refused,
-            None => {
-                let list = self.registry.list(ceiling);
-                let names: Vec<_> = list.iter().map(|entry| &*entry.name).collect();
-                let mut name = name.to_owned();
-                cut(&mut name, limits::NAME_SHOWN_CHARS);
-                return Err(NotHired::Unknown(format!("there is no agent `{name}`; there are: {}", names.join(", "))));
-            }
+            None => return Err(NotHired::Unknown(no_agent(name, &self.registry.others(by, ceiling)))),
         };
         let message = format!("{} cannot start agent `{name}`: {refused}", cx.agent);
         cx.events.emit(Event::Warning { message }).await;

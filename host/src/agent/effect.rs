@@ -1,5 +1,5 @@
 use std::{
-    collections::VecDeque,
+    collections::{BTreeSet, VecDeque},
     sync::{Arc, LazyLock},
     time::Duration,
 };
@@ -20,6 +20,7 @@ use crate::{
     event::{Event, RunCx},
     limits,
     model::{Completion, CompletionRequest, Usage},
+    tool::ToolBox,
 };
 
 /// Looks at the agent's chat once per turn of its loop and answers with changes to it: a pure step, whose state the
@@ -162,7 +163,8 @@ pub enum Edit {
     ReplaceResult { call_id: String, content: Vec<Content> },
     /// Replaces or removes messages.
     Replace(Replacement),
-    /// Hides tools until the effect is called again before a model's turn.
+    /// Hides tools until the effect is called again before a model's turn. Where a tool comes later, the effect is called
+    /// before a model is shown it, whatever its [`Wake`] says.
     HideTools(Vec<String>),
     /// Ends the run as failed.
     Stop { code: String, message: String },
@@ -215,7 +217,8 @@ pub enum Action {
     AskModel(Box<Ask>),
 }
 
-/// Until when an effect has nothing to do; the first of these that holds wakes it. None at all: not again in this run.
+/// Until when an effect has nothing to do; the first of these that holds wakes it. None at all: not again in this run. One that
+/// may hide tools is woken by a tool that it has not seen, too.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Wake {
@@ -307,12 +310,23 @@ pub(crate) struct EffectsOf<'a> {
     pub tools: &'a Arc<[Arc<ToolSpec>]>,
 }
 
+/// Which effects are called.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Callees {
+    /// Those that are due.
+    Due,
+    /// Those that may hide tools and have not seen all of them.
+    WithNewTools,
+}
+
 /// One of them, and what it remembers.
 pub(crate) struct Running<'a> {
     pub(super) effect: &'a dyn Effect,
     pub(super) state: Vec<u8>,
     pub(super) wake: Option<Wake>,
     pub(super) hidden: Vec<String>,
+    /// The names of the agent's tools when it last looked; kept of one that may hide tools.
+    pub(super) seen: Option<BTreeSet<String>>,
     /// Whether its memory is another one than was written down.
     pub(super) changed: bool,
 }
@@ -320,27 +334,61 @@ pub(crate) struct Running<'a> {
 impl<'a> Effects<'a> {
     pub fn new(effects: &'a [Arc<dyn Effect>]) -> Self {
         let start = |effect: &'a Arc<dyn Effect>| {
-            let (state, wake, hidden) = (vec![], None, vec![]);
-            Running { effect: &**effect, state, wake, hidden, changed: false }
+            let (state, wake, hidden, seen) = (vec![], None, vec![], None);
+            Running { effect: &**effect, state, wake, hidden, seen, changed: false }
         };
         Self { running: effects.iter().map(start).collect(), told: VecDeque::new() }
     }
 
-    /// Tools that no model may see or call now.
-    pub fn hidden_tools(&self) -> Vec<String> {
-        self.running.iter().flat_map(|running| running.hidden.iter().cloned()).collect()
+    /// Returns the tools that a model may see and call now: without those that an effect hides, and without those that came
+    /// after one that may hide tools has looked. It looks before the next turn.
+    pub fn visible_tools(&self, tools: &ToolBox) -> ToolBox {
+        let hidden = self.running.iter().flat_map(|running| running.hidden.iter().cloned());
+        self.without_new(tools, hidden.collect(), |running| running.seen.is_some())
     }
 
-    /// Calls every effect that is due, in order, and makes its changes. Usage of models that effects asked is added to
-    /// `usage`.
-    pub async fn eval(&mut self, agent: EffectsOf<'_>, moment: &mut Moment, usage: &mut Usage) -> Result<(), RunError> {
+    /// Returns the tools whose calls may run in a turn that was interrupted, where `hidden` were not shown then. An effect
+    /// that has never looked came into the config, or was changed there, since.
+    pub fn visible_in_resumed_turn(&self, tools: &ToolBox, hidden: Vec<String>) -> ToolBox {
+        let looks_before = |running: &Running<'_>| running.effect.phases().contains(&Phase::BeforeModel);
+        self.without_new(tools, hidden, |running| running.seen.is_some() || looks_before(running))
+    }
+
+    fn without_new(
+        &self,
+        tools: &ToolBox,
+        mut hidden: Vec<String>,
+        is_heeded: impl Fn(&Running<'_>) -> bool,
+    ) -> ToolBox {
+        for running in self.running.iter().filter(|running| is_heeded(running)) {
+            hidden.extend(running.new_among(tools.names()).map(str::to_owned));
+        }
+        tools.without(&hidden)
+    }
+
+    /// Returns `true` if one that may hide tools has not seen all of these.
+    pub fn has_new_tools(&self, tools: &ToolBox) -> bool {
+        self.running.iter().any(|running| running.has_new(tools.names()))
+    }
+
+    /// Calls these effects, in order, and makes their changes. Usage of models that effects asked is added to `usage`.
+    pub async fn eval(
+        &mut self,
+        agent: EffectsOf<'_>,
+        callees: Callees,
+        moment: &mut Moment,
+        usage: &mut Usage,
+    ) -> Result<(), RunError> {
         for (at, running) in self.running.iter_mut().enumerate() {
-            if !running.effect.phases().contains(&moment.phase) || running.wake.is_some_and(|wake| !wake.is_due(moment))
-            {
+            if !running.is_called(callees, moment, agent.tools) {
                 continue;
             }
             let told = &mut self.told;
-            match running.step(agent, moment, usage, (at, told)).await {
+            let stepped = running.step(agent, moment, usage, (at, told)).await;
+            if stepped.is_ok() {
+                running.see(agent.tools);
+            }
+            match stepped {
                 Ok(edits) if edits.is_empty() && running.hidden.is_empty() => {}
                 Ok(edits) => {
                     running.apply(agent, moment, edits).await?;
@@ -357,6 +405,37 @@ impl<'a> Effects<'a> {
 }
 
 impl Running<'_> {
+    fn is_called(&self, callees: Callees, moment: &Moment, tools: &[Arc<ToolSpec>]) -> bool {
+        let is_due = || callees == Callees::Due && self.wake.is_none_or(|wake| wake.is_due(moment));
+        self.effect.phases().contains(&moment.phase)
+            && (is_due() || self.has_new(tools.iter().map(|tool| tool.name.as_str())))
+    }
+
+    fn may_hide(&self) -> bool {
+        self.effect.powers().contains(&Power::HideTools)
+    }
+
+    /// Returns those of these names that it has not seen; none if it may not hide tools.
+    fn new_among<'n>(&self, names: impl Iterator<Item = &'n str>) -> impl Iterator<Item = &'n str> {
+        let may_hide = self.may_hide();
+        names.filter(move |name| may_hide && self.seen.as_ref().is_none_or(|seen| !seen.contains(*name)))
+    }
+
+    fn has_new<'n>(&self, names: impl Iterator<Item = &'n str>) -> bool {
+        self.new_among(names).next().is_some()
+    }
+
+    /// It has looked at an agent with these tools.
+    fn see(&mut self, tools: &[Arc<ToolSpec>]) {
+        let is_same = |seen: &BTreeSet<String>| {
+            seen.len() == tools.len() && tools.iter().all(|tool| seen.contains(tool.name.as_str()))
+        };
+        if self.may_hide() && !self.seen.as_ref().is_some_and(is_same) {
+            self.seen = Some(tools.iter().map(|tool| tool.name.clone()).collect());
+            self.changed = true;
+        }
+    }
+
     /// One step, with as many questions to a model as it asks.
     async fn step(
         &mut self,

@@ -107,7 +107,7 @@ pub(crate) fn begin(
             call: call_of(step),
             task: at,
             runner,
-            instance: format!("{}/{member}", me.cx.agent).into(),
+            instance: me.member(&member),
             name: member,
             depth: me.cx.depth,
             chat: Some(chat),

@@ -34,6 +34,7 @@ impl Effects<'_> {
             is_back[at] = true;
             let running = &mut self.running[at];
             (running.state, running.wake, running.hidden) = (memory.state, memory.wake, memory.hidden);
+            running.seen = memory.seen;
         }
     }
 
@@ -48,6 +49,7 @@ impl Effects<'_> {
                 state: running.state.clone(),
                 wake: running.wake,
                 hidden: running.hidden.clone(),
+                seen: running.seen.clone(),
             })
         };
         self.running.iter_mut().enumerate().filter_map(memory).collect()

@@ -8,7 +8,7 @@ use super::{
     Agent, Answer, Ending, RunError, at_work,
     completion::{Replied, Told, in_time},
     delegate::{self, Instance},
-    effect::{Effects, EffectsOf, Moment, Phase},
+    effect::{Callees, Effects, EffectsOf, Moment, Phase},
     journal::{CallPast, Record},
     prompt,
     read_on::read_result,
@@ -28,7 +28,7 @@ pub(crate) enum At {
     /// A turn is to begin.
     #[default]
     Turn,
-    /// The model is to be asked.
+    /// The run was interrupted when the model was to be asked.
     Model,
     /// The model has replied.
     Reply(Box<Reply>),
@@ -90,6 +90,7 @@ impl Agent {
             None => chat.set_system_prompt(&self.name, prompt),
         }
         run.tell_from_here();
+        run.given(&input, past.as_deref());
         let input = match past {
             Some(past) => run.restore(*past, input),
             None => input,
@@ -148,9 +149,12 @@ impl Loop<'_> {
                 }
                 At::Turn => {
                     self.begin_turn().await?;
-                    At::Model
+                    At::Reply(self.ask_model().await?)
                 }
-                At::Model => At::Reply(self.ask_model().await?),
+                At::Model => {
+                    self.go_on_with_turn().await?;
+                    At::Reply(self.ask_model().await?)
+                }
                 At::Reply(reply) => match self.act_on(reply).await? {
                     Some(answer) => return Ok(answer),
                     None => At::Turn,
@@ -170,14 +174,30 @@ impl Loop<'_> {
         let iteration = self.iterations;
         self.iterations += 1;
         self.warn_of_the_end(iteration);
-        self.eval_effects(Phase::BeforeModel, iteration).await?;
+        self.eval_effects(Phase::BeforeModel, iteration, Callees::Due).await?;
+        self.end_preparation(iteration).await;
+        Ok(())
+    }
+
+    /// Goes on with a turn in which the model was about to be asked when the run was interrupted. The effects have looked; but
+    /// the agent's tools may be others now, and so may the effects that hide them.
+    async fn go_on_with_turn(&mut self) -> Result<(), RunError> {
+        if self.work.effects.has_new_tools(&self.work.tools) {
+            let iteration = self.iterations.saturating_sub(1);
+            self.eval_effects(Phase::BeforeModel, iteration, Callees::WithNewTools).await?;
+            self.end_preparation(iteration).await;
+        }
+        Ok(())
+    }
+
+    /// Writes down that the model is about to be asked.
+    async fn end_preparation(&mut self, iteration: u32) {
         self.end_with_a_user();
         if self.me.log.is_some() {
             let (changes, effects, elapsed) = (self.changes(), self.work.effects.memories(), self.started.elapsed());
             self.me.write(|| Record::Turn { iteration, changes, effects, elapsed });
         }
         self.tell_messages().await;
-        Ok(())
     }
 
     /// Puts the tools together anew if a source has others now; and once a result was cut, the one that reads on in it is
@@ -201,7 +221,7 @@ impl Loop<'_> {
         // One that goes on in the middle of its turn has no place yet.
         in_time(&self.me.purse, self.me.place.enter()).await?;
         let iteration = self.iterations.saturating_sub(1);
-        let tools = self.work.tools.without(&self.work.effects.hidden_tools());
+        let tools = self.work.effects.visible_tools(&self.work.tools);
         let Replied { completion, cost, took } = self.complete(&tools, iteration).await?;
         let told = Told::of(&completion, took);
         let stop = completion.stop.clone();
@@ -270,7 +290,7 @@ impl Loop<'_> {
         if self.work.agent.effects.is_empty() {
             return Ok(());
         }
-        self.eval_effects(Phase::AfterModel, self.iterations.saturating_sub(1)).await?;
+        self.eval_effects(Phase::AfterModel, self.iterations.saturating_sub(1), Callees::Due).await?;
         if self.me.log.is_some() {
             let (changes, effects) = (self.changes(), self.work.effects.memories());
             self.me.write(|| Record::Looked { changes, effects });
@@ -313,14 +333,14 @@ impl Loop<'_> {
         }
     }
 
-    async fn eval_effects(&mut self, phase: Phase, iteration: u32) -> Result<(), RunError> {
+    async fn eval_effects(&mut self, phase: Phase, iteration: u32, callees: Callees) -> Result<(), RunError> {
         match self.work.agent.effects.is_empty() {
             true => Ok(()),
-            false => Box::pin(self.eval_all_effects(phase, iteration)).await,
+            false => Box::pin(self.eval_all_effects(phase, iteration, callees)).await,
         }
     }
 
-    async fn eval_all_effects(&mut self, phase: Phase, iteration: u32) -> Result<(), RunError> {
+    async fn eval_all_effects(&mut self, phase: Phase, iteration: u32, callees: Callees) -> Result<(), RunError> {
         let request = CompletionRequest::new(self.chat.snapshot(), self.work.tools.specs());
         let mut moment = Moment {
             phase,
@@ -335,7 +355,7 @@ impl Loop<'_> {
         };
         let tools = self.work.tools.specs();
         let on = EffectsOf { me: &self.me, chat: self.chat, of: self.work.agent, tools: &tools };
-        in_time(&self.me.purse, self.work.effects.eval(on, &mut moment, &mut self.usage)).await?
+        in_time(&self.me.purse, self.work.effects.eval(on, callees, &mut moment, &mut self.usage)).await?
     }
 
     /// The newest reply as it stands in the chat: an effect may have changed it.

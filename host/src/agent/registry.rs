@@ -9,8 +9,8 @@ use std::{
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
-use super::Runner;
-use crate::capability::Ceiling;
+use super::{Runner, delegate::cut};
+use crate::{capability::Ceiling, limits};
 
 /// Makes a fresh agent for each task that is delegated to it. It may do no more than the ceiling allows.
 pub type Factory = Arc<dyn Fn(&Ceiling) -> Result<Arc<dyn Runner>, Refused> + Send + Sync>;
@@ -133,6 +133,11 @@ impl Registry {
         admitted.map(|registered| registered.entry.clone()).collect()
     }
 
+    /// Everyone but this one who may be started under this ceiling, sorted by name.
+    pub fn others(&self, agent: &str, ceiling: &Ceiling) -> Vec<Entry> {
+        self.list(ceiling).into_iter().filter(|entry| !is_same_name(&entry.name, agent)).collect()
+    }
+
     /// A fresh agent of this name under this ceiling, whatever its factory calls it. None if there is none that the ceiling
     /// admits.
     ///
@@ -166,6 +171,22 @@ impl Registry {
     fn look<T>(&self, name: &str, at: impl FnOnce(&Registered) -> T) -> Option<T> {
         self.agents.read().unwrap_or_else(PoisonError::into_inner).get(name).map(at)
     }
+}
+
+/// Returns `true` if two names are one agent's: a model does not care for case.
+pub(super) fn is_same_name(one: &str, other: &str) -> bool {
+    one.to_lowercase() == other.to_lowercase()
+}
+
+/// Says that there is no agent of this name, and who there is.
+pub(super) fn no_agent(name: &str, there: &[Entry]) -> String {
+    let mut name = name.to_owned();
+    cut(&mut name, limits::NAME_SHOWN_CHARS);
+    let there = match there {
+        [] => "there is no other one".to_owned(),
+        there => format!("there are: {}", there.iter().map(|entry| &*entry.name).collect::<Vec<_>>().join(", ")),
+    };
+    format!("there is no agent `{name}`; {there}")
 }
 
 #[cfg(test)]

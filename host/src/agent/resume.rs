@@ -23,10 +23,13 @@ impl Loop<'_> {
                 open.abandon("the run was interrupted");
                 At::Turn
             }
-            Where::Model => At::Model,
+            Where::Model => {
+                self.offer_to_read_on();
+                At::Model
+            }
             Where::Reply { stop, silent, looked } => {
                 self.offer_to_read_on();
-                let tools = self.work.tools.without(&past.hidden);
+                let tools = self.work.effects.visible_in_resumed_turn(&self.work.tools, past.hidden);
                 At::Reply(Box::new(Reply { stop, silent, open, tools, looked }))
             }
         };

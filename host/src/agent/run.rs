@@ -15,7 +15,7 @@ use super::{
     completion::in_time,
     delegate::Instance,
     effect::bounded_state,
-    journal::{Ended, ErrandId, Passed, Record},
+    journal::{Ended, ErrandId, Passed, Record, RunPast},
     middleware::{AfterDecision, BeforeDecision, Outcome, acted, stop_if_failed},
     runner::WorksFor,
 };
@@ -73,6 +73,8 @@ pub(crate) struct Run<'a, W: Work<'a>> {
     pub recorded: HashMap<String, usize>,
     /// The middleware that had let it pass before it was interrupted, outermost first.
     pub passed: VecDeque<Passed>,
+    /// What it was given to do, cut for display; none where that stands in its conversation alone.
+    task: Option<String>,
     /// The newest message that was told of.
     told: Option<u64>,
     /// Whether its beginning was told and its end was not.
@@ -92,6 +94,7 @@ impl<'a, W: Work<'a>> Run<'a, W> {
             ending: Ending::Answered,
             recorded: HashMap::new(),
             passed: VecDeque::new(),
+            task: None,
             told: None,
             begun: false,
         }
@@ -102,10 +105,15 @@ impl<'a, W: Work<'a>> Run<'a, W> {
         self.told = self.chat.snapshot().last().map(|entry| entry.id);
     }
 
+    /// It was given this to do, before it was interrupted if it was.
+    pub fn given(&mut self, input: &[Message], past: Option<&RunPast>) {
+        self.task = task_of(input).or_else(|| past.and_then(|past| past.task.clone()));
+    }
+
     /// From its beginning to its end.
     pub async fn through(mut self, input: Vec<Message>) -> Result<Answer, RunError> {
         let me = Arc::clone(&self.me);
-        self.tell_start(&input).await;
+        self.tell_start().await;
         let reply = tokio::select! {
             biased;
             () = me.badge.cancel.cancelled() => Err(RunError::Cancelled),
@@ -295,20 +303,17 @@ impl<'a, W: Work<'a>> Run<'a, W> {
         changes
     }
 
-    async fn tell_start(&mut self, input: &[Message]) {
+    async fn tell_start(&mut self) {
         self.begun = true;
         let cx = &self.me.cx;
         if !cx.events.is_watched() {
             return;
         }
-        let is_task = |message: &&Message| message.role == Role::User && !message.is_note();
-        let task = input.iter().rev().find(is_task).map(Message::text_content).or_else(|| {
-            // Of a run that goes on it stands in the conversation.
+        let task = self.task.take().or_else(|| {
             let chat = self.chat.snapshot();
-            chat.iter().rev().map(|entry| &*entry.message).find(is_task).map(Message::text_content)
+            task_of(chat.iter().map(|entry| &*entry.message))
         });
-        let mut task = task.unwrap_or_default();
-        task.truncate(task.floor_char_boundary(limits::TASK_SHOWN_BYTES));
+        let task = task.unwrap_or_default();
         let event = Event::RunStarted {
             run: cx.run.clone(),
             agent: cx.agent.clone(),
@@ -384,6 +389,16 @@ impl<'a, W: Work<'a>> Drop for Run<'a, W> {
             last.for_each(|event| self.me.cx.events.emit_now(event));
         }
     }
+}
+
+/// Returns the newest message of a user that is no note, cut for display.
+pub(super) fn task_of<'m>(
+    messages: impl IntoIterator<Item = &'m Message, IntoIter: DoubleEndedIterator>,
+) -> Option<String> {
+    let is_task = |message: &&Message| message.role == Role::User && !message.is_note();
+    let mut task = messages.into_iter().rev().find(is_task)?.text_content();
+    task.truncate(task.floor_char_boundary(limits::TASK_SHOWN_BYTES));
+    Some(task)
 }
 
 /// The same, with a panic as a failure.

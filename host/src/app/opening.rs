@@ -115,12 +115,13 @@ impl Door {
     async fn open(&self, cx: &ToolCx, tool: &str, need: &Need, used: &Arc<Plugin>) -> Result<bool, Fault> {
         let (settings, opened) = (used.settings(), &self.keeper.opened);
         let (asked_for, line) = match need {
-            Need::Folder(path) => (Askable::Files, format!("files: [{{path: {}}}]", path.escape_debug())),
-            Need::Server(url) => (Askable::Http, format!("http: [{}]", url.escape_debug())),
+            Need::Folder(path) => (Askable::Files, format!("files: [{{path: \"{}\"}}]", path.escape_debug())),
+            Need::Server(url) => (Askable::Http, format!("http: [\"{}\"]", url.escape_debug())),
         };
         let place = &settings.place;
         if !settings.ask.contains(&asked_for) {
-            let fault = format!("it lacks {need}: the person can grant it in the config, under {place}");
+            let fault =
+                format!("it lacks {need}: the person can grant it in the config, with {}", settings.granted_by(&line));
             self.told(cx, line, false, place).await;
             return Err(Fault::Denied { message: fault });
         }
@@ -160,8 +161,8 @@ impl Door {
         if let Subject::Folder { path } = &wanted.subject
             && let Some(why) = self.never(path)
         {
-            let why =
-                format!("{need} is not opened while an agent works: {why}; the person can grant it under {place}");
+            let hint = settings.granted_by(&line);
+            let why = format!("{need} is not opened while an agent works: {why}; the person can grant it with {hint}");
             return refuse(why, "never").await;
         }
         let ruling =
@@ -207,8 +208,8 @@ impl Door {
                 let (http, url) = Http::public_server(url).ok_or_else(|| Fault::Denied {
                     message: format!(
                         "{need} is no server of the public Internet: only such ones are opened while an agent works; the \
-                         person can grant others in the config, under {}",
-                        self.plugin.settings().place
+                         person can grant others in the config, with {}",
+                        self.plugin.settings().granted_by(&format!("http: [\"{}\"]", url.escape_debug()))
                     ),
                 })?;
                 Ok(Wanted { grant: Grant { http, ..Grant::default() }, subject: Subject::Server { url }, mount: None })

@@ -10,7 +10,10 @@ use super::{
     outfit::{self, Worn},
 };
 use crate::{
-    config::{self, AgentConfig, LimitsConfig, List, Listed, OWN_MIDDLEWARE, OwnCoordinator, PluginUse, ToolboxUse},
+    config::{
+        self, AgentConfig, LimitsConfig, List, Listed, OWN_MIDDLEWARE, OwnCoordinator, PluginUse, ShippedUse,
+        ToolboxUse,
+    },
     error::{ErrorKind, Report},
     kv::Stores,
     plugin::{Kind, Limits, Plugin, PluginCatalog, PluginError, PluginPackage, Settings},
@@ -68,6 +71,7 @@ impl App {
         }
         check_params(package, &uses.params, &format!("{place}.{id}"))?;
         let (grant, mounts) = outfit::given(uses, &self.config);
+        let toolbox = shipped_with(agent, id).filter(|_| listed == Listed::Toolboxes).map(|uses| uses.name.name());
         let settings = Settings {
             grant,
             mounts,
@@ -77,7 +81,8 @@ impl App {
             params: config::params(&uses.params),
             limits: plugin_limits(&uses.limits.over(&self.config.limits)),
             on_failure: uses.on_failure,
-            ..Settings::new(name.as_str(), format!("{place}.{id}"))
+            toolbox,
+            ..Settings::new(name.as_str(), format!("{place}.{}", toolbox.unwrap_or(id)))
         };
         Ok((settings, package))
     }
@@ -116,8 +121,12 @@ impl App {
 
 /// The tools that a toolbox names of its plugins; none: all.
 pub(super) fn only_of(agent: &AgentConfig, listed: Listed, id: &str) -> Option<Vec<String>> {
-    let of_toolbox = agent.toolboxes.iter().filter(|_| listed == Listed::Toolboxes);
-    of_toolbox.filter_map(ToolboxUse::shipped).find(|uses| uses.plugins.contains_key(id))?.tools.clone()
+    shipped_with(agent, id).filter(|_| listed == Listed::Toolboxes)?.tools.clone()
+}
+
+/// The toolbox of an agent that a plugin is of.
+fn shipped_with<'a>(agent: &'a AgentConfig, id: &str) -> Option<&'a ShippedUse> {
+    agent.toolboxes.iter().filter_map(ToolboxUse::shipped).find(|uses| uses.plugins.contains_key(id))
 }
 
 /// Refuses tools that a toolbox names and none of its plugins has.

@@ -55,7 +55,7 @@ macro_rules! template {
 }
 
 /// The first is the default.
-const TEMPLATES: [Template; 2] = [
+const TEMPLATES: [Template; 3] = [
     template!(
         "assistant",
         "one assistant that knows the project",
@@ -65,6 +65,11 @@ const TEMPLATES: [Template; 2] = [
         "dev-team",
         "a lead who hands work to an explorer, a planner, a coder and a reviewer",
         ["config.yaml", "context.md", "skills/delivery/SKILL.md", "skills/planning/SKILL.md", "skills/review/SKILL.md",]
+    ),
+    template!(
+        "project-indexer",
+        "an agent that renews what the others are told of the project: shelly-host index",
+        ["config.yaml", "context.md", "skills/index-project/SKILL.md"]
     ),
 ];
 
@@ -143,7 +148,7 @@ impl Init {
 fn list() -> String {
     let line = |(at, template): (usize, &Template)| {
         let default = if at == 0 { " (the default)" } else { "" };
-        format!("{:10} {}{default}", template.name, template.about)
+        format!("{:15} {}{default}", template.name, template.about)
     };
     TEMPLATES.iter().enumerate().map(line).collect::<Vec<_>>().join("\n")
 }
@@ -188,7 +193,11 @@ mod tests {
             assert!(!skills.is_empty() && skills.iter().all(|skill| !skill.is_inline()), "{}", template.name);
             let config = Config::read(&layout.config()).unwrap_or_else(|report| panic!("{report}"));
             assert!(config.entry_agent.is_some(), "{}", template.name);
-            assert!(config.facts().is_empty(), "whoever begins is not asked about what we wrote");
+            // Whoever begins is not asked about what we wrote, unless it reads the project's files.
+            let reads = template.name == "project-indexer";
+            let is_of_toolbox = |fact: &str| ["`filesystem`", "`search`"].iter().any(|id| fact.contains(id));
+            assert!(reads != config.facts().is_empty(), "{}", template.name);
+            assert!(config.facts().lines().all(is_of_toolbox), "{}", template.name);
             // Nobody has been given plugins yet.
             assert!(config.plugin_dirs.is_empty() && config.agents.iter().all(|agent| agent.plugins.is_empty()));
         }

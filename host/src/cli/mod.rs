@@ -3,6 +3,7 @@
 mod ask;
 mod config;
 mod conformance;
+mod index;
 mod init;
 mod mcp;
 mod mcp_fixture;
@@ -13,6 +14,7 @@ mod render;
 mod run;
 mod session;
 mod signals;
+mod silence;
 #[cfg(test)]
 mod tests;
 mod trust;
@@ -50,6 +52,7 @@ struct Cli {
 enum Command {
     Run(run::Run),
     Init(init::Init),
+    Index(index::Index),
     /// Check a config, and see what holds.
     #[command(subcommand)]
     Config(config::Config),
@@ -79,7 +82,7 @@ Examples:
 
 Exit codes:
     0  an answer
-    1  the run failed
+    1  the run failed, or index --check says that it is due
     2  wrong usage, config or task, or a project that you do not trust yet
     3  a plugin that is needed cannot be used
     4  the model could not be asked
@@ -147,6 +150,7 @@ fn execute(command: Command) -> u8 {
     match command {
         Command::Run(run) => run.execute(),
         Command::Init(init) => init.execute(),
+        Command::Index(index) => index.execute(),
         Command::Config(config) => config.execute(),
         Command::Session(session) => session.execute(),
         Command::Plugin(plugin) => plugin.execute(),

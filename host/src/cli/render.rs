@@ -9,6 +9,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::silence::Silences;
 use crate::{
     agent::Answer,
     app::{Prepared, Session},
@@ -59,7 +60,7 @@ pub fn answered(result: RunResult<'_>, output: Output) -> u8 {
         "session": result.session,
     });
     let printed = match output {
-        Output::Text => print_for_people(&text),
+        Output::Text => print_for_people(&text).inspect(|()| tell_cost(&result.agents)),
         Output::Json | Output::Events => print(&json_line(&value)),
     };
     // An answer that did not arrive is no answer.
@@ -82,7 +83,15 @@ pub fn used(what: &impl Serialize) -> Value {
     value
 }
 
-/// The same for people.
+/// Says what a run has cost, where a price of a model is known.
+fn tell_cost(agents: &Ledger) {
+    let total = agents.total();
+    if total.usd != Usd::ZERO {
+        tell(&format!("{DIM}cost: {} for {} tokens{PLAIN}\n", total.usd, total.usage.total()));
+    }
+}
+
+/// What was used, for people.
 pub fn cost(tally: &Tally) -> String {
     match tally.usd {
         Usd::ZERO if tally.usage.total() > 0 => "unknown".into(),
@@ -122,6 +131,9 @@ pub fn failed_after(report: &Report, agents: &Ledger, session: Option<&str>, out
         text.push_str(&format!("  {DIM}hint:{PLAIN}  {}\n", indented(&escaped(hint))));
     }
     tell(&text);
+    if output == Output::Text {
+        tell_cost(agents);
+    }
     report.kind.exit_code()
 }
 
@@ -150,7 +162,9 @@ fn failure(error: &Value, code: u8, agents: &Ledger, session: Option<&str>) -> V
 /// Says that the run was cancelled, and ends with this exit code.
 pub fn cancelled(code: u8, agents: &Ledger, session: Option<&str>, output: Output) {
     tell("cancelled\n");
-    if output != Output::Text {
+    if output == Output::Text {
+        tell_cost(agents);
+    } else {
         let error = json!({ "kind": "cancelled", "message": "cancelled", "causes": [], "hint": null });
         say(&failure(&error, code, agents, session));
     }
@@ -162,11 +176,13 @@ pub struct Progress {
     verbose: bool,
     /// What is told once the run has begun: the first event is that it has.
     held: Vec<Event>,
+    /// The models that say nothing.
+    silences: Silences,
 }
 
 impl Progress {
     pub fn new(output: Output, verbose: bool) -> Self {
-        Self { output, verbose, held: Vec::new() }
+        Self { output, verbose, held: Vec::new(), silences: Silences::default() }
     }
 
     /// Whether what it shows goes to the terminal that questions are put on.
@@ -203,8 +219,22 @@ impl Progress {
             }
             return;
         }
+        self.silences.note(event);
         if let Some(line) = self.line(event) {
             tell(&format!("{line}\n"));
+        }
+    }
+
+    /// Waits until an agent has waited so long for its model that it is told.
+    pub async fn silence(&self) {
+        self.silences.next().await;
+    }
+
+    /// Tells of the agents that have waited so long.
+    pub fn tell_silence(&mut self) {
+        for (agent, waited) in self.silences.overdue() {
+            let (agent, seconds) = (name(&agent), waited.as_secs_f64());
+            tell(&format!("{DIM}{agent}   has waited for the model for {seconds:.0} s{PLAIN}\n"));
         }
     }
 
@@ -247,6 +277,10 @@ impl Progress {
                     reasoning.as_deref().map_or(String::new(), |why| format!(" {DIM}({}){PLAIN}", one_line(why, 200)));
                 format!("{DIM}{}{PLAIN}   {what}{why}", name(agent))
             }
+            Event::MemberReplied { text: None, .. } => return None,
+            Event::MemberReplied { agent, text: Some(text) } => {
+                format!("{DIM}{}{PLAIN}   says: {}", name(agent), one_line(text, 500))
+            }
             Event::Overspent { agent, message } => {
                 format!("{DIM}{}{PLAIN}   {YELLOW}{}{PLAIN}", name(agent), one_line(message, 200))
             }
@@ -282,9 +316,11 @@ impl Progress {
                 let message = message.as_deref().map_or(String::new(), |message| format!(" {}", one_line(message, 80)));
                 format!("{DIM}{}{PLAIN}     {done}{of}{message}", name(agent))
             }
-            Event::ToolFinished { agent, tool, is_error, bytes, duration, .. } => {
+            Event::ToolFinished { agent, tool, is_error, reason, bytes, duration, .. } => {
                 let how = if *is_error { format!("{RED}failed{PLAIN}") } else { format!("{GREEN}done{PLAIN}") };
-                format!("{DIM}{}{PLAIN}   {} {how} ({}, {bytes} bytes)", name(agent), name(tool), time(*duration))
+                let why = reason.as_deref().map_or(String::new(), |why| format!(": {}", one_line(why, 200)));
+                let (agent, tool, time) = (name(agent), name(tool), time(*duration));
+                format!("{DIM}{agent}{PLAIN}   {tool} {how} ({time}, {bytes} bytes){why}")
             }
             Event::FileChange { agent, act, path, to, added, removed, .. } => {
                 let to = to.as_deref().map_or(String::new(), |to| format!(" to {}", one_line(to, 200)));
@@ -515,6 +551,26 @@ mod tests {
             let event = Event::ToolStarted { agent: "a".into(), call, tool, origin: origin.into(), arguments };
             assert!(progress.line(&event).unwrap().contains(says), "{origin}");
         }
+    }
+
+    #[test]
+    fn failed_call_says_why_on_one_line_without_commands() {
+        let progress = Progress::new(Output::Text, false);
+        let finished = |reason: Option<&str>| Event::ToolFinished {
+            agent: "a".into(),
+            call: "1".into(),
+            tool: "read".into(),
+            is_error: reason.is_some(),
+            reason: reason.map(str::to_owned),
+            bytes: 7,
+            duration: Duration::from_micros(1_000),
+        };
+        let line = progress.line(&finished(Some("no such file:\n\x1b[2Jdocs/x"))).unwrap();
+        assert!(line.ends_with(", 7 bytes): no such file: \\u{1b}[2Jdocs/x"), "{line}");
+        assert!(progress.line(&finished(Some(&"x".repeat(9_000)))).unwrap().chars().count() < 400);
+        assert!(progress.line(&finished(None)).unwrap().ends_with("7 bytes)"));
+        let said = Event::MemberReplied { agent: "desk/ada".into(), text: Some("Yes.\nerror: forged".into()) };
+        assert!(progress.line(&said).unwrap().ends_with("says: Yes. error: forged"));
     }
 
     #[test]

@@ -118,6 +118,30 @@ pub struct With {
     verbose: bool,
 }
 
+impl With {
+    pub fn config(&self) -> Option<&PathBuf> {
+        self.config.as_ref()
+    }
+
+    pub fn agent(&self) -> Option<&str> {
+        self.agent.as_deref()
+    }
+
+    pub fn output(&self) -> Output {
+        self.output
+    }
+
+    /// The same for this agent.
+    pub fn for_agent(self, agent: String) -> Self {
+        Self { agent: Some(agent), ..self }
+    }
+}
+
+/// Gives an agent a task in a session of its own. Returns the exit code.
+pub fn once(with: With, task: OsString) -> u8 {
+    Job { with, task: Some(task), place: Place::New { after: None } }.execute()
+}
+
 /// What is to be done, and where it is written down.
 struct Job {
     with: With,

@@ -130,6 +130,16 @@ impl Shipped {
     /// The names of all of them.
     pub const NAMES: [&str; 4] = ["filesystem", "search", "http", "everyday"];
 
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Filesystem => "filesystem",
+            Self::Search => "search",
+            Self::Http => "http",
+            Self::Everyday => "everyday",
+        }
+    }
+
     /// The ids of its plugins.
     pub fn plugins(self) -> &'static [&'static str] {
         match self {
@@ -157,7 +167,7 @@ impl Shipped {
 
 impl fmt::Display for Shipped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.serialize(f)
+        f.write_str(self.name())
     }
 }
 

@@ -13,7 +13,7 @@ use tokio::{
 use url::Url;
 
 use super::{
-    ClientConfig, ProxyUrl, RateLimits, Reply, Retries, Secret,
+    ClientConfig, ProxyUrl, RateLimits, Reply, Retries, RetryObserver, Secret,
     failure::{Failed, cannot_start, is_loopback, is_refused, not_reached, root, timed_out},
     reply::Body,
     retry, status,
@@ -40,6 +40,8 @@ pub struct Request {
     pub idle: Duration,
     /// Is told what each answer, also a failed one, says of the server's limits.
     pub heard: Option<watch::Sender<RateLimits>>,
+    /// Is told of each pause before it is sent again.
+    pub observer: RetryObserver,
 }
 
 impl Request {
@@ -54,6 +56,7 @@ impl Request {
             total: limits::COMPLETION_TIME,
             idle: limits::STREAM_IDLE_TIME,
             heard: None,
+            observer: RetryObserver::default(),
         }
     }
 }
@@ -262,7 +265,7 @@ impl HttpClient {
         if let Some(why) = self.no_roots.as_ref().filter(|_| matches!(request.url.scheme(), "https" | "wss")) {
             return Err(Fault::other(format!("the certificate of {origin} cannot be checked: {why}")));
         }
-        request.retries.repeat(&origin, deadline, attempt).await
+        request.retries.repeat(&origin, deadline, &request.observer, attempt).await
     }
 
     /// The client for what begins as HTTP/1.1 and goes on as something else.

@@ -114,7 +114,15 @@ pub(super) fn unavailable(message: String) -> Fault {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        sync::{Arc, Mutex},
+        time::Duration,
+    };
+
+    use tokio::time::Instant;
+
     use super::*;
+    use crate::net::{HttpClient, Request, Retries, RetryObserver};
 
     #[test]
     fn an_error_of_tls_is_found_below_others() {
@@ -138,5 +146,35 @@ mod tests {
         ] {
             assert_eq!(is_loopback(&Url::parse(url).unwrap()), expected, "{url}");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn handshake_that_is_never_answered_ends_in_time_and_is_told() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = tokio::spawn(async move {
+            let mut held = Vec::new();
+            while let Ok((connection, _)) = listener.accept().await {
+                held.push(connection);
+            }
+        });
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let tell = Arc::clone(&told);
+        let observer =
+            RetryObserver::new(move |pause| tell.lock().unwrap().push((pause.attempt, pause.fault.to_string())));
+        let url = Url::parse(&format!("https://{address}/")).unwrap();
+        let request = Request {
+            retries: Retries { first_pause: Duration::ZERO, ..Retries::times(1) },
+            observer,
+            ..Request::new(url)
+        };
+        let client = HttpClient { no_roots: None, ..HttpClient::new().unwrap() };
+        let begun = Instant::now();
+        let fault = client.get(&request).await.unwrap_err();
+        assert!(begun.elapsed() < limits::CONNECT_TIME * 3, "{:?}", begun.elapsed());
+        let says = format!("{address} does not answer: no connection within {:?}", limits::CONNECT_TIME);
+        assert_eq!(fault.to_string(), says);
+        assert_eq!(*told.lock().unwrap(), [(2, says)]);
+        server.abort();
     }
 }

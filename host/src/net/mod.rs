@@ -29,7 +29,7 @@ pub use failure::is_readable_on_the_way;
 pub use proxy::{ClientConfig, ProxyUrl};
 pub use rate::{RateLimit, RateLimits};
 pub use reply::{ByteStream, Reply};
-pub use retry::Retries;
+pub use retry::{Retries, RetryObserver, RetryPause};
 pub use secret::Secret;
 pub use source::{Keyring, Resolved, SecretError, SecretSource};
 pub use status::{fault as fault_of_status, fault_in_reply, shown};

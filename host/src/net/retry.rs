@@ -1,6 +1,9 @@
 //! When a request is sent again: how often, after which pauses, and what the server has to say to it.
 
-use std::time::{Duration, SystemTime};
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use reqwest::{
@@ -11,7 +14,11 @@ use reqwest::{
 use tokio::time::{Instant, sleep};
 
 use super::{RateLimits, failure::Failed};
-use crate::{error::Fault, limits};
+use crate::{
+    error::{Fault, cut},
+    event::{Event, RunCx, Wait},
+    limits,
+};
 
 /// How often a request is sent again where a failure may pass, and how long all of that waits.
 ///
@@ -31,6 +38,48 @@ pub struct Retries {
     pub first_pause: Duration,
 }
 
+/// A pause before a request is sent again.
+#[derive(Debug)]
+pub struct RetryPause<'a> {
+    /// Why the attempt before it failed. It shows neither key nor query.
+    pub fault: &'a Fault,
+    /// How long it is.
+    pub pause: Duration,
+    /// The number of the attempt that follows, from 2 on.
+    pub attempt: usize,
+}
+
+/// Is told of each pause before a request is sent again. It must not wait.
+#[derive(Clone, Default)]
+pub struct RetryObserver(Option<Arc<dyn Fn(&RetryPause<'_>) + Send + Sync>>);
+
+impl RetryObserver {
+    /// Calls `told`.
+    pub fn new(told: impl Fn(&RetryPause<'_>) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(told)))
+    }
+
+    /// Emits [`Event::ModelWaits`] for a request to this model.
+    pub fn of_model(cx: &RunCx, model: &str) -> Self {
+        if !cx.events.is_watched() {
+            return Self::default();
+        }
+        let (events, agent, model) = (cx.events.clone(), Arc::clone(&cx.agent), model.to_owned());
+        Self::new(move |RetryPause { fault, pause, attempt }| {
+            let why = cut(&fault.to_string(), limits::FAILURE_SHOWN_CHARS);
+            let detail = format!("{why}; attempt {attempt} follows in {:.1} s", pause.as_secs_f64());
+            let (agent, model) = (Arc::clone(&agent), model.clone());
+            events.emit_now(Event::ModelWaits { agent, model, wait: Wait::Retry, detail });
+        })
+    }
+
+    fn tell(&self, pause: &RetryPause<'_>) {
+        if let Some(told) = &self.0 {
+            told(pause);
+        }
+    }
+}
+
 impl Retries {
     /// One attempt, no other.
     pub const NONE: Self = Self { times: 0, ..Self::HOUSE };
@@ -45,14 +94,15 @@ impl Retries {
     }
 
     /// Attempts until one succeeds, one fails in a way that will not pass, or so many were made. `of` is what is tried, for
-    /// the log.
+    /// the log; `observer` is told of each pause.
     pub(crate) async fn repeat<T, F: Future<Output = Result<T, Failed>>>(
         &self,
         of: &str,
         deadline: Instant,
+        observer: &RetryObserver,
         attempt: impl Fn() -> F,
     ) -> Result<T, Fault> {
-        let mut pauses = self.pauses();
+        let (mut pauses, mut attempts) = (self.pauses(), 1);
         loop {
             let Failed { fault, again } = match attempt().await {
                 Ok(done) => return Ok(done),
@@ -61,6 +111,8 @@ impl Retries {
             let pause = if again && fault.is_transient() { pauses.next(fault.retry_after()) } else { None };
             let Some(pause) = pause.filter(|pause| Instant::now() + *pause < deadline) else { return Err(fault) };
             tracing::debug!(%of, %fault, ?pause, "trying again");
+            attempts += 1;
+            observer.tell(&RetryPause { fault: &fault, pause, attempt: attempts });
             sleep(pause).await;
         }
     }
@@ -214,5 +266,31 @@ mod tests {
         assert!((seconds(61)..=seconds(62)).contains(&pause), "{pause:?}");
         assert_eq!(pauses.next(Some(seconds(60))), None, "beyond what may be waited for in all");
         assert_eq!(retries.pauses().next(Some(limits::RETRY_AFTER_CEILING + Duration::from_nanos(1))), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_pause_is_told_before_it_begins() {
+        let (events, mut stream) = crate::event::EventSink::channel();
+        let cx = RunCx::new("ada").with_events(events);
+        let (observer, begun) = (RetryObserver::of_model(&cx, "m"), Instant::now());
+        drop(cx);
+        let attempt =
+            || async { Err::<(), _>(Failed::from(Fault::Unavailable { message: "busy".into(), after: None })) };
+        let retries = Retries::times(2);
+        let failed = retries.repeat("m", begun + limits::COMPLETION_TIME, &observer, attempt);
+        let fault = failed.await.unwrap_err();
+        assert!(matches!(fault, Fault::Unavailable { .. }), "{fault}");
+        drop(observer);
+        let mut told = Vec::new();
+        while let Some(Event::ModelWaits { agent, model, wait: Wait::Retry, detail }) = stream.next().await {
+            told.push(format!("{agent} {model} {detail}"));
+        }
+        assert_eq!(told.len(), 2, "the last failure is no pause: {told:?}");
+        for (line, attempt) in told.iter().zip([2, 3]) {
+            assert!(line.starts_with("ada m ") && line.contains("busy"), "{line}");
+            assert!(line.contains(&format!("; attempt {attempt} follows in ")), "{line}");
+        }
+        // Nobody is told where nobody watches.
+        assert!(RetryObserver::of_model(&RunCx::new("ada"), "m").0.is_none());
     }
 }

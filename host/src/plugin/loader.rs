@@ -43,6 +43,8 @@ pub struct Settings {
     pub agent: String,
     /// Where in the config it stands, for hints: `agents.helper.plugins.read-files`.
     pub place: String,
+    /// The toolbox of the agent that it is of; none if the config names the plugin itself.
+    pub toolbox: Option<&'static str>,
     /// What the agent gives it.
     pub grant: Grant,
     /// The folders of the grant, and what the plugin sees each as.
@@ -68,6 +70,22 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Says what a person writes in the config to grant this line of capabilities: `http: [https://example.com]`.
+    pub fn granted_by(&self, line: &str) -> String {
+        match (self.toolbox, self.place.rsplit_once('.')) {
+            (Some(name), Some((list, _))) => format!("`- {{name: {name}, {line}}}` under {list}"),
+            _ => format!("`{line}` under {}", self.place),
+        }
+    }
+
+    /// Where in the config its limits are raised: the entry of a toolbox has none.
+    pub(super) fn limits_place(&self) -> String {
+        match self.toolbox {
+            Some(_) => "at the top of the config".into(),
+            None => format!("under {} in the config", self.place),
+        }
+    }
+
     /// Of a plugin that is given nothing. `place` is where in the config it stands.
     pub fn new(agent: impl Into<String>, place: impl Into<String>) -> Self {
         let params = RawValue::from_string("{}".into()).expect("it is JSON");
@@ -75,6 +93,7 @@ impl Settings {
         Self {
             agent,
             place,
+            toolbox: None,
             grant,
             mounts,
             ask: BTreeSet::new(),

@@ -98,7 +98,8 @@ impl Layout {
         self.local().join("pricing.yaml")
     }
 
-    /// Makes the folder of one person's copy, if it is missing, and keeps it from git: it holds what agents did.
+    /// Makes the folder of one person's copy, if it is missing, and keeps it from git: it holds what agents did. Permissions
+    /// move there from where they once stood.
     ///
     /// # Errors
     ///
@@ -109,7 +110,8 @@ impl Layout {
             files::create_folder(&folder).map_err(|error| unwritable(folder, &error))?;
         }
         let ignore = self.local().join(".gitignore");
-        files::create(&ignore, b"*\n").map(drop).map_err(|error| unwritable(ignore, &error))
+        files::create(&ignore, b"*\n").map(drop).map_err(|error| unwritable(ignore, &error))?;
+        Permissions::migrate(self).map(drop)
     }
 
     /// Makes the folder for what plugins keep, if it is missing.

@@ -91,6 +91,7 @@ impl Permissions {
         let local = layout.local();
         let locked = files::create_folder(&local).and_then(|_| files::lock_folder(&local));
         let _lock = locked.map_err(|error| unwritable(local, &error))?;
+        Self::migrate_locked(layout)?;
         let before = Self::load(layout)?;
         let mut after = before.clone();
         change(&mut after);
@@ -102,17 +103,33 @@ impl Permissions {
         json + "\n"
     }
 
-    /// Moves the permissions from where they once stood, unless there are some in their place. Says whether it did.
+    /// Moves the permissions from where they once stood, unless there are some in their place. Says whether it did. The
+    /// folder `.shelly/local` must be there.
     pub(super) fn migrate(layout: &Layout) -> Result<bool, ProjectError> {
-        let (old, new) = (layout.legacy_permissions(), layout.permissions());
-        let is_there = |path: &PathBuf| fs::symlink_metadata(path).is_ok();
-        if is_there(&new) || !is_there(&old) {
+        if !Self::is_due(layout) {
+            return Ok(false);
+        }
+        let local = layout.local();
+        let _lock = files::lock_folder(&local).map_err(|error| unwritable(local, &error))?;
+        Self::migrate_locked(layout)
+    }
+
+    fn migrate_locked(layout: &Layout) -> Result<bool, ProjectError> {
+        // Another program may have moved them meanwhile.
+        if !Self::is_due(layout) {
             return Ok(false);
         }
         // Read and written, not renamed: so it has its mode and its present shape, and what is damaged stays.
         Self::load(layout)?.save(layout)?;
+        let old = layout.legacy_permissions();
         fs::remove_file(&old).map_err(|error| unwritable(old, &error))?;
         Ok(true)
+    }
+
+    /// Returns `true` if there are permissions where they once stood, and none in their place.
+    fn is_due(layout: &Layout) -> bool {
+        let is_there = |path: &PathBuf| fs::symlink_metadata(path).is_ok();
+        !is_there(&layout.permissions()) && is_there(&layout.legacy_permissions())
     }
 }
 
@@ -219,5 +236,33 @@ mod tests {
         fs::write(layout.legacy_permissions(), "damaged").unwrap();
         assert!(matches!(layout.bootstrap(), Err(ProjectError::Damaged { .. })));
         assert_eq!(fs::read_to_string(layout.legacy_permissions()).unwrap(), "damaged");
+    }
+
+    #[test]
+    fn old_permissions_move_with_a_run_or_an_answer() {
+        let old = r#"["/a"]"#;
+        let moves: [fn(&Layout); 2] = [
+            |layout| layout.make_local().unwrap(),
+            |layout| {
+                Permissions::change(layout, |permissions| permissions.trusted_commands.push("git".into())).unwrap()
+            },
+        ];
+        for moves in moves {
+            let (_root, layout) = project();
+            fs::write(layout.legacy_permissions(), old).unwrap();
+            moves(&layout);
+            assert!(!layout.legacy_permissions().exists(), "two files would say two things");
+            assert_eq!(Permissions::load(&layout).unwrap().fs_directories, [PathBuf::from("/a")]);
+            // What stands in its place stays.
+            fs::write(layout.legacy_permissions(), r#"["/b"]"#).unwrap();
+            moves(&layout);
+            assert!(layout.legacy_permissions().exists());
+            assert_eq!(Permissions::load(&layout).unwrap().fs_directories, [PathBuf::from("/a")]);
+        }
+        // What is damaged is not moved, and does not get lost.
+        let (_root, layout) = project();
+        fs::write(layout.legacy_permissions(), "{").unwrap();
+        assert!(matches!(layout.make_local(), Err(ProjectError::Damaged { .. })));
+        assert_eq!(fs::read_to_string(layout.legacy_permissions()).unwrap(), "{");
     }
 }

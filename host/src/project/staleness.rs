@@ -54,7 +54,8 @@ fn last_move(root: &Path) -> Option<SystemTime> {
 /// The folder `.git` of this folder or of the nearest above that has one. In a further work tree `.git` is a file that
 /// names it.
 fn git_folder(root: &Path) -> Option<PathBuf> {
-    let root = root.canonicalize().ok()?;
+    // The folder that we are in has no name.
+    let root = if root.as_os_str().is_empty() { Path::new(".") } else { root }.canonicalize().ok()?;
     let (parent, git) = root.ancestors().map(|parent| (parent, parent.join(".git"))).find(|(_, git)| git.exists())?;
     if git.is_dir() {
         return Some(git);

@@ -10,7 +10,7 @@ use crate::{
     error::Fault,
     limits,
     model::{CompletionRequest, ModelInfo, Price, RateLimit, shorter},
-    net::{Auth, HttpClient, Reply, Request, Retries, Secret, WebSocket, endpoint, header_name, origin},
+    net::{Auth, HttpClient, Reply, Request, Retries, RetryObserver, Secret, WebSocket, endpoint, header_name, origin},
 };
 
 /// How a model is reached, whatever its server speaks.
@@ -155,19 +155,21 @@ impl ModelAdapter {
     ///
     /// What the server's answer means, or why there is none.
     pub async fn post(&self, url: Url, json: Vec<u8>) -> Result<Reply, Fault> {
-        self.post_until(Instant::now() + self.config.total, self.config.retries, url, json).await
+        let observer = RetryObserver::default();
+        self.post_until(Instant::now() + self.config.total, self.config.retries, observer, url, json).await
     }
 
-    /// The same with the reply's end by then, and with so many attempts after the first.
+    /// The same with the reply's end by then, and with so many attempts after the first, of which `observer` is told.
     pub(super) async fn post_until(
         &self,
         deadline: Instant,
         retries: usize,
+        observer: RetryObserver,
         url: Url,
         json: Vec<u8>,
     ) -> Result<Reply, Fault> {
         let total = deadline.saturating_duration_since(Instant::now());
-        let request = Request { total, retries: Retries::times(retries), ..request(&self.config, url) };
+        let request = Request { total, retries: Retries::times(retries), observer, ..request(&self.config, url) };
         let reply = self.client.post(&request, json).await?;
         if let (Some(limit), Some(time)) = (&self.config.limit, reply.rate_limits().used_up()) {
             limit.pause(time);

@@ -13,7 +13,7 @@ use crate::{
     error::Fault,
     event::RunCx,
     model::{Completer, Completion, CompletionRequest, DeltaSink, ModelInfo, ToolChoice},
-    net::{Failed, HttpClient, Reply, Retries},
+    net::{Failed, HttpClient, Reply, Retries, RetryObserver},
 };
 
 /// What a vendor's API is like, as far as it differs from the others.
@@ -89,7 +89,8 @@ impl<W: Wire> Completer for HttpModel<W> {
         self.adapter.info()
     }
 
-    async fn complete(&self, _: &RunCx, request: &CompletionRequest, sink: &DeltaSink) -> Result<Completion, Fault> {
+    async fn complete(&self, cx: &RunCx, request: &CompletionRequest, sink: &DeltaSink) -> Result<Completion, Fault> {
+        let observer = RetryObserver::of_model(cx, &self.info().name);
         let names = names::<W>(request);
         let deadline = Instant::now() + self.adapter.total();
         let (retries, lost) = (self.adapter.retries(), AtomicUsize::new(0));
@@ -99,13 +100,13 @@ impl<W: Wire> Completer for HttpModel<W> {
             let left = retries.saturating_sub(lost.fetch_add(1, Ordering::Relaxed));
             let body = self.wire.body(&self.adapter, request).map_err(at_once)?;
             let url = self.wire.url(&self.adapter).map_err(at_once)?;
-            let reply = self.adapter.post_until(deadline, left, url, body).await.map_err(at_once)?;
+            let reply = self.adapter.post_until(deadline, left, observer.clone(), url, body).await.map_err(at_once)?;
             let (sink, seen) = sink.observed();
             // Servers that are overloaded say so in a stream, too. Where some of the reply was seen or counted, whoever
             // pays for it decides.
             self.read(reply, &names, &sink).await.map_err(|fault| Failed { fault, again: !seen.is_set() })
         };
-        Retries::times(retries).repeat("a reply", deadline, attempt).await
+        Retries::times(retries).repeat("a reply", deadline, &observer, attempt).await
     }
 }
 

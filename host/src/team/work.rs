@@ -14,7 +14,7 @@ use crate::{
         journal::{BesideId, Chosen, Record},
     },
     chat::{Beside, Chat, Entry, Message, Part, Role, Snapshot},
-    error::{Fault, OnFailure},
+    error::{Fault, OnFailure, cut},
     event::Event,
     limits,
     model::Completion,
@@ -90,6 +90,7 @@ pub(super) async fn run_as(
         me.badge.inbox.record(log);
     }
     run.tell_from_here();
+    run.given(&input, past.as_deref());
     let input = match past {
         Some(past) => run.restore(*past, input),
         None => input,
@@ -342,6 +343,9 @@ impl Gathered<'_> {
         let mut done: Vec<_> = members.iter().map(|_| None).collect();
         let gather = async {
             while let Some((at, came)) = working.next().await {
+                if let Ok(answer) = &came {
+                    self.tell_reply(&members[at], answer).await;
+                }
                 if matches!(came, Err(Failed::Of(_))) && members[at].on_failure == OnFailure::Stop {
                     stop.cancel();
                 }
@@ -371,12 +375,22 @@ impl Gathered<'_> {
                 Some(Err(Failed::Stopped)) | None => continue,
             };
             if let Fared::HandedOver(to) = &fared {
-                let (agent, to, reason) = (Arc::clone(&member.name), to.agent.as_str().into(), to.reason.clone());
+                let (agent, to, reason) = (me.member(&member.name), me.member(&to.agent), to.reason.clone());
                 me.cx.events.emit(Event::HandedOver { agent, to, reason }).await;
             }
             self.work.reports.push(Report { member: Arc::clone(&member.name), fared });
         }
         failure.map_or(Ok(()), Err)
+    }
+
+    /// Tells what a member has replied, as far as that may be seen.
+    async fn tell_reply(&self, member: &Member, Answer { message, ending, .. }: &Answer) {
+        let events = &self.me.cx.events;
+        if !events.is_watched() || matches!(ending, Ending::HandedOver(_)) {
+            return;
+        }
+        let text = (!self.shell.may_replace_answers()).then(|| cut(&message.text_content(), limits::REPLY_SHOWN_CHARS));
+        events.emit(Event::MemberReplied { agent: self.me.member(&member.name), text }).await;
     }
 
     /// What a member is to do. One that had begun when the run was interrupted has heard it.

@@ -8,6 +8,8 @@ mod middleware;
 mod need;
 mod output;
 mod schema;
+#[cfg(test)]
+mod told_tests;
 mod toolbox;
 
 use std::{sync::Arc, time::Duration};

@@ -3,7 +3,7 @@ use std::{
     hash::{Hash, Hasher},
     panic::AssertUnwindSafe,
     sync::{Arc, OnceLock},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use futures_util::FutureExt;
@@ -94,6 +94,25 @@ pub struct Dispatched {
     pub result: ToolResult,
     /// For the run.
     pub control: Option<Control>,
+    /// How long the tool took.
+    pub took: Duration,
+}
+
+impl Dispatched {
+    /// Answers a call without running it.
+    pub(crate) fn refused(call: &ToolCall, why: &Fault) -> Self {
+        Self::of(call, Err(why.clone()))
+    }
+
+    /// Answers a call with this in place of what running it would give.
+    pub(crate) fn answered(call: &ToolCall, content: Vec<Content>) -> Self {
+        Self::of(call, Ok(ToolOutput::Reply(content)))
+    }
+
+    fn of(call: &ToolCall, outcome: Result<ToolOutput, Fault>) -> Self {
+        let (result, control) = whole(call, outcome);
+        Self { result, control, took: Duration::ZERO }
+    }
 }
 
 impl ToolBox {
@@ -225,10 +244,12 @@ impl ToolBox {
     pub async fn dispatch(&self, cx: &ToolCx, call: &ToolCall) -> Dispatched {
         let mut dispatched = self.dispatch_whole(cx, call).await;
         self.cut(call, &mut dispatched.result);
+        self.tell_finished(cx, call, &dispatched).await;
         dispatched
     }
 
     /// The same, with as much of the result as [can be kept](limits::KEPT_RESULT_CHARS): more than a model is shown at once.
+    /// Whoever calls it [tells](Self::tell_finished) of the result once it is as the model is shown it.
     pub(crate) async fn dispatch_whole(&self, cx: &ToolCx, call: &ToolCall) -> Dispatched {
         let (agent, events, started) = (&cx.run.agent, &cx.run.events, Instant::now());
         if events.is_watched() {
@@ -243,17 +264,23 @@ impl ToolBox {
             Ok((tool, call)) => run(tool, cx, &call).await,
             Err(fault) => Err(fault),
         };
-        self.finish(cx, call, outcome, started).await
+        Dispatched { took: started.elapsed(), ..Dispatched::of(call, outcome) }
     }
 
-    /// Answers a call without running it, and tells of it.
-    pub(crate) async fn refuse(&self, cx: &ToolCx, call: &ToolCall, why: &Fault) -> Dispatched {
-        self.finish(cx, call, Err(why.clone()), Instant::now()).await
-    }
-
-    /// Answers a call with this in place of what running it would give, and tells of it.
-    pub(crate) async fn answer(&self, cx: &ToolCx, call: &ToolCall, content: Vec<Content>) -> Dispatched {
-        self.finish(cx, call, Ok(ToolOutput::Reply(content)), Instant::now()).await
+    /// Tells of a result as the model is shown it.
+    pub(crate) async fn tell_finished(&self, cx: &ToolCx, call: &ToolCall, dispatched: &Dispatched) {
+        let (agent, events) = (&cx.run.agent, &cx.run.events);
+        if !events.is_watched() {
+            return;
+        }
+        let Dispatched { result, took: duration, .. } = dispatched;
+        let bytes = result.content.iter().map(|content| content.bytes(Media::bytes)).sum();
+        // An error may quote the arguments.
+        let is_shown = result.is_error && !self.get(&call.name).is_some_and(|tool| tool.hides_arguments());
+        let reason = is_shown.then(|| cut(&result.text(), limits::FAILURE_SHOWN_CHARS));
+        let (agent, id, tool) = (Arc::clone(agent), call.id.clone(), cut(&call.name, 100));
+        let (is_error, duration) = (result.is_error, *duration);
+        events.emit(Event::ToolFinished { agent, call: id, tool, is_error, reason, bytes, duration }).await;
     }
 
     /// Cuts a result to what a model is shown of it, and says so in it.
@@ -287,24 +314,6 @@ impl ToolBox {
 
     fn result_chars(&self, name: &str) -> usize {
         self.get(name).map_or(limits::TOOL_RESULT_CHARS, |tool| tool.result_chars())
-    }
-
-    async fn finish(
-        &self,
-        cx: &ToolCx,
-        call: &ToolCall,
-        outcome: Result<ToolOutput, Fault>,
-        started: Instant,
-    ) -> Dispatched {
-        let (agent, events) = (&cx.run.agent, &cx.run.events);
-        let (result, control) = whole(call, outcome);
-        if events.is_watched() {
-            let bytes = result.content.iter().map(|content| content.bytes(Media::bytes)).sum();
-            let (agent, call, tool) = (Arc::clone(agent), call.id.clone(), cut(&call.name, 100));
-            let (is_error, duration) = (result.is_error, started.elapsed());
-            events.emit(Event::ToolFinished { agent, call, tool, is_error, bytes, duration }).await;
-        }
-        Dispatched { result, control }
     }
 
     /// Whether there is a tool of this name.
@@ -456,8 +465,6 @@ fn cut_content(content: &mut Vec<Content>, chars: usize) {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use async_trait::async_trait;
 
     use super::*;

@@ -2,10 +2,11 @@
 //! is what matches a pattern of `exclude`, and, if `only` has patterns, what matches none of those: that goes for the
 //! tools of the host too, such as `delegate`. In a pattern `*` stands for any characters.
 //!
-//! Params: `{"exclude": [], "only": []}`, which are the defaults and hide nothing. A pattern that no tool matches is told
-//! to the operator.
+//! Params: `{"exclude": [], "only": []}`, which are the defaults and hide nothing. A pattern that no tool matches when the
+//! run begins is told to the operator.
 //!
-//! It looks once, at the tools that the agent has when its run begins.
+//! It looks when the run begins, and again where the agent gets a tool later: from an MCP server whose list changes, or
+//! `read_result` after a result was cut.
 
 use serde::Deserialize;
 use shelly_plugin::{
@@ -17,6 +18,9 @@ use shelly_plugin::{
 shelly_plugin::export!(effect: ToolScope);
 
 struct ToolScope;
+
+/// Its state once it has looked.
+const LOOKED: &[u8] = &[1];
 
 #[derive(Deserialize, Default)]
 #[serde(default, deny_unknown_fields)]
@@ -63,13 +67,13 @@ impl Effect for ToolScope {
         }
         let tools = chat::tools();
         let idle = params.idle(&tools);
-        if !idle.is_empty() {
+        if state != LOOKED && !idle.is_empty() {
             warn!("no tool of {} is called {}", moment.cx.agent, listed(&idle));
         }
         let hidden = params.hidden(&tools);
         let edits = if hidden.is_empty() { Vec::new() } else { vec![Edit::HideTools(hidden)] };
-        // The tools of a run do not change, and what is hidden stays so until this effect is called again.
-        Ok(Step::edits(state, edits).until(Wake::NEVER))
+        // What is hidden stays so until this effect is called again, and the host calls it for tools that it has not seen.
+        Ok(Step::edits(LOOKED.to_vec(), edits).until(Wake::NEVER))
     }
 }
 

@@ -392,7 +392,7 @@ async fn an_agent_of_the_registry_is_made_under_the_ceiling_of_who_calls_it() {
     for (ceiling, says) in [
         (Ceiling::default(), "here"),
         (ceiling(Some(&["bob"]), None), "here"),
-        (ceiling(Some(&["eve"]), None), "agent `bob` failed: there is no agent `bob`; there are: "),
+        (ceiling(Some(&["eve"]), None), "agent `bob` failed: there is no agent `bob`; there is no other one"),
         (ceiling(None, Some(0)), "agent `bob` failed: agent `bob` cannot be started from here"),
     ] {
         let tool = AgentTool::registered("bob", "", AsTool::default()).unwrap();

@@ -17,7 +17,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn it_hides_nothing_unless_it_is_told_to_and_looks_once() {
+async fn it_hides_nothing_unless_it_is_told_to_and_sleeps() {
     let mut stage = Stage::of(TOOL_SCOPE, json!({})).await;
     stage.moment.iteration = 0;
     let step = stage.step(&chat("go", &[])).await.unwrap();
@@ -53,7 +53,7 @@ async fn what_is_hidden_is_not_shown_and_not_run() {
         let mind = Arc::new(Mind::steps(steps));
         let ran = run(&with(params.clone(), &mind).await, "go").await;
         assert_eq!(ran.told(), "done");
-        // In all turns: it is called before the first one alone.
+        // In all turns: it is called before the first one alone, because no tool comes later.
         assert_eq!(shown(&mind), vec![rest; 4], "{params}");
         let wrote = ran.results().iter().filter(|result| *result == "wrote").count();
         assert_eq!(wrote, if rest.contains(&"fs_write") { 2 } else { 0 }, "{params}: {:?}", ran.results());
@@ -81,4 +81,32 @@ async fn a_pattern_that_nothing_matches_is_told_once() {
     assert_eq!(logged.len(), 1, "{told}");
     assert!(told.contains("no tool of helper is called `exec_*`, `looks`"), "{told}");
     assert!(matches!(logged[0], Event::PluginLog { level: LogLevel::Warn, .. }), "{told}");
+}
+
+#[tokio::test]
+async fn tool_to_read_on_with_is_hidden_when_it_comes() {
+    let read = || act("read_result", json!({"call": "call_1", "offset": 32_000}));
+    for (params, is_shown) in [
+        (json!({"only": ["fs_*"]}), false),
+        (json!({"exclude": ["read_result", "look", "fail"]}), false),
+        (json!({"exclude": ["look", "fail"]}), true),
+    ] {
+        let mind = Arc::new(Mind::steps([act("fs_log", json!({})), read(), act("fs_read", json!({})), text("done")]));
+        let agent = with(params.clone(), &mind).await;
+        let ran = run(&agent.with_tool(tool("fs_log", async |_| Ok("x".repeat(40_000)))), "go").await;
+        let had = ["fs_read", "fs_write", "fs_log"].map(str::to_owned).to_vec();
+        let has = if is_shown { [&had[..], &["read_result".into()]].concat() } else { had.clone() };
+        assert_eq!(shown(&mind), [had, has.clone(), has.clone(), has], "{params}");
+        let paged = &ran.results()[1];
+        assert_eq!(paged.starts_with("[characters 32000 to 40000"), is_shown, "{params}: {paged}");
+    }
+}
+
+#[tokio::test]
+async fn idle_pattern_is_not_told_again_when_a_tool_comes() {
+    let mind = Arc::new(Mind::steps([act("fs_log", json!({})), act("look", json!({})), text("done")]));
+    let agent = with(json!({"exclude": ["exec_*"]}), &mind).await;
+    let ran = run(&agent.with_tool(tool("fs_log", async |_| Ok("x".repeat(40_000)))), "go").await;
+    assert!(shown(&mind)[1].contains(&"read_result".to_owned()));
+    assert_eq!(ran.events.iter().filter(|event| matches!(event, Event::PluginLog { .. })).count(), 1);
 }

@@ -332,7 +332,8 @@ fn weight(tool: &str) -> usize {
 fn waiting(request: &CompletionRequest) -> Vec<String> {
     let results = request.messages.iter().rev().take(8).flat_map(|entry| entry.message.tool_results());
     let entries = results.filter_map(|result| serde_json::from_str::<Vec<Value>>(&result.text()).ok()).flatten();
-    entries.filter_map(|entry| entry["delegation_id"].as_str().map(str::to_owned)).collect()
+    let waits = entries.filter(|entry| entry["pending_question"].is_object());
+    waits.filter_map(|entry| entry["delegation_id"].as_str().map(str::to_owned)).collect()
 }
 
 struct Does(Arc<World>, &'static str, Arc<ToolSpec>);

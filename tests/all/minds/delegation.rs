@@ -129,6 +129,8 @@ async fn one_that_fails_in_whichever_way_leaves_the_others() {
         agent("mad", Arc::new(Mind::new(|_| panic!("out of its mind")))),
     ]);
     crew.registry.register(Entry::new("unmade", ""), || -> Agent { panic!("cannot be made") });
+    // Nobody is told to delegate to itself.
+    register(&crew.registry, with_steps("Lead", []));
     let names = ["good", "bad", "dumb", "mad", "unmade", "nobody", "good"];
     let ran = run(&lead(crew, [delegate(&names.map(|name| (name, "try"))), text("done")]), "go").await;
     assert_eq!(

@@ -23,7 +23,8 @@ use super::{
 use crate::script::{Mind, act, run, text, tool};
 
 /// Cases that agents cannot cause by themselves, and a file that tests them.
-const ELSEWHERE: [(&str, &str); 11] = [
+const ELSEWHERE: [(&str, &str); 12] = [
+    ("MemberReplied", "tests/all/teams/steps.rs"),
     ("TeamStep", "tests/all/teams/steps.rs"),
     ("ToolProgress", "tests/all/hostile/call.rs"),
     ("PluginCall", "tests/all/hostile/call.rs"),

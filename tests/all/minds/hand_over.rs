@@ -51,7 +51,7 @@ async fn a_hand_over_that_cannot_be_is_refused_and_the_run_goes_on() {
     let with_args = |target: &str, reason: &str, context: &str| json!({"target_agent": target, "reason": reason, "context": context});
     let cases: [(Value, &str); 7] = [
         (with_args("CODER", "x", "y"), "error: you are coder: hand over to another agent"),
-        (with_args("nobody", "x", "y"), "error: there is no agent of that name; there are: expert"),
+        (with_args("nobody", "x", "y"), "error: there is no agent `nobody`; there are: expert"),
         (with_args("", "x", "y"), "error: `target_agent` is empty"),
         (with_args("expert", " ", "y"), "error: `reason` is empty"),
         (with_args("expert", "x", ""), "error: `context` is empty"),

@@ -72,7 +72,7 @@ async fn a_question_and_its_answer() {
     assistant: delegate#call_1({"tasks":[{"agent":"worker","context":"know this","task":"go"}]})
     tool: #call_1 [{"agent":"worker","delegation_id":"d-1","pending_question":{"id":"q-1","agent":"worker-task-1","content":"which one?"}}]
     assistant: answer_delegation_questions#call_2({"answers":[{"answer":"the left one","delegation_id":"d-1"}]})
-    tool: #call_2 [{"agent":"worker","result":"#call_1 the left one","completion":{"status":"completed"}}]
+    tool: #call_2 [{"agent":"worker","result":"#call_1 the left one","completion":{"status":"completed"},"delegation_id":"d-1"}]
     assistant: done
     -- worker-task-1
     user: <delegation_context> know this </delegation_context>
@@ -121,25 +121,24 @@ async fn several_ask_and_are_answered_in_any_order_and_ask_again() {
     let steps = [
         delegate(&[("one", "x"), ("two", "x"), ("three", "x")]),
         answers(&[("d-2", "to 2a"), ("d-1", "to 1a")]),
-        answers(&[("d-3", "to 1b")]),
+        answers(&[("d-1", "to 1b")]),
         text("done"),
     ];
     let ran = run(&interactive(crew, steps), "go").await;
-    let question = |id: u32, agent: &str, instance: &str, content: &str| {
+    let question = |id: u32, question: &str, agent: &str, content: &str| {
         json!({
             "agent": agent,
             "delegation_id": format!("d-{id}"),
-            "pending_question": {"id": format!("q-{id}"), "agent": instance, "content": content},
+            "pending_question": {"id": question, "agent": format!("{agent}-task-1"), "content": content},
         })
     };
-    let three = json!({"agent": "three", "result": "three", "completion": {"status": "completed"}});
-    assert_eq!(
-        ran.entries(),
-        json!([question(1, "one", "one-task-1", "1a"), question(2, "two", "two-task-1", "2a"), three])
-    );
+    let three = json!({
+        "agent": "three", "result": "three", "completion": {"status": "completed"}, "delegation_id": "d-3",
+    });
+    assert_eq!(ran.entries(), json!([question(1, "q-1", "one", "1a"), question(2, "q-2", "two", "2a"), three]));
     let second = result(&ran, 1);
     assert!(second[0]["result"].as_str().unwrap().ends_with("to 2a"), "in the order of the answers: {second}");
-    assert_eq!(second[1], question(3, "one", "one-task-1", "1b"));
+    assert_eq!(second[1], question(1, "q-1.2", "one", "1b"), "the same delegation, another question");
     assert!(result(&ran, 2)[0]["result"].as_str().unwrap().ends_with("to 1b"));
 }
 
@@ -147,7 +146,7 @@ async fn several_ask_and_are_answered_in_any_order_and_ask_again() {
 async fn several_questions_of_one_reply_come_one_after_the_other() {
     let both = acts(&[("request_input", json!({"question": "a?"})), ("request_input", json!({"question": "b?"}))]);
     let worker = with_steps("worker", [both, done("done")]);
-    let steps = [delegate(&[("worker", "x")]), answers(&[("d-1", "A")]), answers(&[("d-2", "B")]), text("done")];
+    let steps = [delegate(&[("worker", "x")]), answers(&[("d-1", "A")]), answers(&[("d-1", "B")]), text("done")];
     let ran = run(&interactive(crew([worker]), steps), "go").await;
     assert_snapshot!(ran.talk(), @r#"
     -- lead
@@ -155,9 +154,9 @@ async fn several_questions_of_one_reply_come_one_after_the_other() {
     assistant: delegate#call_1({"tasks":[{"agent":"worker","context":"know this","task":"x"}]})
     tool: #call_1 [{"agent":"worker","delegation_id":"d-1","pending_question":{"id":"q-1","agent":"worker-task-1","content":"a?"}}]
     assistant: answer_delegation_questions#call_2({"answers":[{"answer":"A","delegation_id":"d-1"}]})
-    tool: #call_2 [{"agent":"worker","delegation_id":"d-2","pending_question":{"id":"q-2","agent":"worker-task-1","content":"b?"}}]
-    assistant: answer_delegation_questions#call_3({"answers":[{"answer":"B","delegation_id":"d-2"}]})
-    tool: #call_3 [{"agent":"worker","result":"done","completion":{"status":"completed"}}]
+    tool: #call_2 [{"agent":"worker","delegation_id":"d-1","pending_question":{"id":"q-1.2","agent":"worker-task-1","content":"b?"}}]
+    assistant: answer_delegation_questions#call_3({"answers":[{"answer":"B","delegation_id":"d-1"}]})
+    tool: #call_3 [{"agent":"worker","result":"done","completion":{"status":"completed"},"delegation_id":"d-1"}]
     assistant: done
     -- worker-task-1
     user: <delegation_context> know this </delegation_context>
@@ -230,7 +229,7 @@ async fn a_question_that_is_over_stands_in_front_of_no_other() {
             delegate(&[("worker", "x")]),
             act("think", json!({})),
             answers(&[("d-1", "to the first")]),
-            answers(&[("d-2", "to the third")]),
+            answers(&[("d-1", "to the third")]),
             text("done"),
         ],
     );
@@ -265,4 +264,30 @@ async fn those_that_fail_together_do_so_when_one_has_asked_in_between() {
     let ran = run(&lead, "go").await;
     assert_eq!(result(&ran, 1)[0]["result"], "I did");
     assert_eq!(result(&ran, 3)[0]["error"], "stopped: another task of the same call failed", "{}", ran.talk());
+}
+
+#[tokio::test(start_paused = true)]
+async fn ids_follow_the_tasks_and_not_who_asks_first() {
+    let slow = [act("wait", json!({})), ask("slow?"), done("slow")];
+    let slow = || with_steps("slow", slow.clone()).with_tool(hangs("wait", Duration::from_secs(5)));
+    let members = || crew([slow(), asker("quick", &["quick?"]), with_steps("silent", [done("silent")])]);
+    let ids = |entries: &Value| -> Vec<String> {
+        let entries = entries.as_array().unwrap().iter();
+        entries.map(|entry| format!("{} {}", entry["delegation_id"], entry["agent"]).replace('"', "")).collect()
+    };
+    let steps = [
+        delegate(&[("slow", "x"), ("silent", "x"), ("quick", "x")]),
+        delegate(&[("quick", "y"), ("nobody", "y")]),
+        answers(&[("d-4", "four"), ("d-1", "one"), ("d-3", "three")]),
+        text("done"),
+    ];
+    let ran = run(&interactive(members(), steps), "go").await;
+    assert_eq!(ids(&result(&ran, 0)), ["d-1 slow", "d-2 silent", "d-3 quick"], "{}", ran.talk());
+    assert_eq!(ids(&result(&ran, 1)), ["d-4 quick", "d-5 nobody"]);
+    assert_eq!(ids(&result(&ran, 2)), ["d-4 quick", "d-1 slow", "d-3 quick"], "in the order of the answers");
+    let told = result(&ran, 2).to_string();
+    assert!(told.contains("four") && told.contains("three") && !told.contains("one"), "each its own: {told}");
+    // Where nobody can be answered an id is of no use.
+    let ran = run(&lead(members(), [delegate(&[("silent", "x")]), text("done")]), "go").await;
+    assert_eq!(ids(&ran.entries()), ["null silent"]);
 }

@@ -91,6 +91,15 @@ fn its_keys_are_those_of_any_model() {
     // The next request is answered.
     let ran = run(&place_of("retries: 1"), "json");
     assert_eq!(ran.code, 0, "{}", ran.shown());
+    // Why it took longer is told, and what it has cost.
+    let pause = ran.stderr.lines().find(|line| line.contains("; attempt 2 follows in "));
+    assert!(pause.is_some_and(|line| line.contains("answered 503: loading")), "{}", ran.shown());
+    let paid = run(&place_of("retries: 1"), "text");
+    assert!(
+        paid.stderr.ends_with("cost: $0.002 for 1100 tokens\n") && !paid.stderr.contains("attempt"),
+        "{}",
+        paid.shown()
+    );
     let result: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!((&result["answer"], &result["spent"]["usd"]), (&json!("Four."), &json!(0.002)), "{result}");
     assert_eq!(result["spent"]["usage"]["input_tokens"], 1_000, "{result}");

@@ -81,10 +81,10 @@ fn think(asked: &Asked<'_>) -> Reply {
             act("delegate", json!({"tasks": [asks]}))
         }
         ("lead", 2) => answer("d-1", "one"),
-        ("lead", 3) => answer("d-2", "two"),
+        ("lead", 3) => answer("d-1", "two"),
         ("lead", 4) => act("delegate", json!({"tasks": [order("fails"), order("fails")], "fail_fast": true})),
-        ("lead", 5) => answer("d-3", "fail"),
-        ("lead", 6) => answer("d-4", "too late"),
+        ("lead", 5) => answer("d-2", "fail"),
+        ("lead", 6) => answer("d-3", "too late"),
         ("lead", _) => text("All is done."),
         ("asker", turn @ (0 | 1)) => act("request_input", json!({"question": format!("Question {turn}?")})),
         ("asker", _) => text("asker is done"),
@@ -140,7 +140,7 @@ async fn a_second_crash_soon_after_the_first_changes_nothing() {
     let whole = small(recorder.clone(), None);
     whole.lead.run(&RunCx::new("lead"), &chat, vec![Message::user("Do it.")]).await.unwrap();
     let (records, end) = (recorder.records(), whole.state(&chat));
-    assert!(end.contains("d-4") && end.contains("stopped: another task"), "{end}");
+    assert!(end.contains("d-3") && end.contains("stopped: another task"), "{end}");
     assert_eq!(begun(&records), 4);
     for first in 0..=records.len() {
         let at = format!("after record {first} ({:?})", records.get(first.wrapping_sub(1)));

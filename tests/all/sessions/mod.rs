@@ -7,6 +7,7 @@ mod crash;
 mod edges;
 mod ends;
 mod faults;
+mod hidden;
 mod prefixes;
 #[cfg(unix)]
 mod program;

@@ -171,7 +171,7 @@ fn think(asked: &Asked<'_>) -> Reply {
             act("delegate", json!({"tasks": [asks, order("leaf", "hand something over")]}))
         }
         ("lead", 3) => {
-            act("answer_delegation_questions", json!({"answers": [{"delegation_id": "d-1", "answer": "42"}]}))
+            act("answer_delegation_questions", json!({"answers": [{"delegation_id": "d-3", "answer": "42"}]}))
         }
         ("lead", 4) => act("send", json!({"what": "goodbye"})),
         ("lead", _) => text("All is done."),

@@ -44,11 +44,15 @@ async fn control_goes_from_one_to_the_next_and_stays_there() {
         drop(cx);
         let mut handed = Vec::new();
         while let Some(event) = events.next().await {
-            if let Event::HandedOver { agent, to, reason } = event {
-                handed.push(format!("{agent} to {to}: {reason}"));
+            match event {
+                Event::HandedOver { agent, to, reason } => handed.push(format!("{agent} to {to}: {reason}")),
+                Event::MemberReplied { agent, text } => handed.push(format!("{agent}: {}", text.unwrap())),
+                _ => {}
             }
         }
-        assert_eq!(handed, ["triage to flights: a flight", "flights to hotels: "], "{meeting:?}");
+        let told =
+            ["desk/triage to desk/flights: a flight", "desk/flights to desk/hotels: ", "desk/hotels: hotels answers"];
+        assert_eq!(handed, told, "{meeting:?}");
         let seen = lines(&chat);
         match meeting {
             Meeting::SharedHandOver => assert_eq!(

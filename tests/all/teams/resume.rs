@@ -1,6 +1,9 @@
 //! A team that was interrupted anywhere goes on to the same end, in each pattern.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+};
 
 use async_trait::async_trait;
 use serde_json::json;
@@ -11,7 +14,7 @@ use shelly_host::{
     },
     chat::{Chat, Message, Role, Snapshot},
     error::{Fault, OnFailure},
-    event::RunCx,
+    event::{Event, EventSink, RunCx},
     model::CompletionRequest,
     plugin::PluginCoordinator,
     team::{Action, Assignment, Coordinator, HandOff, Meeting, Member, Moment, Sequence, Step, Team},
@@ -234,5 +237,54 @@ async fn goes_on_from_every_prefix(name: &str, pattern: impl Fn(&Outside) -> Tea
         let twice = Past::of(written.records()).unwrap();
         assert!(!twice.is_unfinished(), "{at}");
         assert_eq!(twice.chat().unwrap().snapshot().len(), chat.snapshot().len(), "{at}");
+    }
+}
+
+/// What each agent and team is told to work on, by the event of its beginning.
+async fn tasks_of(run: impl AsyncFnOnce(&RunCx)) -> BTreeMap<String, String> {
+    let (sink, mut events) = EventSink::channel();
+    let cx = RunCx::new("desk").with_events(sink);
+    run(&cx).await;
+    drop(cx);
+    let mut tasks = BTreeMap::new();
+    while let Some(event) = events.next().await {
+        if let Event::RunStarted { agent, task, .. } = event {
+            tasks.insert(agent.to_string(), task);
+        }
+    }
+    tasks
+}
+
+#[tokio::test(start_paused = true)]
+async fn nested_team_is_shown_with_its_own_task_after_a_resume() {
+    let outside = Outside::default();
+    let team = || {
+        let inner = pattern("handed over in one", &outside);
+        Team::new("desk", Sequence)
+            .with_member(Member::new(inner).with_name("inner"))
+            .with_member(worker("zoe", &outside))
+    };
+    let (written, chat) = (memory(), Chat::recorded());
+    let crew = Arc::new(Crew::new(Registry::new()).with_recorder(written.clone()));
+    let whole = team().with_crew(crew);
+    let told = tasks_of(async |cx| {
+        whole.run(cx, &chat, vec![Message::user("go")]).await.unwrap();
+    })
+    .await;
+    assert_eq!((told["desk"].as_str(), told["desk/inner"].as_str()), ("go", "go"));
+    let records = written.records();
+    for cut in 1..records.len() {
+        let past = Past::of(records[..cut].iter().cloned()).unwrap();
+        let chat = past.chat().unwrap();
+        let crew = Arc::new(Crew::new(Registry::new()).resuming(memory(), past, &chat));
+        let again = team().with_crew(crew);
+        let seen = tasks_of(async |cx| {
+            again.resume(cx, &chat, Vec::new()).await.unwrap().unwrap();
+        })
+        .await;
+        for (agent, task) in &seen {
+            assert_eq!(*task, told[agent], "{agent} after record {cut} ({:?})", records[cut - 1]);
+        }
+        assert_eq!(seen["desk"], "go");
     }
 }

@@ -8,8 +8,9 @@ use std::{
     time::Duration,
 };
 
+use async_trait::async_trait;
 use shelly_host::{
-    agent::{RunError, Runner},
+    agent::{AfterDecision, BeforeDecision, Middleware, Outcome, RunError, Runner},
     capability::Budget,
     chat::{Chat, Message, Role},
     error::{Fault, OnFailure},
@@ -400,4 +401,58 @@ async fn what_stands_around_a_team_sees_its_task_and_its_answer() {
         }
     }));
     assert_eq!(go(&guarded, &Chat::new(), "go").await.unwrap_err().in_full(), "`out` rejected it: not that");
+}
+
+/// What each member is told to have said, in order.
+async fn replied(team: &Team) -> Vec<String> {
+    let (sink, mut events) = EventSink::channel();
+    let cx = RunCx::new("desk").with_events(sink);
+    Runner::run(team, &cx, &Chat::new(), vec![Message::user("go")]).await.unwrap();
+    drop(cx);
+    let mut replied = Vec::new();
+    while let Some(event) = events.next().await {
+        if let Event::MemberReplied { agent, text } = event {
+            replied.push(format!("{agent}: {}", text.as_deref().unwrap_or("-")));
+        }
+    }
+    replied
+}
+
+#[tokio::test]
+async fn what_members_say_is_told_as_far_as_it_may_be_seen() {
+    let words = "é".repeat(limits::REPLY_SHOWN_CHARS + 1);
+    let long = words.clone();
+    let team = || {
+        let long = long.clone();
+        Team::new("desk", plan(&[&["ada", "bob"], &["eve"]]))
+            .with_member(Member::new(says("ada", |_| text("Yes."))))
+            .with_member(Member::new(says("bob", |_| Err(Fault::other("no luck")))).with_on_failure(OnFailure::Skip))
+            .with_member(Member::new(says("eve", move |_| text(&long))))
+    };
+    let told = replied(&team()).await;
+    assert_eq!((told.len(), &*told[0]), (2, "desk/ada: Yes."), "one that fails has said nothing: {told:?}");
+    assert!(told[1].starts_with("desk/eve: éé") && told[1].chars().count() < words.chars().count() + 60, "{told:?}");
+    assert!(!told[1].contains(&words));
+    // What the team's middleware may still take out of an answer is not seen before it did.
+    let mut quiet = team();
+    quiet.middleware = vec![Arc::new(Replaces)];
+    assert_eq!(replied(&quiet).await, ["desk/ada: -", "desk/eve: -"]);
+}
+
+/// May put another answer in place of any.
+struct Replaces;
+
+#[async_trait]
+impl Middleware for Replaces {
+    fn name(&self) -> &str {
+        "replaces"
+    }
+
+    async fn before(&self, _: &RunCx, _: &[Message]) -> Result<BeforeDecision, Fault> {
+        Ok(BeforeDecision::Proceed { input: None, state: Vec::new() })
+    }
+
+    async fn after(&self, _: &RunCx, _: &Outcome, _: Vec<u8>) -> Result<AfterDecision, Fault> {
+        Ok(AfterDecision::Replace(Message::text(Role::Assistant, "desk", "All is well.")))
+    }
 }

@@ -27,7 +27,7 @@ pub struct Entry {
     /// The agent that the task was handed over to in the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handed_over_to: Option<Arc<str>>,
-    /// Names the task in an answer to its question.
+    /// Names the task, in the order in which tasks were given, for one that answers questions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delegation_id: Option<String>,
     /// What the agent wants to know before it goes on.

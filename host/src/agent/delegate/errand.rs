@@ -66,6 +66,8 @@ pub struct Asked {
 /// goes away, so does this.
 pub(super) struct Errand {
     pub crew: Arc<Crew>,
+    /// The name of the agent that delegates.
+    pub by: Arc<str>,
     /// Of the agent that delegates.
     pub cx: RunCx,
     pub hand_overs: u32,
@@ -230,7 +232,7 @@ impl Errand {
             });
         }
         let crew = &self.crew;
-        let hired = crew.hire(&self.cx, name, ceiling).await;
+        let hired = crew.hire(&self.cx, &self.by, name, ceiling).await;
         let Spawned { runner, places } = hired.map_err(|why| match why {
             NotHired::Unknown(message) => Failure::Other(message),
             NotHired::Refused(message) => Failure::Other(format!("{message}; give the task to another agent")),

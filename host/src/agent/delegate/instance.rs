@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     agent::{
-        Crew, Options, RunError,
+        Crew, Interaction, Options, RunError,
         crew::Badge,
         journal::{CallPast, Delegated, DelegatedPast, ErrandPast, Log, Mark, Parking, Record},
         place::Place,
@@ -51,25 +51,21 @@ pub struct Instance {
     pub log: Option<Log>,
     /// Children that wait for an answer, by the id of their delegation; none when the run is over.
     parked: Mutex<Option<HashMap<String, Parked>>>,
-    parkings: AtomicU32,
-    /// What it had delegated when it was interrupted; none for one that never was.
-    before: OnceLock<Box<Before>>,
+    /// How many tasks it has delegated: the number in the id of the newest.
+    delegations: AtomicU32,
+    /// What it had delegated when it was interrupted, by the call; none for one that never was.
+    before: OnceLock<Box<HashMap<String, DelegatedPast>>>,
     /// What its tools had the model reply to, since it was last looked at.
     by_tools: Mutex<Usage>,
 }
 
-/// What a run had delegated when it was interrupted.
-#[derive(Default)]
-struct Before {
-    /// By the call.
-    delegated: HashMap<String, DelegatedPast>,
-    /// The delegations of those that waited for an answer.
-    parked: BTreeMap<String, Parking>,
-}
-
 /// A task that is being worked on. It is stopped when this goes away.
 struct Child {
+    /// Names the delegation.
+    id: String,
     agent: String,
+    /// How many questions it has put.
+    questions_put: usize,
     work: AbortOnDropHandle<Entry>,
     /// None for one that may not ask.
     questions: Option<mpsc::Receiver<Asked>>,
@@ -85,9 +81,19 @@ struct Child {
 struct Task {
     at: usize,
     order: Order,
+    /// Names the delegation.
+    id: String,
     /// The instance name of the agent that works on it first.
     instance: Arc<str>,
     past: ErrandPast,
+}
+
+/// A child that waited for an answer when the run was interrupted.
+struct Waiting {
+    id: String,
+    question: String,
+    /// How many questions it had put before that one.
+    earlier: usize,
 }
 
 struct Owed {
@@ -148,7 +154,7 @@ async fn open_question(questions: Option<&mut mpsc::Receiver<Asked>>) -> Option<
 impl Instance {
     /// A run of what is called so, which runs as `options` say and passes on no more than `delegable`.
     pub fn new(agent: &Arc<str>, options: &Options, delegable: &Ceiling, start: Start) -> Self {
-        let (parked, parkings) = (Mutex::new(Some(HashMap::new())), AtomicU32::new(0));
+        let (parked, delegations) = (Mutex::new(Some(HashMap::new())), AtomicU32::new(0));
         let Start { cx, crew, purse, ceiling, badge, place, tasks, works_for, more_tools, log, .. } = start;
         let ceiling = ceiling.meet(delegable);
         let before = OnceLock::new();
@@ -166,10 +172,15 @@ impl Instance {
             more_tools,
             log,
             parked,
-            parkings,
+            delegations,
             before,
             by_tools: Mutex::default(),
         }
+    }
+
+    /// Returns the instance name of a member of this team.
+    pub fn member(&self, name: &str) -> Arc<str> {
+        format!("{}/{name}", self.cx.agent).into()
     }
 
     /// What a tool had the model reply to.
@@ -216,7 +227,7 @@ impl Instance {
 
     /// What this call was given when it began before the run was interrupted, if it did.
     pub fn given_before(&self, call: &str) -> Option<&Delegated> {
-        self.before.get()?.delegated.get(call)?.tasks.first()
+        self.before.get()?.get(call)?.tasks.first()
     }
 
     /// Has others work on these, all at once. An entry each, in the order of the orders: once all have ended or asked.
@@ -236,7 +247,7 @@ impl Instance {
         wanted: impl Fn(usize) -> bool,
         stop: CancellationToken,
     ) -> Vec<Child> {
-        let before = self.before.get().and_then(|before| before.delegated.get(call));
+        let before = self.before.get().and_then(|before| before.get(call));
         let given = |at: usize| before.and_then(|before| before.tasks.get(at));
         let past = |at: usize| {
             let log = self.log.as_ref().filter(|_| before.is_some())?;
@@ -244,6 +255,7 @@ impl Instance {
         };
         let orders = orders.into_iter().enumerate().filter(|(at, _)| wanted(*at));
         let task = |(at, order): (usize, Order)| Task {
+            id: given(at).and_then(|given| given.id.clone()).unwrap_or_else(|| self.next_delegation()),
             // Here and not where it runs: so that names follow the order of the tasks.
             instance: given(at)
                 .map_or_else(|| instance_name(crew, &order.agent, &order.task), |given| given.instance.clone()),
@@ -269,6 +281,7 @@ impl Instance {
         if before.is_none() {
             self.write(|| {
                 let delegated = |(task, share): (&Task, &Share)| Delegated {
+                    id: Some(task.id.clone()),
                     agent: task.order.agent.as_str().into(),
                     instance: task.instance.clone(),
                     bounds: share.bounds(),
@@ -279,7 +292,7 @@ impl Instance {
         let mut shares = shares.into_iter();
         let child = |task: Task| {
             let of = (call.to_owned(), task.at);
-            let agent = task.order.agent.clone();
+            let (id, agent) = (task.id.clone(), task.order.agent.clone());
             let (work, questions) = match task.past.returned {
                 Some((entry, board)) => {
                     crew.settle(board);
@@ -291,7 +304,8 @@ impl Instance {
                     (self.tasks.spawn(errand.run()), questions)
                 }
             };
-            Child { agent, work, questions, stop: fail_fast.then(|| stop.clone()), of, owed: None }
+            let stop = fail_fast.then(|| stop.clone());
+            Child { id, agent, questions_put: 0, work, questions, stop, of, owed: None }
         };
         tasks.into_iter().map(child).collect()
     }
@@ -301,13 +315,14 @@ impl Instance {
         &self,
         crew: &Arc<Crew>,
         call: &str,
-        Task { at, order, instance, past }: Task,
+        Task { at, order, instance, past, .. }: Task,
         share: Share,
         stop: CancellationToken,
     ) -> (Box<Errand>, Option<mpsc::Receiver<Asked>>) {
         let (sender, questions) = order.asks.then(|| mpsc::channel(1)).unzip();
         let errand = Errand {
             crew: Arc::clone(crew),
+            by: Arc::clone(&self.agent),
             cx: self.cx.clone(),
             hand_overs: match self.options.max_handoffs {
                 0 => limits::HAND_OVERS,
@@ -331,33 +346,36 @@ impl Instance {
     /// those without a result are made again, and see to their children themselves.
     pub fn restore_delegations(
         self: &Arc<Self>,
-        parked: BTreeMap<String, Parking>,
+        parked: BTreeMap<String, Vec<Parking>>,
         delegated: HashMap<String, DelegatedPast>,
         calls: &HashMap<String, Box<CallPast>>,
         open: &[ToolCall],
     ) {
         let number = |id: &String| id.strip_prefix("d-").and_then(|number| number.parse().ok());
-        self.parkings.store(parked.keys().filter_map(number).max().unwrap_or(0), Ordering::Relaxed);
+        let tasks = delegated.values().flat_map(|delegated| &delegated.tasks);
+        let ids = tasks.filter_map(|task| task.id.as_ref()).chain(parked.keys());
+        self.delegations.store(ids.filter_map(number).max().unwrap_or(0), Ordering::Relaxed);
         let is_open = |call: &str| {
             open.iter().any(|open| open.id == call) && calls.get(call).is_none_or(|call| call.ended.is_none())
         };
-        let waits = |(_, parking): &(&String, &Parking)| {
-            !is_open(&parking.call) && parking.answered_by.as_deref().is_none_or(is_open)
-        };
+        let waits = |parking: &Parking| !is_open(&parking.call) && parking.answered_by.as_deref().is_none_or(is_open);
         // By the call, since the tasks of one may fail together, and by the task.
-        let mut waiting: BTreeMap<String, BTreeMap<usize, (String, String)>> = BTreeMap::new();
-        let mut questions: Vec<_> = parked.iter().filter(waits).collect();
-        questions.sort_by_key(|(id, _)| number(id));
-        for (id, parking) in questions {
+        let mut waiting: BTreeMap<String, BTreeMap<usize, Waiting>> = BTreeMap::new();
+        let mut parked: Vec<_> = parked.into_iter().collect();
+        parked.sort_by_key(|(id, _)| number(id));
+        for (id, questions) in parked {
             // One who was answered, and asked again before the call that answered had its result, is asked for its first
             // question alone: that call is made again, and comes to the second one.
-            let tasks = waiting.entry(parking.call.clone()).or_default();
-            tasks.entry(parking.task).or_insert_with(|| (id.clone(), parking.question.clone()));
+            let Some((earlier, parking)) = questions.into_iter().enumerate().find(|(_, parking)| waits(parking)) else {
+                continue;
+            };
+            let tasks = waiting.entry(parking.call).or_default();
+            tasks.entry(parking.task).or_insert(Waiting { id, question: parking.question, earlier });
         }
-        let _ = self.before.set(Box::new(Before { delegated, parked }));
+        let _ = self.before.set(Box::new(delegated));
         let Some(crew) = self.delegates_to().filter(|_| !waiting.is_empty()) else { return };
         for (call, mut tasks) in waiting {
-            let given = self.before.get().and_then(|before| before.delegated.get(&call));
+            let given = self.before.get().and_then(|before| before.get(&call));
             let Some(delegation) = given.and_then(|given| Delegation::read(self, &given.arguments)) else { continue };
             let (stop, log) = (CancellationToken::new(), self.log.as_ref());
             let has_failed = |at: &usize| log.is_some_and(|log| log.journal.has_failed(&log.errand(&call, *at)));
@@ -368,7 +386,8 @@ impl Instance {
             }
             for child in self.children(crew, &call, delegation, |at| tasks.contains_key(&at), stop) {
                 let waits = tasks.remove(&child.of.1);
-                if let (Some((id, question)), Some(parked)) = (waits, self.parked().as_mut()) {
+                if let (Some(Waiting { id, question, earlier }), Some(parked)) = (waits, self.parked().as_mut()) {
+                    let child = Child { id: id.clone(), questions_put: earlier + 1, ..child };
                     parked.insert(id, Parked { child, question: Question::Before(question) });
                 }
             }
@@ -415,15 +434,16 @@ impl Instance {
 
     async fn gather(&self, children: Vec<Child>) -> Vec<Entry> {
         let mut entries = Vec::with_capacity(children.len());
-        let stops: Vec<_> = children.iter().map(|child| child.stop.clone()).collect();
+        let of_children: Vec<_> = children.iter().map(|child| (child.id.clone(), child.stop.clone())).collect();
         let mut working: FuturesUnordered<_> =
             children.into_iter().enumerate().map(async |(at, child)| (at, child.next().await)).collect();
         while let Some((at, next)) = working.next().await {
+            let (id, stop) = &of_children[at];
             let entry = match next {
-                Next::Done(entry) => entry,
+                Next::Done(entry) => Entry { delegation_id: self.tells_ids().then(|| id.clone()), ..entry },
                 Next::Asked(child, asked) => self.park(child, asked),
             };
-            if let Some(stop) = &stops[at]
+            if let Some(stop) = stop
                 && entry.has_failed()
             {
                 stop.cancel();
@@ -434,18 +454,24 @@ impl Instance {
         entries.into_iter().map(|(_, entry)| entry).collect()
     }
 
-    fn park(&self, child: Child, asked: Asked) -> Entry {
-        let (call, task) = child.of.clone();
-        let is_this = |(_, parking): &(&String, &Parking)| {
-            parking.call == call && parking.task == task && parking.question == asked.call
+    /// Returns an id for one more delegation. Ids follow the order of the tasks.
+    fn next_delegation(&self) -> String {
+        format!("d-{}", self.delegations.fetch_add(1, Ordering::Relaxed).saturating_add(1))
+    }
+
+    /// Returns `true` if its delegations are told by their ids: it may be asked, and answers by them.
+    fn tells_ids(&self) -> bool {
+        self.options.interaction != Interaction::Blocking
+    }
+
+    fn park(&self, mut child: Child, asked: Asked) -> Entry {
+        let ((call, task), id) = (child.of.clone(), child.id.clone());
+        let question_id = match child.questions_put {
+            0 => id.replacen('d', "q", 1),
+            earlier => format!("{}.{}", id.replacen('d', "q", 1), earlier + 1),
         };
-        let before = self.before.get().and_then(|before| before.parked.iter().find(is_this));
-        let id = match before {
-            Some((id, _)) => id.clone(),
-            None => format!("d-{}", self.parkings.fetch_add(1, Ordering::Relaxed) + 1),
-        };
-        let question =
-            PendingQuestion { id: id.replacen('d', "q", 1), agent: asked.by.clone(), content: asked.question.clone() };
+        child.questions_put += 1;
+        let question = PendingQuestion { id: question_id, agent: asked.by.clone(), content: asked.question.clone() };
         self.write(|| Record::Parked { call, task, delegation: id.clone(), question: asked.call.clone() });
         let entry =
             Entry { delegation_id: Some(id.clone()), pending_question: Some(question), ..Entry::of(&child.agent) };

@@ -10,7 +10,10 @@ use super::{
     instance::Instance,
 };
 use crate::{
-    agent::{Agent, Interaction},
+    agent::{
+        Agent, Interaction,
+        registry::{is_same_name, no_agent},
+    },
     capability::Budget,
     chat::{Content, ToolSpec},
     error::{Fault, seconds},
@@ -87,8 +90,7 @@ fn list_agents(me: Arc<Instance>) -> impl Tool {
         .into()
     });
     FnTool::with_spec(Arc::clone(&SPEC), move |_: ToolCx, NoArgs {}| {
-        let list = me.crew.as_ref().map(|crew| crew.registry.list(&me.ceiling)).unwrap_or_default();
-        let others: Vec<_> = list.into_iter().filter(|entry| !same(&entry.name, &me.agent)).collect();
+        let others = me.crew.as_ref().map(|crew| crew.registry.others(&me.agent, &me.ceiling)).unwrap_or_default();
         async move { ToolOutput::json(&others) }
     })
     .repeatable()
@@ -158,7 +160,7 @@ fn orders(me: &Instance, tasks: Vec<Task>) -> Result<Vec<Order>, Fault> {
         return Err(Fault::invalid(format!("{} tasks are too many: at most {most} in one call", tasks.len())));
     }
     let order = |(at, task): (usize, Task)| {
-        if same(&task.agent, &me.agent) {
+        if is_same_name(&task.agent, &me.agent) {
             return Err(Fault::invalid(format!("tasks[{at}]: you are {}; delegate to another agent", me.agent)));
         }
         for (name, text) in [("agent", &task.agent), ("task", &task.task), ("context", &task.context)] {
@@ -380,14 +382,12 @@ fn hand_off(me: Arc<Instance>, quiet: bool) -> impl Tool {
                     return Err(Fault::invalid(format!("`{name}` is empty")));
                 }
             }
-            if same(&target_agent, &me.agent) {
+            if is_same_name(&target_agent, &me.agent) {
                 return Err(Fault::invalid(format!("you are {}: hand over to another agent", me.agent)));
             }
-            let list = me.crew.as_ref().map(|crew| crew.registry.list(&me.ceiling)).unwrap_or_default();
+            let list = me.crew.as_ref().map(|crew| crew.registry.others(&me.agent, &me.ceiling)).unwrap_or_default();
             if !list.iter().any(|entry| *entry.name == target_agent) {
-                let names: Vec<_> =
-                    list.iter().map(|entry| &*entry.name).filter(|name| !same(name, &me.agent)).collect();
-                return Err(Fault::invalid(format!("there is no agent of that name; there are: {}", names.join(", "))));
+                return Err(Fault::invalid(no_agent(&target_agent, &list)));
             }
             if me.works_for.assignment().is_none_or(|assignment| assignment.hand_overs == 0) {
                 return Err(Fault::Exhausted {
@@ -402,9 +402,4 @@ fn hand_off(me: Arc<Instance>, quiet: bool) -> impl Tool {
     .uncounted()
     .repeatable()
     .with_hidden_arguments(quiet)
-}
-
-/// Whether two names are one agent's: a model does not care for case.
-fn same(one: &str, other: &str) -> bool {
-    one.to_lowercase() == other.to_lowercase()
 }

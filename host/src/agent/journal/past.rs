@@ -6,7 +6,7 @@ use std::{
 
 use super::{BesideId, BoardTask, CallId, Chosen, Delegated, EffectMemory, Ended, ErrandId, Going, Record};
 use crate::{
-    agent::{Answer, Ending, RunError, delegate::Entry, effect::Told},
+    agent::{Answer, Ending, RunError, delegate::Entry, effect::Told, run::task_of},
     capability::{Account, Spent, Usd},
     chat::{Beside, Change, Chat, EditError, Message, StopReason, ToolResult, Usage, Written},
     model::Ledger,
@@ -65,6 +65,8 @@ pub(crate) struct RunPast {
     is_alone: bool,
     /// None: it stands in the conversation already.
     pub input: Option<Vec<Message>>,
+    /// What it was given to do, cut for display; none if whoever delegated gives it again.
+    pub task: Option<String>,
     pub iterations: u32,
     pub usage: Usage,
     pub last_usage: Option<Usage>,
@@ -84,8 +86,8 @@ pub(crate) struct RunPast {
     pub inbox: Vec<Message>,
     /// Tasks that it has given to others, by the call.
     pub delegated: HashMap<String, DelegatedPast>,
-    /// Agents that wait for its answer or have waited, by the delegation.
-    pub parked: BTreeMap<String, Parking>,
+    /// What agents have asked it, in order, by the delegation.
+    pub parked: BTreeMap<String, Vec<Parking>>,
     /// What a team has decided last.
     pub chose: Option<Chose>,
     /// The step with which the attempt that it is at began.
@@ -417,6 +419,7 @@ impl RunPast {
             errand,
             line,
             is_alone,
+            task: input.as_ref().and_then(task_of),
             input,
             iterations: 0,
             usage: Usage::default(),
@@ -506,11 +509,22 @@ impl RunPast {
                 }
             }
             Record::Parked { call, task, delegation, question } => {
-                self.parked.insert(delegation, Parking { call, task, question, answered_by: None });
+                let questions = self.parked.entry(delegation).or_default();
+                let parking = Parking { call, task, question, answered_by: None };
+                match questions.iter_mut().find(|there| there.question == parking.question) {
+                    // After an interruption it is asked again.
+                    Some(there) => *there = parking,
+                    None => questions.push(parking),
+                }
             }
             Record::Answered { delegation, by, .. } => {
-                let parking = self.parked.get_mut(&delegation).ok_or("an answer to a question that nobody asked")?;
-                parking.answered_by = Some(by);
+                let questions = self.parked.get_mut(&delegation).ok_or("an answer to a question that nobody asked")?;
+                // One call answers one question of a delegation, also where it is made again.
+                if !questions.iter().any(|parking| parking.answered_by.as_ref() == Some(&by))
+                    && let Some(newest) = questions.last_mut()
+                {
+                    newest.answered_by = Some(by);
+                }
             }
             Record::Ended { changes, outcome, account, .. } => {
                 self.change(changes, there)?;

@@ -1,4 +1,4 @@
-use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
@@ -262,6 +262,10 @@ impl CallId {
 /// One task of a call of `delegate`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delegated {
+    /// Names the delegation where one that delegates answers questions; not there for a call of an agent that is a tool, and in
+    /// what older versions wrote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
     /// The agent that is to work on it first.
     pub agent: Arc<str>,
     /// Its instance name.
@@ -300,6 +304,9 @@ pub struct EffectMemory {
     /// Tools that it hides.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hidden: Vec<String>,
+    /// The names of the agent's tools when it last looked, if it may hide tools; not there in what older versions wrote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen: Option<BTreeSet<String>>,
 }
 
 /// How a run ended.
@@ -393,7 +400,8 @@ mod tests {
         let wake = Some(Wake { model_time: Some(limits::TOOL_TIME), iteration: Some(1), ..Wake::default() });
         let (name, hidden) = ("e".into(), vec!["t".into()]);
         let effects = || vec![EffectMemory { name: String::new(), at: 1, ..EffectMemory::default() }];
-        let memory = EffectMemory { name, at: 0, setup: Some("s".into()), state: vec![0, 255], wake, hidden };
+        let seen = Some(["t".to_owned(), "u".into()].into());
+        let memory = EffectMemory { name, at: 0, setup: Some("s".into()), state: vec![0, 255], wake, hidden, seen };
         let result = ToolResult { call_id: call.clone(), content: vec![Content::Json("[1]".into())], is_error: true };
         let bounds = Bounds { tokens: Some(0), usd: Some(Usd::ZERO), tool_calls: Some(u64::MAX) };
         let instance: Arc<str> = "ada-t-1".into();
@@ -456,7 +464,12 @@ mod tests {
             },
             Record::Delegated {
                 call: call.clone(),
-                tasks: vec![Delegated { agent: agent.clone(), instance: instance.clone(), bounds }],
+                tasks: vec![Delegated {
+                    id: Some("d-1".into()),
+                    agent: agent.clone(),
+                    instance: instance.clone(),
+                    bounds,
+                }],
             },
             Record::Parked { call: call.clone(), task: 1, delegation: "d-1".into(), question: "q".into() },
             Record::Answered { delegation: "d-1".into(), by: call.clone(), answer: "a".into() },

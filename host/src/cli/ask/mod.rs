@@ -69,6 +69,7 @@ pub async fn show(mut progress: Progress, mut events: EventStream, mut person: O
                     _ => progress.show(&event),
                 }
             }
+            () = progress.silence(), if !person.as_ref().is_some_and(Person::is_asked) => progress.tell_silence(),
             turn = attend(person.as_mut()) => match (turn, &mut person) {
                 (Turn::Comes, Some(person)) => {
                     // What happened before the question stands above it.

@@ -62,7 +62,9 @@ fn front_matter(id: &str, header: &Header) -> String {
 fn add_run(text: &mut String, run: &RunTranscript) {
     text.push_str(&format!("\n## Run {}: {}\n\n", run.run, plain(&run.instance)));
     let began = date(instant(run.began)).unwrap_or_default();
-    text.push_str(&format!("{} on {}, began {began}", plain(&run.agent), plain(&run.model)));
+    // A team has no model.
+    let on = if run.model.is_empty() { String::new() } else { format!(" on {}", plain(&run.model)) };
+    text.push_str(&format!("{}{on}, began {began}", plain(&run.agent)));
     if let Some(errand) = &run.errand {
         text.push_str(&format!(", works for run {}: its call {}", errand.run, code(&errand.call)));
     }

@@ -79,7 +79,7 @@ fn facts(id: &str, header: &Header) -> String {
     let mut fact = |label: &str, value: String| text.push_str(&format!("{label:8} {value}\n"));
     fact("session", name(id));
     fact("title", name(title));
-    fact("agent", format!("{} on {}", name(agent), name(model)));
+    fact("agent", format!("{}{}", name(agent), on_model(model)));
     fact("created", format!("{} UTC by shelly-host {}", when(*created), name(host)));
     if let Some(fork) = forked_from {
         fact("fork of", format!("{} up to line {}", name(&fork.id), fork.at));
@@ -135,6 +135,11 @@ pub fn speaker(message: &Message, note: bool, edited: bool) -> String {
     if marks.is_empty() { who } else { format!("{who} ({})", marks.join(", ")) }
 }
 
+/// The model of a run, behind whose run it is. A team has none.
+fn on_model(model: &str) -> String {
+    if model.is_empty() { String::new() } else { format!(" on {}", name(model)) }
+}
+
 struct Page<'a> {
     text: String,
     transcript: &'a Transcript,
@@ -144,7 +149,7 @@ struct Page<'a> {
 impl Page<'_> {
     fn run(&mut self, run: &RunTranscript, deep: usize) {
         let mut of = if run.instance == run.agent { String::new() } else { format!(" ({})", name(&run.agent)) };
-        of.push_str(&format!(" on {}, {}", name(&run.model), when(instant(run.began))));
+        of.push_str(&format!("{}, {}", on_model(&run.model), when(instant(run.began))));
         if let Some(before) = run.continues {
             of.push_str(&format!(", goes on with run {before}"));
         }
@@ -289,5 +294,15 @@ impl Page<'_> {
         for line in escaped(text.trim_end()).lines() {
             self.line(deep, line);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn run_without_a_model_is_on_none() {
+        assert_eq!((on_model(""), on_model("m")), (String::new(), " on m".into()));
     }
 }

@@ -11,7 +11,7 @@ use crate::{
     event::RunCx,
     limits,
     model::{self, Completer, Completion, CompletionRequest, DeltaSink, ModelInfo},
-    net::{Failed, Retries},
+    net::{Failed, Retries, RetryObserver},
     plugin::{
         bindings::types,
         convert::{self, Attached, Weigh},
@@ -114,6 +114,7 @@ impl Completer for PluginModel {
             let in_vain = || nobody_listens.load(Ordering::Relaxed);
             completion.map_err(|fault| Failed { fault, again: !seen.is_set() && !in_vain() })
         };
-        self.retries.repeat(&self.plugin.id, deadline, attempt).await
+        let observer = RetryObserver::of_model(cx, &self.info.name);
+        self.retries.repeat(&self.plugin.id, deadline, &observer, attempt).await
     }
 }

@@ -236,7 +236,7 @@ impl Plugin {
         let Some(most) = most else { return ", which cannot be raised".into() };
         let place = match limit {
             "stack_bytes" => "at the top of the config".to_owned(),
-            _ => format!("under {} in the config", self.settings().place),
+            _ => self.settings().limits_place(),
         };
         format!("; to raise it write `limits: {{{limit}: …}}` {place}, at most {most}")
     }

@@ -1,0 +1,90 @@
+//! Models that say nothing: how long agents have waited for them.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use tokio::time::{Instant, sleep_until};
+
+use crate::{event::Event, limits};
+
+/// The agents whose model has not begun to reply.
+#[derive(Default)]
+pub struct Silences(BTreeMap<Arc<str>, Silence>);
+
+struct Silence {
+    since: Instant,
+    /// When it is told next.
+    due: Instant,
+}
+
+impl Silences {
+    /// Notes what an event says of an agent and its model.
+    pub fn note(&mut self, event: &Event) {
+        match event {
+            Event::ModelStarted { agent, .. } => {
+                let since = Instant::now();
+                self.0.insert(Arc::clone(agent), Silence { since, due: since + limits::MODEL_QUIET_TOLD });
+            }
+            // A line of its own tells of that.
+            Event::ModelWaits { agent, .. } => {
+                if let Some(silence) = self.0.get_mut(agent) {
+                    silence.due = Instant::now() + limits::MODEL_QUIET_TOLD;
+                }
+            }
+            Event::ModelDelta { agent, .. } | Event::ModelFinished { agent, .. } | Event::RunFinished { agent, .. } => {
+                self.0.remove(agent);
+            }
+            _ => {}
+        }
+    }
+
+    /// Waits until one is to be told.
+    pub async fn next(&self) {
+        match self.0.values().map(|silence| silence.due).min() {
+            Some(due) => sleep_until(due).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Returns the agents that are to be told of now, and how long each has waited. Each is told of again once it has waited
+    /// twice as long.
+    pub fn overdue(&mut self) -> Vec<(Arc<str>, Duration)> {
+        let now = Instant::now();
+        let due = self.0.iter_mut().filter(|(_, silence)| silence.due <= now);
+        due.map(|(agent, silence)| {
+            let waited = now - silence.since;
+            silence.due = now + waited;
+            (Arc::clone(agent), waited)
+        })
+        .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{chat::Delta, event::Wait};
+
+    #[tokio::test(start_paused = true)]
+    async fn model_that_says_nothing_is_told_of_ever_less_often() {
+        let mut silences = Silences::default();
+        let started = |agent: &str| Event::ModelStarted { agent: agent.into(), iteration: 0, tokens: 1 };
+        silences.note(&started("ada"));
+        assert!(silences.overdue().is_empty());
+        let mut told = Vec::new();
+        for _ in 0..3 {
+            silences.next().await;
+            told.extend(silences.overdue().into_iter().map(|(agent, waited)| (agent.to_string(), waited.as_secs())));
+        }
+        let quiet = limits::MODEL_QUIET_TOLD.as_secs();
+        assert_eq!(told, [quiet, 2 * quiet, 4 * quiet].map(|seconds| ("ada".to_owned(), seconds)));
+        // What is told otherwise, and a reply that begins.
+        silences.note(&started("bob"));
+        let (agent, model, detail) = ("ada".into(), "m".into(), String::new());
+        silences.note(&Event::ModelWaits { agent, model, wait: Wait::Retry, detail });
+        silences.note(&Event::ModelDelta { agent: "bob".into(), delta: Delta::Text("H".into()) });
+        assert_eq!(silences.0.len(), 1);
+        let begun = Instant::now();
+        silences.next().await;
+        assert_eq!(begun.elapsed().as_secs(), quiet);
+    }
+}
