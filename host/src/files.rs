@@ -4,9 +4,10 @@ use std::{
     fs,
     io::{self, Read, Write},
     path::{Component, Path, PathBuf},
+    time::SystemTime,
 };
 
-use crate::error::why_unreadable;
+use crate::{error::why_unreadable, limits};
 
 /// Why a file was not read.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +27,12 @@ pub(crate) enum ReadError {
     /// Not text.
     #[error("it is not UTF-8 text, from line {line} on")]
     NotText { line: usize },
+}
+
+/// The nearest time that can be written as a date: a clock that was never set may stand before 1970, and whoever writes that
+/// panics.
+pub(crate) fn writable_date(time: SystemTime) -> SystemTime {
+    time.clamp(SystemTime::UNIX_EPOCH, SystemTime::UNIX_EPOCH + limits::LAST_DATE)
 }
 
 /// A path without links and `..`; where nothing lies there, without `..` alone.
@@ -187,6 +194,19 @@ pub(crate) fn front_matter(text: &str) -> Option<(&str, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn dates_that_cannot_be_written_are_the_nearest_that_can() {
+        let (epoch, second) = (SystemTime::UNIX_EPOCH, std::time::Duration::from_secs(1));
+        for (time, date) in [
+            (epoch - second, "1970-01-01T00:00:00Z"),
+            (epoch, "1970-01-01T00:00:00Z"),
+            (epoch + limits::LAST_DATE, "9999-12-31T23:59:59Z"),
+            (epoch + limits::LAST_DATE + second, "9999-12-31T23:59:59Z"),
+        ] {
+            assert_eq!(humantime::format_rfc3339_seconds(writable_date(time)).to_string(), date);
+        }
+    }
 
     #[test]
     fn front_matter_is_between_two_fences() {

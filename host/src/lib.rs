@@ -69,6 +69,7 @@
 
 pub mod error;
 mod files;
+mod json_schema;
 pub mod kv;
 pub mod limits;
 pub mod process;

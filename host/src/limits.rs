@@ -274,6 +274,10 @@ pub const TOOL_DESCRIPTION_BYTES: usize = 8 << 10;
 pub const TOOL_SCHEMA_BYTES: usize = 64 << 10;
 /// Lists and objects within each other in a tool's schema. What vendors take ends well before it.
 pub const TOOL_SCHEMA_DEPTH: usize = 32;
+/// Bytes of a pattern of such a schema as it is compiled to see that it is one; what would take more is one too.
+pub const PATTERN_BYTES: usize = 1 << 16;
+/// The last second that a date of four digits can name, after 1970.
+pub const LAST_DATE: Duration = Duration::from_secs(253_402_300_799);
 /// Bytes of all that `specs` returns.
 pub const SPECS_BYTES: usize = 512 << 10;
 /// Bytes of a tool's result.
@@ -309,6 +313,15 @@ pub const RANDOM_BYTES: u32 = 64 << 10;
 
 /// Bytes of one reply of a model, text, thoughts and arguments together.
 pub const REPLY_BYTES: usize = 16 << 20;
+/// Bytes of a reply that looked like printed calls and were none: the rest of it is text, so that one that looks like a call
+/// everywhere is not read over and over.
+pub const PRINTED_DOUBT_BYTES: usize = 1 << 20;
+/// Lists and objects within each other in arguments that are printed as no JSON; JSON has the parser's bound.
+pub const PRINTED_DEPTH: usize = 64;
+/// Bytes of the line before a printed call in which a word for an example is looked for.
+pub const PRINTED_LINE_BYTES: usize = 512;
+/// Bytes of what gpt-oss says of a message before the message: to whom, and in what.
+pub const PRINTED_HEADER_BYTES: usize = 512;
 /// Tool calls of one reply that are put together: more than an agent answers, so that it can say so.
 pub const CALLS_IN_REPLY: usize = 8 * CALLS_PER_REPLY;
 /// Bytes of a word of a model's server that is kept: the name of a model, an unknown reason to stop.
@@ -333,10 +346,12 @@ pub const COMPLETION_TIME_CEILING: Duration = Duration::from_secs(24 * 3_600);
 pub const PROBE_TOKENS: u32 = 256;
 /// The pause before the second attempt where the server names none; doubled for each further one.
 pub const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(500);
-/// How often a reply that broke off in its middle is asked for again. Each of them is paid for.
-pub const BROKEN_REPLIES: u32 = 2;
-/// The pause before that, where the server names none.
-pub const BROKEN_REPLY_PAUSE: Duration = Duration::from_secs(1);
+/// How often a reply that broke off in its middle is asked for again, if the model's own `retries` allow as many. Each of
+/// them is paid for.
+pub const BROKEN_REPLIES: usize = 2;
+/// Tools that one run leaves out because the model's vendor refuses their schemas. Each costs a request; so many are a
+/// server that refuses whatever it is sent.
+pub const REFUSED_TOOLS: usize = 8;
 /// The longest `Retry-After` that is waited for; a longer one is reported.
 pub const RETRY_AFTER_CEILING: Duration = Duration::from_secs(60);
 /// Time that a cancelled run has to say so, if whoever reads it does not read on.
@@ -668,11 +683,15 @@ pub const KV_WARNINGS: u32 = 8;
 // ---- what a person trusts
 
 /// Bytes of the file that keeps what a person trusts; where it is full, the oldest answers go.
-pub const TRUST_STORE_BYTES: u64 = 4 << 20;
+pub const TRUST_STORE_BYTES: u64 = 16 << 20;
 /// Projects that it knows.
 pub const TRUST_PROJECTS: usize = 1_000;
-/// Bytes of what is kept of one project, as JSON: some thousand lines.
+/// Bytes of what is kept of one project beside its MCP servers, as JSON: some thousand lines.
 pub const TRUST_PROJECT_BYTES: usize = 256 << 10;
+/// MCP servers of a project of which is kept what was approved; the oldest go.
+pub const TRUST_SERVERS: usize = 64;
+/// Bytes of what is kept of them, as JSON: ten servers with as many tools as one can have.
+pub const TRUST_SERVERS_BYTES: usize = 1 << 20;
 /// Bytes of the key by which the sessions of a person are known: as many as the digest under it has.
 pub const OWN_KEY_BYTES: usize = 32;
 /// Bytes of its file: hexadecimal digits and the end of a line.

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::{
-    chat::{ToolCall, ToolHints, ToolSpec},
+    chat::{PropertyNames, ToolCall, ToolHints, ToolSpec},
     error::{ErrorKind, Fault, Report, acts_on_terminal},
     files::{self, ReadError},
     limits,
@@ -276,6 +276,7 @@ impl LoadSkill {
                     .into(),
             input_schema: serde_json::value::to_raw_value(&schema).expect("a JSON value").into(),
             hints: ToolHints { read_only: true, non_destructive: true, idempotent: true, closed_world: true },
+            property_names: PropertyNames::default(),
         };
         Some(Self { spec: Arc::new(spec), documents })
     }

@@ -295,7 +295,13 @@ fn agent(case: &Case, crew: &Arc<Crew>, counted: &Counted) -> Agent {
     let usd = |text: &str| text.parse::<Usd>().unwrap();
     let vendor = |name: &str, input: &str, deeds: &[u8]| {
         let price = Price { input: usd(input), output: usd("2"), cache_read: usd("0.3"), cache_write: usd("1.25") };
-        let info = ModelInfo { name: name.into(), model: name.into(), context_window: None, price: Some(price) };
+        let info = ModelInfo {
+            name: name.into(),
+            model: name.into(),
+            context_window: None,
+            price: Some(price),
+            retries: None,
+        };
         let Counted { used, paid } = counted;
         Arc::new(Vendor { info, deeds: Deeds::of(deeds), used: Arc::clone(used), paid: Arc::clone(paid) })
     };

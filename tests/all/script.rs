@@ -8,7 +8,7 @@ use serde_json::Value;
 use shelly_host::{
     agent::{Agent, Answer, RunError},
     capability::Price,
-    chat::{Chat, Message, Part, Role, Snapshot, ToolHints, ToolSpec},
+    chat::{Chat, Message, Part, PropertyNames, Role, Snapshot, ToolHints, ToolSpec},
     error::Fault,
     event::{Event, EventSink, RunCx},
     model::{Completer, Completion, CompletionRequest, Delta, DeltaSink, ModelInfo, ScriptedCompleter, StopReason},
@@ -61,7 +61,8 @@ pub struct Asked<'a> {
 
 impl Mind {
     pub fn new(think: impl Fn(&Asked<'_>) -> Reply + Send + Sync + 'static) -> Self {
-        let info = ModelInfo { name: "mind".into(), model: "mind".into(), context_window: None, price: None };
+        let info =
+            ModelInfo { name: "mind".into(), model: "mind".into(), context_window: None, price: None, retries: None };
         Self { info, think: Box::new(think), asked: Mutex::default(), delay: Duration::ZERO }
     }
 
@@ -142,7 +143,13 @@ where
     Fut: Future<Output = Result<String, Fault>> + Send + 'static,
 {
     let input_schema = serde_json::value::to_raw_value(&serde_json::json!({"type": "object"})).unwrap().into();
-    let spec = ToolSpec { name: name.into(), description: "test".into(), input_schema, hints: ToolHints::default() };
+    let spec = ToolSpec {
+        name: name.into(),
+        description: "test".into(),
+        input_schema,
+        hints: ToolHints::default(),
+        property_names: PropertyNames::default(),
+    };
     FnTool::with_spec(spec, does)
 }
 

@@ -49,7 +49,7 @@ fn code(text: &str) -> String {
 
 /// What each module may name of the others, as the map in the README says. Everyone may name these four.
 const EVERYONE: [&str; 4] = ["chat", "event", "limits", "error"];
-const MAY_NAME: [(&str, &[&str]); 31] = [
+const MAY_NAME: [(&str, &[&str]); 32] = [
     ("chat", &[]),
     ("error", &[]),
     ("limits", &[]),
@@ -58,14 +58,15 @@ const MAY_NAME: [(&str, &[&str]); 31] = [
     ("capability", &[]),
     ("change", &["files", "trust"]),
     ("files", &[]),
+    ("json_schema", &[]),
     ("kv", &["files"]),
     ("process", &[]),
     ("mcp", &["capability", "files", "net", "process", "tool"]),
     ("net", &["capability", "files", "process"]),
-    ("tool", &["change"]),
+    ("tool", &["change", "json_schema"]),
     ("trust", &["files"]),
     ("model", &["capability"]),
-    ("provider", &["model", "net"]),
+    ("provider", &["json_schema", "model", "net"]),
     ("project", &["files"]),
     ("skill", &["files", "tool"]),
     ("state", &["files", "tool"]),

@@ -16,7 +16,7 @@ use shelly_host::{
         RunError, Step, Wake,
     },
     capability::{Power, Powers},
-    chat::{Chat, Message, Part, Replacement, Role, Snapshot, ToolCall, ToolHints, ToolSpec},
+    chat::{Chat, Message, Part, PropertyNames, Replacement, Role, Snapshot, ToolCall, ToolHints, ToolSpec},
     error::Fault,
     event::RunCx,
     limits,
@@ -77,8 +77,13 @@ impl TestTool {
             Does::Wait => "wait",
         };
         let input_schema = serde_json::value::to_raw_value(&serde_json::json!({"type": "object"})).unwrap().into();
-        let spec =
-            ToolSpec { name: name.into(), description: "test".into(), input_schema, hints: ToolHints::default() };
+        let spec = ToolSpec {
+            name: name.into(),
+            description: "test".into(),
+            input_schema,
+            hints: ToolHints::default(),
+            property_names: PropertyNames::default(),
+        };
         Self { does, spec: Arc::new(spec) }
     }
 }
@@ -154,7 +159,13 @@ async fn calls_run_side_by_side_and_results_keep_their_order() {
         text("met"),
     ]);
     let input_schema = serde_json::value::to_raw_value(&serde_json::json!({"type": "object"})).unwrap().into();
-    let spec = ToolSpec { name: "meet".into(), description: String::new(), input_schema, hints: ToolHints::default() };
+    let spec = ToolSpec {
+        name: "meet".into(),
+        description: String::new(),
+        input_schema,
+        hints: ToolHints::default(),
+        property_names: PropertyNames::default(),
+    };
     agent.tools.register(Arc::new(Meet(Arc::new(spec), Barrier::new(3)))).unwrap();
     assert_snapshot!(run(agent).await, @r#"
     user: go

@@ -10,17 +10,18 @@ use std::{
 };
 
 use async_trait::async_trait;
+use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use futures_util::{FutureExt, future::Either};
 use tokio::time::Instant;
 
-use super::{Agent, RunError, chain, delegate::Instance, journal::Record, react::Loop};
+use super::{Agent, RunError, chain, delegate::Instance, journal::Record, react::Loop, refused_tool::refused_tool};
 use crate::{
     capability::{Names, Price, Purse, Usd},
     chat::Part,
     error::Fault,
     event::{Event, RunCx},
     limits,
-    model::{Completer, Completion, CompletionRequest, Delta, DeltaSink, DeltaTarget, StopReason, Usage},
+    model::{Completer, Completion, CompletionRequest, Delta, DeltaSink, DeltaTarget, ModelInfo, StopReason, Usage},
     tool::ToolBox,
 };
 
@@ -114,7 +115,8 @@ pub(crate) async fn ask(
 
 /// Sends a request. A reply that breaks off in its middle, for a reason that may pass, is asked for again: what is tried again
 /// before a reply has begun costs nothing and is the model's own matter, but what a broken one has cost is paid here, and the
-/// next attempt may only cost what is left.
+/// next attempt may only cost what is left. A refusal that names the schema of a tool has it asked again without that tool,
+/// which is left out for the rest of the run.
 pub(crate) async fn send(
     me: &Instance,
     agent: &Agent,
@@ -122,23 +124,51 @@ pub(crate) async fn send(
     usage: &mut Usage,
 ) -> Result<(Completion, Usd), RunError> {
     let completer = agent.model(asked.model.as_deref())?;
-    let mut left = limits::BROKEN_REPLIES;
+    let mut request = asked.request;
+    let mut pauses = pauses(completer.info());
     loop {
         let watcher = Arc::new(Watcher::new(&me.cx, asked.shown));
-        let reply = attempt(me, completer, asked.request.clone(), &watcher, usage).await;
+        let reply = attempt(me, completer, request.clone(), &watcher, usage).await;
         let Err(RunError::Model(fault)) = &reply else { return reply };
-        let again = left > 0 && watcher.has_begun() && fault.is_transient();
-        let pause = fault.retry_after().unwrap_or(limits::BROKEN_REPLY_PAUSE);
-        let again = again && pause <= limits::RETRY_AFTER_CEILING;
+        let refused = refused_tool(fault, &request.tools).filter(|tool| me.leave_out_tool(&tool.name));
+        let pause = if watcher.has_begun() && fault.is_transient() { pauses.next(fault.retry_after()) } else { None };
         if me.cx.events.is_watched() {
             let (agent, model) = (me.cx.agent.clone(), completer.info().name.clone());
-            me.cx.events.emit(Event::ModelFailed { agent, model, reason: fault.to_string(), again }).await;
+            let (reason, again) = match &refused {
+                Some(tool) => (format!("{fault}; the tool `{}` is left out of this run", tool.name), true),
+                None => (fault.to_string(), pause.is_some()),
+            };
+            me.cx.events.emit(Event::ModelFailed { agent, model, reason, again }).await;
         }
-        if !again {
-            return reply;
+        match (refused, pause) {
+            (Some(tool), _) => request.leave_out(&tool.name),
+            (None, Some(pause)) => tokio::time::sleep(pause).await,
+            (None, None) => return reply,
         }
-        left -= 1;
-        tokio::time::sleep(pause).await;
+    }
+}
+
+/// The pauses before a broken reply is asked for again: as long as those before requests that failed, and no more of them than
+/// the model's own `retries` allow.
+fn pauses(info: &ModelInfo) -> Pauses {
+    let most = info.retries.map_or(limits::BROKEN_REPLIES, |retries| retries.min(limits::BROKEN_REPLIES));
+    let drawn = ExponentialBuilder::new()
+        .with_min_delay(limits::FIRST_RETRY_PAUSE)
+        .with_max_delay(limits::RETRY_PAUSE)
+        .with_max_times(most)
+        .with_jitter()
+        .build();
+    Pauses(drawn)
+}
+
+struct Pauses(ExponentialBackoff);
+
+impl Pauses {
+    /// The next pause, if there is one; the server asks for `asked`.
+    fn next(&mut self, asked: Option<Duration>) -> Option<Duration> {
+        let asked = asked.unwrap_or_default();
+        let drawn = self.0.next()?;
+        (asked <= limits::RETRY_AFTER_CEILING).then(|| asked + drawn)
     }
 }
 

@@ -24,6 +24,7 @@ mod place;
 mod prompt;
 mod react;
 mod read_on;
+mod refused_tool;
 mod registry;
 mod resume;
 mod run;

@@ -17,6 +17,7 @@ use super::{
 };
 use crate::{
     chat::{Chat, Message, OpenCalls, Role},
+    event::Event,
     limits,
     model::{CompletionRequest, StopReason, Usage},
     tool::{Begin, READ_RESULT, ToolBox, ToolCx},
@@ -57,6 +58,8 @@ pub(crate) struct React<'a> {
     pub model_time: Duration,
     /// Where it goes on.
     pub at: At,
+    /// The model was told that a reply looks like a call and is none, and has called nothing since.
+    pub told_of_unread_call: bool,
     /// What is known of the calls of the last reply from before it was interrupted.
     pub calls: HashMap<String, Box<CallPast>>,
 }
@@ -120,6 +123,7 @@ impl<'a> React<'a> {
             last_usage: None,
             model_time: Duration::ZERO,
             at: At::Turn,
+            told_of_unread_call: false,
             calls: HashMap::new(),
         }
     }
@@ -221,8 +225,10 @@ impl Loop<'_> {
         // One that goes on in the middle of its turn has no place yet.
         in_time(&self.me.purse, self.me.place.enter()).await?;
         let iteration = self.iterations.saturating_sub(1);
-        let tools = self.work.effects.visible_tools(&self.work.tools);
+        let tools = self.work.effects.visible_tools(&self.work.tools).without(&self.me.refused_tools());
         let Replied { completion, cost, took } = self.complete(&tools, iteration).await?;
+        // What the vendor has refused just now could not be called.
+        let tools = tools.without(&self.me.refused_tools());
         let told = Told::of(&completion, took);
         let stop = completion.stop.clone();
         let message = completion.into_message(&self.me.cx.agent);
@@ -261,6 +267,9 @@ impl Loop<'_> {
             }
             _ if reply.open.calls().is_empty() => {
                 let sent = self.messages();
+                if sent.is_empty() && self.asks_to_call_again(&reply).await {
+                    return Ok(None);
+                }
                 if sent.is_empty() {
                     return Ok(Some(reply.silent.unwrap_or_else(|| self.last_reply())));
                 }
@@ -268,6 +277,7 @@ impl Loop<'_> {
                 Ok(None)
             }
             _ => {
+                self.work.told_of_unread_call = false;
                 let control = self.run_calls(&seen, reply).await?;
                 let sent = self.messages();
                 match control {
@@ -284,6 +294,25 @@ impl Loop<'_> {
                 }
             }
         }
+    }
+
+    /// A reply that looks like a tool call and is none is rarely an answer: the model is told so, once, as long as it has a
+    /// turn to try again. Whoever watches is told in any case.
+    async fn asks_to_call_again(&mut self, reply: &Reply) -> bool {
+        let message = reply.silent.clone().unwrap_or_else(|| self.last_reply());
+        let Some(why) = message.unread_call() else { return false };
+        let again = !std::mem::replace(&mut self.work.told_of_unread_call, true) && self.has_turns();
+        let (agent, model) = (self.me.cx.agent.clone(), self.work.agent.completer.info().name.clone());
+        let reason = format!("its reply looks like a tool call and is none: {why}");
+        self.me.cx.events.emit(Event::ModelFailed { agent, model, reason, again }).await;
+        if again {
+            let note = format!(
+                "Your reply looks like a tool call, but no tool was called: {why}. Call the tool again in the form that you \
+                 were given. If this was your answer, give it again."
+            );
+            self.chat.note(&self.work.agent.name, note);
+        }
+        again
     }
 
     async fn look_at_reply(&mut self) -> Result<(), RunError> {

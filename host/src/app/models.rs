@@ -146,6 +146,7 @@ impl App {
             price: self.price(provider),
             model: model_name(provider),
             context_window: self.config.context_window(provider),
+            retries: provider.retries,
         };
         let model = PluginModel::new(&Arc::new(plugin), info, provider.max_tokens, provider.temperature);
         let model = model.ok_or_else(|| no_provider(&settings.place, plugin_id(provider)))?;

@@ -9,6 +9,8 @@ pub type Meta = Vec<(String, String)>;
 
 /// The key that marks a note.
 const NOTE: &str = "shelly.note";
+/// The key of the fact that the text of a reply looks like a tool call and is none, with why.
+pub(crate) const UNREAD_CALL: &str = "shelly.unread-call";
 
 /// Who speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -117,6 +119,11 @@ impl Message {
     /// Whether it is a [`Message::note`].
     pub fn is_note(&self) -> bool {
         self.meta.iter().any(|(key, _)| key == NOTE)
+    }
+
+    /// Why the text of this reply is no tool call though it looks like one, if that is so.
+    pub fn unread_call(&self) -> Option<&str> {
+        self.meta.iter().find(|(key, _)| key == UNREAD_CALL).map(|(_, why)| why.as_str())
     }
 
     /// The results of tool calls.

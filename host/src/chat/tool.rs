@@ -3,7 +3,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::{Media, Meta, Opaque};
+use super::{Media, Meta, Opaque, PropertyNames};
 
 /// A model asks for a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -104,6 +104,9 @@ pub struct ToolSpec {
     pub input_schema: Arc<RawValue>,
     /// What it does to the world.
     pub hints: ToolHints,
+    /// The tool's own names of properties that have others in the schema.
+    #[serde(skip)]
+    pub property_names: PropertyNames,
 }
 
 impl ToolSpec {

@@ -252,20 +252,24 @@ fn provider(provider: &ProviderConfig, config: &Config, price: Option<Price>) ->
                     batch.as_ref().map_or_else(|| is(&()).noted("none: each request by itself"), batch_setting),
                 ));
             }
+            let printed_calls = ("printed_calls", or(*printed_calls, vendor.is_local(), "default"));
             keys.extend(match provider.api() {
                 Some(Api::Chat) => vec![
                     (
                         "max_tokens_field",
                         is(max_tokens_field).noted_if(max_tokens_field.is_none(), "as the server wants it"),
                     ),
-                    ("printed_calls", or(*printed_calls, vendor.is_local(), "default")),
+                    printed_calls,
                 ],
-                Some(Api::Messages) => vec![("prompt_cache", or(*prompt_cache, true, "default"))],
-                Some(Api::Responses) => vec![(
-                    "encrypted_reasoning",
-                    is(encrypted_reasoning)
-                        .noted_if(encrypted_reasoning.is_none(), "if the model is known to have any"),
-                )],
+                Some(Api::Messages) => vec![("prompt_cache", or(*prompt_cache, true, "default")), printed_calls],
+                Some(Api::Responses) => vec![
+                    (
+                        "encrypted_reasoning",
+                        is(encrypted_reasoning)
+                            .noted_if(encrypted_reasoning.is_none(), "if the model is known to have any"),
+                    ),
+                    printed_calls,
+                ],
                 Some(Api::GenerateContent) | None => vec![],
             });
         }

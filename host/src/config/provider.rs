@@ -230,13 +230,14 @@ impl ProviderConfig {
             return Err(Report::new(ErrorKind::Usage, message).hint("remove it"));
         }
         let of_apis = [
-            ("max_tokens_field", self.max_tokens_field.is_some(), Api::Chat),
-            ("printed_calls", self.printed_calls.is_some(), Api::Chat),
-            ("prompt_cache", self.prompt_cache.is_some(), Api::Messages),
-            ("encrypted_reasoning", self.encrypted_reasoning.is_some(), Api::Responses),
+            ("max_tokens_field", self.max_tokens_field.is_some(), &[Api::Chat][..]),
+            ("printed_calls", self.printed_calls.is_some(), &[Api::Chat, Api::Responses, Api::Messages][..]),
+            ("prompt_cache", self.prompt_cache.is_some(), &[Api::Messages][..]),
+            ("encrypted_reasoning", self.encrypted_reasoning.is_some(), &[Api::Responses][..]),
         ];
-        if let Some((key, _, api)) = of_apis.iter().find(|(_, is_set, api)| *is_set && self.api() != Some(*api)) {
-            let api = super::setting::word(api);
+        let is_of = |apis: &[Api]| self.api().is_some_and(|api| apis.contains(&api));
+        if let Some((key, _, apis)) = of_apis.iter().find(|(_, is_set, apis)| *is_set && !is_of(apis)) {
+            let api = super::setting::word(&apis[0]);
             let message = format!("{at}.{key}: this is for servers that speak another API, `{api}`");
             return Err(Report::new(ErrorKind::Usage, message).hint(format!("remove it, or write `api: {api}`")));
         }

@@ -158,7 +158,7 @@ fn mistakes_name_place_and_mend() {
         (model("auth: {header: x, word: y}"), "there is no key `word`", "scheme"),
         (model("prompt_cache: true"), "providers.a.prompt_cache: this is for servers that speak", "`api: messages`"),
         (model("encrypted_reasoning: true"), "another API, `responses`", "write `api: responses`"),
-        (model("api: messages, printed_calls: true"), "a.printed_calls: this is for servers", "`api: chat`"),
+        (model("api: gemini, printed_calls: true"), "a.printed_calls: this is for servers", "`api: chat`"),
         (model("api: gemini, max_tokens_field: max_tokens"), "a.max_tokens_field: this is for", "`api: chat`"),
         (model("api: chatt"), "`api` cannot be `chatt`", "did you mean `chat`?"),
         (model("timeout: 0s"), "providers.a.timeout: it is longer than nothing, and at most", ""),

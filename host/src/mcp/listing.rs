@@ -7,7 +7,7 @@ use rmcp::{
     model::{ClientRequest, ListToolsRequest, ListToolsResult, PaginatedRequestParams, ServerResult, Tool},
     service::{PeerRequestOptions, ServiceError},
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{names::tool_name, pins};
 use crate::{
@@ -83,11 +83,7 @@ impl Listing {
     }
 
     fn check_one(&self, server: &str, tool: &Tool) -> Result<ServerTool, String> {
-        let mut schema = Value::Object((*tool.input_schema).clone());
-        // Some servers say nothing of a tool without arguments.
-        if let Some(schema) = schema.as_object_mut() {
-            schema.entry("type").or_insert_with(|| json!("object"));
-        }
+        let schema = Value::Object((*tool.input_schema).clone());
         let description = tool.description.as_deref().unwrap_or_default().to_owned();
         let spec = described(tool_name(server, &tool.name), description, schema.to_string(), hints(tool))?;
         let like = self.tools.iter().find(|there| looks_like(&there.name, &tool.name));
@@ -196,6 +192,8 @@ fn bytes_of(tool: &Result<Tool, RefusedTool>) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

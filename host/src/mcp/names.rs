@@ -1,8 +1,10 @@
 //! Names of servers and of their tools.
 
-use sha2::{Digest as _, Sha256};
-
-use crate::{chat::ToolSpec, error::cut, limits};
+use crate::{
+    chat::{ToolSpec, name_with_digest},
+    error::cut,
+    limits,
+};
 
 /// What stands between the server and its tool in a name that a model sees: vendors take no dot.
 const BETWEEN: &str = "__";
@@ -38,10 +40,7 @@ pub fn tool_name(server: &str, tool: &str) -> String {
         return plain;
     }
     const LONGEST: usize = 64;
-    let digest = Sha256::digest(tool.as_bytes());
-    let safe = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
-    let kept: String = plain.chars().map(safe).take(LONGEST - 9).collect();
-    format!("{kept}_{:02x}{:02x}{:02x}{:02x}", digest[0], digest[1], digest[2], digest[3])
+    name_with_digest(&plain, tool, LONGEST, |c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
 }
 
 #[cfg(test)]

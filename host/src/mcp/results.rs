@@ -51,9 +51,13 @@ pub(super) fn unknown_output(mut result: Value) -> Result<ToolOutput, Fault> {
 fn finished(mut content: Vec<Content>, structured: Option<Value>, is_error: bool) -> ToolOutput {
     if let Some(structured) = structured {
         // Servers say it as text too, for clients that know nothing else: once is enough.
-        let same = content.iter_mut().find(|piece| matches!(piece, Content::Text(text) if is_json(text, &structured)));
+        let same = content.iter_mut().find_map(|piece| match piece {
+            Content::Text(text) if is_json(text, &structured) => Some((text.clone(), piece)),
+            _ => None,
+        });
         match same {
-            Some(piece) => *piece = Content::Json(structured.to_string()),
+            // As text its numbers have all their digits.
+            Some((text, piece)) => *piece = Content::Json(text),
             None => content.push(Content::Json(structured.to_string())),
         }
     }
@@ -229,7 +233,11 @@ mod tests {
             (json!({"structuredContent": {"a": 1}}), vec![json(r#"{"a":1}"#)]),
             (
                 json!({"structuredContent": {"a": 1}, "content": [{"type": "text", "text": "{ \"a\": 1 }"}]}),
-                vec![json(r#"{"a":1}"#)],
+                vec![json(r#"{ "a": 1 }"#)],
+            ),
+            (
+                json!({"structuredContent": {"a": 1e20}, "content": [{"type": "text", "text": "{\"a\":100000000000000000001}"}]}),
+                vec![json(r#"{"a":100000000000000000001}"#)],
             ),
             (
                 json!({"structuredContent": {"a": 1}, "content": [{"type": "text", "text": "one"}]}),

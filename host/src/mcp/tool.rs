@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     chat::{ToolCall, ToolSpec},
-    error::{Fault, seconds},
+    error::{Fault, cut, seconds},
     event::Event,
     limits,
     tool::{Tool, ToolCx, ToolOutput},
@@ -139,6 +139,13 @@ impl Shared {
     async fn call(&self, tool: &ServerTool, cx: &ToolCx, call: &ToolCall) -> Result<ToolOutput, Fault> {
         let arguments = serde_json::from_str(&call.arguments)
             .map_err(|error| Fault::invalid(format!("the arguments are not a JSON object: {error}")))?;
+        if let Some(number) = inexact_integer(&call.arguments) {
+            let number = cut(number, limits::NAME_SHOWN_CHARS);
+            return Err(Fault::invalid(format!(
+                "the integer {number} has more than 64 bits and would reach the server as another number; give it as a text \
+                 if the tool takes one"
+            )));
+        }
         let params = CallToolRequestParams::new(tool.name.clone()).with_arguments(arguments);
         let closed = |_| Fault::other("the server is gone");
         let _place = self.places.acquire().await.map_err(closed)?;
@@ -315,6 +322,33 @@ async fn tell(call: &CallCx, report: Option<Progress>) {
     }
 }
 
+/// The first integer in this JSON that is read as a floating-point number, which has fewer digits.
+fn inexact_integer(json: &str) -> Option<&str> {
+    let (mut in_string, mut rest) = (false, json);
+    while let Some(at) = rest.find(|c: char| c == '"' || !in_string && (c == '-' || c.is_ascii_digit()) || c == '\\') {
+        rest = &rest[at..];
+        let length = match rest.as_bytes()[0] {
+            b'"' => {
+                in_string = !in_string;
+                1
+            }
+            // It stands in a string, and what it escapes ends none.
+            b'\\' => 1 + rest[1..].chars().next().map_or(0, char::len_utf8),
+            _ => {
+                let is_of_number = |c: char| c.is_ascii_digit() || matches!(c, '-' | '+' | '.' | 'e' | 'E');
+                let number = &rest[..rest.find(|c| !is_of_number(c)).unwrap_or(rest.len())];
+                let is_integer = number.bytes().all(|byte| byte == b'-' || byte.is_ascii_digit());
+                if is_integer && number.parse::<i64>().is_err() && number.parse::<u64>().is_err() {
+                    return Some(number);
+                }
+                number.len()
+            }
+        };
+        rest = &rest[length..];
+    }
+    None
+}
+
 /// What a server refuses, as the model is told it.
 fn fault(error: &ErrorData) -> Fault {
     let message = shown(&error.message);
@@ -322,5 +356,25 @@ fn fault(error: &ErrorData) -> Fault {
         ErrorCode::INVALID_PARAMS => Fault::Invalid { message },
         ErrorCode::METHOD_NOT_FOUND | ErrorCode::RESOURCE_NOT_FOUND => Fault::NotFound { message },
         _ => Fault::Other { message },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_that_would_change_are_found() {
+        for (json, found) in [
+            (r#"{"a":18446744073709551615,"b":-9223372036854775808}"#, None),
+            (r#"{"a":18446744073709551616}"#, Some("18446744073709551616")),
+            (r#"{"a":[1,{"b":-9223372036854775809}]}"#, Some("-9223372036854775809")),
+            (r#"{"a":"99999999999999999999","99999999999999999999":1}"#, None),
+            (r#"{"a\"":"\\","b":99999999999999999999}"#, Some("99999999999999999999")),
+            (r#"{"a":1e300,"b":99999999999999999999.5}"#, None),
+            ("{}", None),
+        ] {
+            assert_eq!(inexact_integer(json), found, "{json}");
+        }
     }
 }

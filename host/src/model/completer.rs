@@ -63,6 +63,8 @@ pub struct ModelInfo {
     pub context_window: Option<u64>,
     /// What it costs, if that is known.
     pub price: Option<Price>,
+    /// How often a request that failed may be made again; `None`: as often as the host bounds it to.
+    pub retries: Option<usize>,
 }
 
 /// What a model is asked.
@@ -96,6 +98,14 @@ impl CompletionRequest {
             response_schema: None,
             meta: Meta::new(),
         }
+    }
+
+    /// Takes the tool of this name out of it.
+    pub fn leave_out(&mut self, name: &str) {
+        if self.tool_choice == ToolChoice::Tool(name.to_owned()) {
+            self.tool_choice = ToolChoice::Auto;
+        }
+        self.tools = self.tools.iter().filter(|tool| tool.name != name).cloned().collect();
     }
 
     /// Estimate of the tokens that it costs to send: chat and tools.

@@ -26,7 +26,13 @@ impl ScriptedCompleter {
     /// Answers with these, in order.
     pub fn new(replies: impl IntoIterator<Item = Result<Completion, Fault>>) -> Self {
         Self {
-            info: ModelInfo { name: "scripted".into(), model: "scripted".into(), context_window: None, price: None },
+            info: ModelInfo {
+                name: "scripted".into(),
+                model: "scripted".into(),
+                context_window: None,
+                price: None,
+                retries: None,
+            },
             replies: Mutex::new(replies.into_iter().collect()),
             requests: Mutex::new(Vec::new()),
         }

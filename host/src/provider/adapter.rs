@@ -105,6 +105,7 @@ impl ModelAdapter {
             model: config.model.clone(),
             context_window: config.context_window,
             price: config.price,
+            retries: Some(config.retries),
         };
         let secrets = client.secrets(&request(&config, url));
         Ok(Self { client, info, config, origin, secrets })

@@ -5,9 +5,11 @@ use serde::de::IgnoredAny;
 use super::{
     incoming::{Source, too_large},
     names::Names,
+    printed::{Printed, Rest},
+    think::{Apart, ThinkTags},
 };
 use crate::{
-    chat::{Part, Thinking, ToolCall},
+    chat::{Part, Thinking, ToolCall, UNREAD_CALL},
     error::Fault,
     limits,
     model::{Completion, Delta, DeltaSink, StopReason, Usage},
@@ -24,7 +26,16 @@ pub struct Assembly<'a> {
     usage: Option<Usage>,
     model: Option<String>,
     bytes: usize,
+    think_tags: Option<ThinkTags>,
+    printed: Option<Printed<'a>>,
+    /// Text that is in the reply, and has yet to be shown.
+    unsent: String,
+    /// Why the text is no call though it looks like one.
+    doubt: Option<String>,
 }
+
+/// About as many bytes are a token.
+const BYTES_PER_TOKEN: usize = 4;
 
 /// A piece of the reply, in the model's order.
 enum Piece {
@@ -39,7 +50,26 @@ enum Piece {
 impl<'a> Assembly<'a> {
     /// Nothing has come yet. `names` are those of the tools that were sent.
     pub fn new(names: &'a Names, sink: &'a DeltaSink) -> Self {
-        Self { names, sink, pieces: Vec::new(), at: 0, calls: Vec::new(), usage: None, model: None, bytes: 0 }
+        Self {
+            names,
+            sink,
+            pieces: Vec::new(),
+            at: 0,
+            calls: Vec::new(),
+            usage: None,
+            model: None,
+            bytes: 0,
+            think_tags: None,
+            printed: None,
+            unsent: String::new(),
+            doubt: None,
+        }
+    }
+
+    /// Takes calls of offered tools, and thoughts, out of the text where the model printed them there.
+    pub fn reading_text(self, calls: bool, thoughts: bool) -> Self {
+        let printed = (calls && self.names.offers_any()).then(|| Printed::new(self.names));
+        Self { printed, think_tags: thoughts.then(ThinkTags::default), ..self }
     }
 
     /// Adds text to the piece of text that grows, or begins one.
@@ -48,16 +78,46 @@ impl<'a> Assembly<'a> {
     ///
     /// As all that adds: [`Fault::TooLarge`] beyond [`limits::REPLY_BYTES`] in all.
     pub async fn text(&mut self, text: String) -> Result<(), Fault> {
+        let text = match &mut self.think_tags {
+            Some(tags) => {
+                let Apart { thought, text } = tags.take(&text)?;
+                self.thinking(thought).await?;
+                text
+            }
+            None => text,
+        };
+        let text = match &mut self.printed {
+            Some(printed) => printed.take(&text)?,
+            None => text,
+        };
+        self.add_text(&text)?;
+        self.show_text().await;
+        Ok(())
+    }
+
+    fn add_text(&mut self, text: &str) -> Result<(), Fault> {
         if text.is_empty() {
             return Ok(());
         }
         self.grow(text.len())?;
         match self.pieces.get_mut(self.at) {
-            Some(Piece::Text(before)) => before.push_str(&text),
-            _ => self.begin(Piece::Text(text.clone())),
+            Some(Piece::Text(before)) => before.push_str(text),
+            _ => self.begin(Piece::Text(text.to_owned())),
         }
-        self.sink.emit(Delta::Text(text)).await;
+        self.unsent.push_str(text);
         Ok(())
+    }
+
+    async fn show_text(&mut self) {
+        if !self.unsent.is_empty() {
+            self.sink.emit(Delta::Text(std::mem::take(&mut self.unsent))).await;
+        }
+    }
+
+    /// Something else than text comes next: what was held back as a call comes before it, and is none.
+    fn interrupt(&mut self) -> Result<(), Fault> {
+        let held = self.printed.as_mut().map(Printed::interrupt).unwrap_or_default();
+        self.add_text(&held)
     }
 
     /// Adds to the thought that grows, or begins one.
@@ -69,12 +129,22 @@ impl<'a> Assembly<'a> {
         if text.is_empty() {
             return Ok(());
         }
+        self.interrupt()?;
+        self.show_text().await;
+        self.add_thought(&text)?;
+        self.sink.emit(Delta::Thinking(text)).await;
+        Ok(())
+    }
+
+    fn add_thought(&mut self, text: &str) -> Result<(), Fault> {
+        if text.is_empty() {
+            return Ok(());
+        }
         self.grow(text.len())?;
         match self.pieces.get_mut(self.at) {
-            Some(Piece::Thinking(before)) => before.text.push_str(&text),
-            _ => self.begin(Piece::Thinking(Thinking { text: text.clone(), opaque: None })),
+            Some(Piece::Thinking(before)) => before.text.push_str(text),
+            _ => self.begin(Piece::Thinking(Thinking { text: text.to_owned(), opaque: None })),
         }
-        self.sink.emit(Delta::Thinking(text)).await;
         Ok(())
     }
 
@@ -84,6 +154,7 @@ impl<'a> Assembly<'a> {
     ///
     /// [`Fault::TooLarge`].
     pub fn seal(&mut self, opaque: &str) -> Result<(), Fault> {
+        self.interrupt()?;
         self.grow(opaque.len())?;
         match self.pieces.get_mut(self.at) {
             Some(Piece::Thinking(thought)) => thought.opaque.get_or_insert_default().push_str(opaque),
@@ -103,12 +174,24 @@ impl<'a> Assembly<'a> {
         self.at = place;
     }
 
-    /// Begins a tool call. Returns its number, by which it is added to.
+    /// Begins a tool call that the server reports: none is looked for in the text any more. Returns its number, by which it
+    /// is added to.
     ///
     /// # Errors
     ///
     /// [`Fault::TooLarge`] beyond [`limits::CALLS_IN_REPLY`].
     pub fn begin_call(&mut self) -> Result<usize, Fault> {
+        if let Some(mut tags) = self.think_tags.take() {
+            let Apart { thought, text } = tags.finish();
+            self.add_thought(&thought)?;
+            self.add_text(&text)?;
+        }
+        self.interrupt()?;
+        self.printed = None;
+        self.push_call()
+    }
+
+    fn push_call(&mut self) -> Result<usize, Fault> {
         let at = self.calls.len();
         if at == limits::CALLS_IN_REPLY {
             let message = format!("the reply has more than {} tool calls", limits::CALLS_IN_REPLY);
@@ -122,11 +205,6 @@ impl<'a> Assembly<'a> {
     /// The call of this number as it stands.
     pub fn call(&self, at: usize) -> &ToolCall {
         &self.calls[at]
-    }
-
-    /// How many calls have begun.
-    pub fn calls(&self) -> usize {
-        self.calls.len()
     }
 
     /// Gives a call its id if it has none.
@@ -150,6 +228,7 @@ impl<'a> Assembly<'a> {
     /// [`Fault::TooLarge`].
     pub async fn call_name(&mut self, at: usize, name: String) -> Result<(), Fault> {
         self.grow(name.len())?;
+        self.show_text().await;
         let call = &mut self.calls[at];
         if call.name.is_empty() && !name.is_empty() {
             call.name = self.names.host(name);
@@ -195,12 +274,53 @@ impl<'a> Assembly<'a> {
         }
     }
 
-    /// The reply, if it is one.
+    /// Counts about the tokens that came, of a reply whose server did not come to say how many they are.
+    pub async fn estimate_usage(&mut self) {
+        if self.usage.is_none() {
+            let bytes = self.pieces.iter().map(|piece| match piece {
+                Piece::Text(text) => text.len(),
+                Piece::Thinking(thought) => thought.text.len(),
+                Piece::Call(at) => self.calls[*at].name.len() + self.calls[*at].arguments.len(),
+                Piece::Break => 0,
+            });
+            let output_tokens = u64::try_from(bytes.sum::<usize>().div_ceil(BYTES_PER_TOKEN)).unwrap_or(u64::MAX);
+            self.usage(Usage { output_tokens, ..Usage::default() }).await;
+        }
+    }
+
+    /// The text is at its end; what was cut by a bound may look like a call and be none.
+    async fn end_text(&mut self, is_whole: bool) -> Result<(), Fault> {
+        if let Some(mut tags) = self.think_tags.take() {
+            let Apart { thought, text } = tags.finish();
+            self.thinking(thought).await?;
+            self.text(text).await?;
+        }
+        self.show_text().await;
+        let Some(mut printed) = self.printed.take() else { return Ok(()) };
+        let rest = match is_whole {
+            true => printed.finish(),
+            false => Rest { text: printed.interrupt(), ..Rest::default() },
+        };
+        self.add_text(&rest.text)?;
+        self.show_text().await;
+        self.doubt = rest.doubt;
+        for call in rest.calls {
+            let at = self.push_call()?;
+            self.call_id(at, call.id)?;
+            self.arguments(at, &call.arguments)?;
+            self.call_name(at, call.name).await?;
+        }
+        Ok(())
+    }
+
+    /// The reply, if it is one. Where the model has ended its turn with calls, it waits for their results.
     ///
     /// # Errors
     ///
     /// [`Fault::Unavailable`] for a tool call without a name, and for one that was broken off.
-    pub fn finish(self, stop: StopReason, source: &Source<'_>) -> Result<Completion, Fault> {
+    pub async fn finish(mut self, stop: StopReason, source: &Source<'_>) -> Result<Completion, Fault> {
+        self.end_text(matches!(stop, StopReason::EndTurn | StopReason::ToolCalls)).await?;
+        let stop = if stop == StopReason::EndTurn && !self.calls.is_empty() { StopReason::ToolCalls } else { stop };
         if self.calls.iter().any(|call| call.name.is_empty()) {
             return Err(source.unavailable("sent a tool call without a name"));
         }
@@ -222,7 +342,7 @@ impl<'a> Assembly<'a> {
             stop,
             usage: self.usage.unwrap_or_default(),
             model: self.model.unwrap_or_else(|| source.model.into()),
-            meta: vec![],
+            meta: self.doubt.map(|why| (UNREAD_CALL.to_owned(), why)).into_iter().collect(),
         })
     }
 
@@ -277,8 +397,8 @@ mod tests {
         assert!(assembly.pieces.len() <= limits::REPLY_BYTES / limits::REPLY_PIECE_BYTES + 1);
     }
 
-    #[test]
-    fn a_call_that_was_broken_off_is_none_without_arguments() {
+    #[tokio::test]
+    async fn a_call_that_was_broken_off_is_none_without_arguments() {
         let (names, sink) = (Names::default(), DeltaSink::none());
         let gave_up = || StopReason::Other("abort".into());
         for (arguments, stop, is_call) in [
@@ -291,7 +411,7 @@ mod tests {
             let at = assembly.begin_call().unwrap();
             assembly.calls[at].name = "read".into();
             assembly.arguments(at, arguments).unwrap();
-            let finished = assembly.finish(stop, &SOURCE);
+            let finished = assembly.finish(stop, &SOURCE).await;
             assert_eq!(finished.is_ok(), is_call, "{arguments}: {finished:?}");
             assert!(is_call || matches!(finished, Err(Fault::Unavailable { .. })));
         }

@@ -1,13 +1,10 @@
 //! Names of tools as a vendor takes them, there and back.
 
-use std::{
-    borrow::Cow,
-    collections::{HashMap, HashSet},
-};
+use std::{borrow::Cow, collections::HashMap, sync::Arc};
 
-use sha2::{Digest, Sha256};
+use serde_json::value::RawValue;
 
-use crate::chat::ToolSpec;
+use crate::chat::{ToolSpec, name_with_digest};
 
 /// What a vendor takes as the name of a tool.
 #[derive(Debug, Clone, Copy)]
@@ -35,12 +32,9 @@ impl NameRule {
         if self.takes(name) {
             return name.into();
         }
-        let digest = Sha256::digest(name.as_bytes());
         let first = if self.any_first { "" } else { "_" };
-        let rest = name.chars().map(|c| if c.is_ascii() && is_taken(c as u8) { c } else { '_' });
-        let most = self.longest - first.len() - 9;
-        let rest: String = rest.take(most).collect();
-        format!("{first}{rest}_{:02x}{:02x}{:02x}{:02x}", digest[0], digest[1], digest[2], digest[3]).into()
+        let rest = name_with_digest(name, name, self.longest - first.len(), |c| is_taken(c as u8));
+        format!("{first}{rest}").into()
     }
 }
 
@@ -53,7 +47,8 @@ fn is_taken(byte: u8) -> bool {
 pub struct Names {
     /// Names of the host by those of the vendor, where they differ.
     renamed: HashMap<String, String>,
-    offered: HashSet<String>,
+    /// The schemas of those that may be called, by the names of both.
+    offered: HashMap<String, Arc<RawValue>>,
 }
 
 impl Names {
@@ -62,10 +57,10 @@ impl Names {
         let mut names = Self::default();
         for tool in tools {
             if let Cow::Owned(wire) = rule.wire(&tool.name) {
-                names.offered.insert(wire.clone());
+                names.offered.insert(wire.clone(), Arc::clone(&tool.input_schema));
                 names.renamed.insert(wire, tool.name.clone());
             }
-            names.offered.insert(tool.name.clone());
+            names.offered.insert(tool.name.clone(), Arc::clone(&tool.input_schema));
         }
         names
     }
@@ -83,7 +78,33 @@ impl Names {
 
     /// Whether a tool that may be called has this name, the vendor's or the host's.
     pub fn offers(&self, name: &str) -> bool {
-        self.offered.contains(name)
+        self.offered.contains_key(name)
+    }
+
+    /// The offered tool that a model means which writes a name from memory: without what stands before `__`, or with another
+    /// sign there, or with the word for all functions before it. `None` if it is none, or more than one.
+    pub fn find(&self, printed: &str) -> Option<String> {
+        let bare = ["functions.", "tools."].iter().find_map(|all| printed.strip_prefix(all)).unwrap_or(printed);
+        if let Some(name) = [printed, bare].into_iter().find(|name| self.offers(name)) {
+            return Some(name.to_owned());
+        }
+        let joined = bare.replacen(['.', ':', '/'], "__", 1);
+        let fits = |name: &&String| **name == joined || without_server(name).is_some_and(|tool| tool == bare);
+        let mut found = self.offered.keys().filter(fits).map(|name| self.renamed.get(name).unwrap_or(name));
+        let first = found.next().filter(|_| !bare.is_empty())?;
+        found.all(|other| other == first).then(|| first.clone())
+    }
+
+    /// Whether an offered name, or what [`Names::find`] takes for one, begins so.
+    pub fn may_become_one(&self, beginning: &str) -> bool {
+        let begins = |name: &str| name.starts_with(beginning);
+        "functions.".starts_with(beginning)
+            || self.offered.keys().any(|name| begins(name) || without_server(name).is_some_and(begins))
+    }
+
+    /// The schema of an offered tool, by the vendor's name or the host's.
+    pub fn schema(&self, name: &str) -> Option<&RawValue> {
+        self.offered.get(name).map(|schema| &**schema)
     }
 
     /// Whether any tool may be called.
@@ -92,12 +113,15 @@ impl Names {
     }
 }
 
+/// The name of a server's tool without the server's.
+fn without_server(name: &str) -> Option<&str> {
+    name.split_once("__").map(|(_, tool)| tool)
+}
+
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
-    use crate::chat::ToolHints;
+    use crate::chat::{PropertyNames, ToolHints};
 
     #[test]
     fn what_a_vendor_refuses_is_renamed_and_found_again() {
@@ -117,12 +141,13 @@ mod tests {
             if !expected.is_empty() {
                 assert_eq!(wire, expected, "{name}");
             }
-            let schema = serde_json::value::RawValue::from_string("{}".into()).unwrap();
+            let schema = RawValue::from_string("{}".into()).unwrap();
             let tool = ToolSpec {
                 name: name.into(),
                 description: String::new(),
                 input_schema: Arc::from(schema),
                 hints: ToolHints::default(),
+                property_names: PropertyNames::default(),
             };
             let names = Names::of(&rule, [&tool]);
             assert!(names.offers(&wire) && names.offers(name) && !names.offers("other"));

@@ -94,7 +94,7 @@ pub struct WireOptions {
     pub api: Option<Api>,
     /// Chat Completions: how the longest reply is named; none: as the host of the base URL wants it.
     pub max_tokens_field: Option<MaxTokensField>,
-    /// Chat Completions: whether calls and thoughts that a model prints as text are found; none: on servers of one's own,
+    /// All but Google's: whether calls and thoughts that a model prints as text are found; none: on servers of one's own,
     /// which leave it to their models how these are marked and do not always look for them.
     pub printed_calls: Option<bool>,
     /// Messages: whether the vendor is asked to keep the conversation for the next request; none: it is.
@@ -266,14 +266,16 @@ impl Vendor {
     }
 
     fn speaks(self, options: WireOptions) -> Spoken {
+        let printed_calls = options.printed_calls.unwrap_or(self.is_local());
         match options.api.unwrap_or(self.preset().api) {
             Api::Chat => {
-                let printed = options.printed_calls.unwrap_or(self.is_local());
                 let max_tokens_field = options.max_tokens_field;
-                Spoken::Chat(ChatCompletions { max_tokens_field, printed_calls: printed, think_tags: printed })
+                Spoken::Chat(ChatCompletions { max_tokens_field, printed_calls, think_tags: printed_calls })
             }
-            Api::Responses => Spoken::Responses(Responses { encrypted_reasoning: options.encrypted_reasoning }),
-            Api::Messages => Spoken::Messages(Anthropic { cache: options.prompt_cache.unwrap_or(true) }),
+            Api::Responses => {
+                Spoken::Responses(Responses { encrypted_reasoning: options.encrypted_reasoning, printed_calls })
+            }
+            Api::Messages => Spoken::Messages(Anthropic { cache: options.prompt_cache.unwrap_or(true), printed_calls }),
             Api::GenerateContent => Spoken::GenerateContent(Gemini),
         }
     }

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     error::Fault,
     event::RunCx,
-    model::{Completer, Completion, CompletionRequest, DeltaSink, ModelInfo, ToolChoice},
+    model::{Completer, Completion, CompletionRequest, DeltaSink, ModelInfo, ToolChoice, Usage},
     net::{Failed, HttpClient, Reply, Retries, RetryObserver},
 };
 
@@ -106,7 +106,13 @@ impl<W: Wire> Completer for HttpModel<W> {
             // pays for it decides.
             self.read(reply, &names, &sink).await.map_err(|fault| Failed { fault, again: !seen.is_set() })
         };
-        Retries::times(retries).repeat("a reply", deadline, &observer, attempt).await
+        let mut completion = Retries::times(retries).repeat("a reply", deadline, &observer, attempt).await?;
+        let Usage { input_tokens, output_tokens, cache_read_tokens, cache_write_tokens } = completion.usage;
+        if output_tokens > 0 && [input_tokens, cache_read_tokens, cache_write_tokens] == [0; 3] {
+            // Its server did not come to say what it was sent.
+            completion.usage.input_tokens = request.tokens();
+        }
+        Ok(completion)
     }
 }
 

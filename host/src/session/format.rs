@@ -276,8 +276,10 @@ mod rfc3339 {
 
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
+    use crate::files::writable_date;
+
     pub fn serialize<S: Serializer>(time: &SystemTime, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&humantime::format_rfc3339_millis(*time))
+        serializer.collect_str(&humantime::format_rfc3339_millis(writable_date(*time)))
     }
 
     pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<SystemTime, D::Error> {

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     agent::journal::Record,
     error::{cut, without_number},
-    limits,
+    files, limits,
     trust::OwnKey,
 };
 
@@ -467,7 +467,7 @@ impl Store {
 
     /// `20261122-101530-7f3a9c`: when in UTC, and chance.
     fn new_name(&self) -> Result<String, SessionError> {
-        let time = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+        let time = humantime::format_rfc3339_seconds(files::writable_date(SystemTime::now())).to_string();
         let digits: String = time.chars().filter(char::is_ascii_digit).collect();
         let (day, time) = digits.split_at(digits.len().min(8));
         Ok(format!("{day}-{time}-{}", self.random(3)?))

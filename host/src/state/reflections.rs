@@ -57,7 +57,7 @@ fn file_stem(agent: &str, now: SystemTime) -> String {
     let safe = |c: char| if c.is_alphanumeric() || c == '-' || c == '_' { c } else { '-' };
     let mut agent: String = agent.chars().map(safe).collect();
     agent.truncate(agent.floor_char_boundary(limits::NAME_SHOWN_CHARS));
-    let time = humantime::format_rfc3339_seconds(now).to_string();
+    let time = humantime::format_rfc3339_seconds(files::writable_date(now)).to_string();
     let digits: String = time.chars().filter(char::is_ascii_digit).collect();
     let (day, time) = digits.split_at(digits.len().min(8));
     format!("{agent}-{day}-{time}")
@@ -198,6 +198,8 @@ mod tests {
 
     #[test]
     fn a_file_is_named_after_agent_and_time() {
+        let never_set = SystemTime::UNIX_EPOCH - std::time::Duration::from_secs(1);
+        assert!(file_stem("ada", never_set).contains("1970"));
         let time = SystemTime::UNIX_EPOCH + std::time::Duration::new(1_770_478_212, 0);
         assert_eq!(file_stem("co/der", time), "co-der-20260207-153012");
     }

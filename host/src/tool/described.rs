@@ -1,12 +1,15 @@
-use serde_json::Value;
+use serde_json::{Value, value::RawValue};
 
 use crate::{
     chat::{ToolHints, ToolSpec},
     error::{cut, is_unseen},
+    json_schema::{self, Map, Node},
     limits,
 };
 
-/// A tool as somebody outside describes it, checked: what a model is shown must not mislead who reads it.
+/// A tool as somebody outside describes it, checked: what a model is shown must not mislead who reads it, and no vendor may
+/// have a reason to refuse it, since it refuses the whole request. The schema is [brought to 2020-12](crate::json_schema), and
+/// properties whose names a vendor refuses are renamed: [`ToolBox`](super::ToolBox) gives the tool its own back.
 ///
 /// # Errors
 ///
@@ -32,15 +35,37 @@ pub fn described(
     if input_schema.len() > limits::TOOL_SCHEMA_BYTES {
         return Err(over("schema", input_schema.len(), limits::TOOL_SCHEMA_BYTES));
     }
-    let schema: Value =
+    let written: Node =
         serde_json::from_str(&input_schema).map_err(|error| format!("the schema of `{name}` is not JSON: {error}"))?;
-    if schema.get("type").and_then(|kind| kind.as_str()) != Some("object") {
-        return Err(format!("the schema of `{name}` is not that of an object: its `type` must be \"object\""));
-    }
     check_seen(&description).map_err(|what| format!("the description of `{name}` {what}"))?;
-    check_schema(&schema, limits::TOOL_SCHEMA_DEPTH).map_err(|what| format!("the schema of `{name}` {what}"))?;
-    let input_schema = serde_json::value::RawValue::from_string(input_schema).map_err(|error| error.to_string())?;
-    Ok(ToolSpec { name, description, input_schema: input_schema.into(), hints })
+    check_schema(&written, limits::TOOL_SCHEMA_DEPTH).map_err(|what| format!("the schema of `{name}` {what}"))?;
+    let brought = written.is_schema().then(|| json_schema::bring(written.clone()));
+    let mut schema = brought
+        .and_then(of_object)
+        .ok_or_else(|| format!("the schema of `{name}` is not that of an object: its `type` must be \"object\""))?;
+    let property_names = json_schema::rename(&mut schema);
+    json_schema::check(&schema)
+        .map_err(|why| format!("the schema of `{name}` is no JSON Schema: {}", cut(&why, limits::ERROR_BYTES / 4)))?;
+    // Nearly all are fine as they are written.
+    let input_schema = if schema == written { input_schema } else { schema.to_json() };
+    let input_schema = RawValue::from_string(input_schema).map_err(|error| error.to_string())?.into();
+    Ok(ToolSpec { name, description, input_schema, hints, property_names })
+}
+
+/// The schema of arguments as one of an object; `None` if it is of something else. Some say nothing of the type.
+fn of_object(schema: Node) -> Option<Node> {
+    let mut map = match schema {
+        Node::Object(map) => map,
+        Node::Leaf(Value::Bool(true)) => Map::new(),
+        _ => return None,
+    };
+    let is_object = |kind: &Node| kind.text() == Some("object");
+    match map.get("type") {
+        Some(kind) if is_object(kind) => {}
+        Some(kind) if !kind.list().iter().any(is_object) => return None,
+        _ => drop(map.insert("type".into(), "object".into())),
+    }
+    Some(Node::Object(map))
 }
 
 /// Whether a person who reads the text sees what a model does: nothing in it is invisible or turns its order around.
@@ -53,19 +78,108 @@ fn check_seen(text: &str) -> Result<(), String> {
 }
 
 /// Whether a schema is not too deep, and nothing in it is hidden.
-fn check_schema(schema: &Value, depth: usize) -> Result<(), String> {
+fn check_schema(schema: &Node, depth: usize) -> Result<(), String> {
     let most = limits::TOOL_SCHEMA_DEPTH;
     let too_deep = || format!("has more than {most} lists and objects within each other");
     match schema {
-        Value::String(text) => check_seen(text),
-        Value::Array(list) => {
+        Node::Leaf(Value::String(text)) => check_seen(text),
+        Node::Leaf(_) => Ok(()),
+        Node::List(list) => {
             let depth = depth.checked_sub(1).ok_or_else(too_deep)?;
             list.iter().try_for_each(|one| check_schema(one, depth))
         }
-        Value::Object(map) => {
+        Node::Object(map) => {
             let depth = depth.checked_sub(1).ok_or_else(too_deep)?;
             map.iter().try_for_each(|(key, value)| check_seen(key).and_then(|()| check_schema(value, depth)))
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        chat::{Snapshot, ToolCall},
+        error::Fault,
+        event::RunCx,
+        tool::{Begin, FnTool, ToolBox, ToolCx, spec},
+    };
+
+    fn of(schema: &Value) -> Result<ToolSpec, String> {
+        described("t".into(), String::new(), schema.to_string(), ToolHints::default())
+    }
+
+    #[test]
+    fn odd_schemas_are_brought_to_the_standard_or_refused() {
+        for (written, shown) in [
+            (
+                json!({"type": "object", "properties": {"a": {"type": "float"}}}),
+                Some(json!({"type": "object", "properties": {"a": {"type": "number"}}})),
+            ),
+            (json!({"properties": {"a": null}}), Some(json!({"type": "object", "properties": {"a": {}}}))),
+            (json!({}), Some(json!({"type": "object"}))),
+            (json!(true), Some(json!({"type": "object"}))),
+            (json!({"type": ["null", "object"]}), Some(json!({"type": "object"}))),
+            (json!({"type": "dict"}), Some(json!({"type": "object"}))),
+            (json!({"type": "string"}), None),
+            (json!({"type": ["string", "null"]}), None),
+            (json!(false), None),
+            (json!([]), None),
+            (json!("object"), None),
+        ] {
+            match shown {
+                Some(shown) => {
+                    let spec = of(&written).unwrap();
+                    assert_eq!(serde_json::from_str::<Value>(spec.input_schema.get()).unwrap(), shown, "{written}");
+                }
+                None => assert!(of(&written).unwrap_err().contains("is not that of an object"), "{written}"),
+            }
+        }
+        let as_written = r#"{ "type":"object", "properties":{"z":{},"a":{"maximum":1.0}} }"#;
+        let spec = described("t".into(), String::new(), as_written.into(), ToolHints::default()).unwrap();
+        assert_eq!(spec.input_schema.get(), as_written.trim());
+    }
+
+    #[tokio::test]
+    async fn a_tool_gets_its_own_names_of_properties() {
+        let spec = of(&json!({"type": "object", "properties": {"$filter": {"type": "string"}, "my key": {}}})).unwrap();
+        let shown: Value = serde_json::from_str(spec.input_schema.get()).unwrap();
+        let shown: Vec<_> = shown["properties"].as_object().unwrap().keys().cloned().collect();
+        let echo = async |_: ToolCx, given: Value| Ok::<_, Fault>(given.to_string());
+        let tools = ToolBox::new().with(FnTool::with_spec(spec, echo));
+        let arguments = json!({(shown[0].clone()): "a", (shown[1].clone()): 7}).to_string();
+        let call = ToolCall { id: "1".into(), name: "t".into(), arguments, meta: vec![] };
+        let cx =
+            ToolCx { run: RunCx::new("ada"), chat: Snapshot::default(), tools: tools.specs(), begin: Begin::default() };
+        let (_, seen) = tools.target(&call).unwrap();
+        let own = json!({"$filter": "a", "my key": 7});
+        assert_eq!(serde_json::from_str::<Value>(&seen.arguments).unwrap(), own);
+        let result = tools.dispatch(&cx, &call).await.result;
+        assert_eq!((serde_json::from_str::<Value>(&result.text()).unwrap(), result.is_error), (own, false));
+    }
+
+    #[test]
+    fn schemas_of_types_of_ours_fit_the_meta_schema() {
+        #[derive(serde::Deserialize, schemars::JsonSchema)]
+        #[allow(dead_code, reason = "only its schema is looked at")]
+        struct Arguments {
+            text: String,
+            count: Option<u32>,
+            list: Vec<(f64, bool)>,
+            map: std::collections::BTreeMap<String, Kind>,
+        }
+        #[derive(serde::Deserialize, schemars::JsonSchema)]
+        #[allow(dead_code, reason = "only its schema is looked at")]
+        enum Kind {
+            Plain,
+            With { value: i64 },
+        }
+        let spec: Arc<ToolSpec> = Arc::new(spec::<Arguments>("t", "d"));
+        let schema: Node = serde_json::from_str(spec.input_schema.get()).unwrap();
+        assert_eq!(json_schema::check(&schema), Ok(()));
     }
 }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, value::RawValue};
 
 use super::{Tool, ToolCx, ToolOutput};
 use crate::{
-    chat::{ToolCall, ToolHints, ToolSpec},
+    chat::{PropertyNames, ToolCall, ToolHints, ToolSpec},
     error::Fault,
     limits,
 };
@@ -62,6 +62,7 @@ pub fn spec<A: JsonSchema>(name: &str, description: &str) -> ToolSpec {
         description: description.into(),
         input_schema: schema::<A>(),
         hints: ToolHints::default(),
+        property_names: PropertyNames::default(),
     }
 }
 

@@ -345,7 +345,10 @@ impl ToolBox {
         }
         serde_json::from_str::<JsonObject>(&call.arguments)
             .map_err(|error| Fault::invalid(format!("the arguments are not a JSON object: {error}")))?;
-        Ok((tool, Cow::Borrowed(call)))
+        match tool.spec().property_names.restore(&call.arguments) {
+            Cow::Borrowed(_) => Ok((tool, Cow::Borrowed(call))),
+            Cow::Owned(arguments) => Ok((tool, Cow::Owned(ToolCall { arguments, ..call.clone() }))),
+        }
     }
 }
 
@@ -469,7 +472,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        chat::{Snapshot, ToolHints},
+        chat::{PropertyNames, Snapshot, ToolHints},
         event::RunCx,
     };
 
@@ -484,8 +487,13 @@ mod tests {
 
     fn native(name: &str, origin: &'static str, does: Does) -> Arc<dyn Tool> {
         let input_schema = serde_json::value::to_raw_value(&serde_json::json!({"type": "object"})).unwrap().into();
-        let spec =
-            ToolSpec { name: name.into(), description: String::new(), input_schema, hints: ToolHints::default() };
+        let spec = ToolSpec {
+            name: name.into(),
+            description: String::new(),
+            input_schema,
+            hints: ToolHints::default(),
+            property_names: PropertyNames::default(),
+        };
         Arc::new(Native(Arc::new(spec), origin, does))
     }
 

@@ -37,10 +37,16 @@ pub struct Answered {
 }
 
 impl Answered {
-    /// Takes the place of what was approved of a server of that name.
+    /// Takes the place of what was approved of a server of that name. Where there is no room, the servers that were approved
+    /// longest ago are forgotten: names that no config has any more would pile up.
     pub fn pin(&mut self, server: PinnedServer) {
         self.servers.retain(|known| known.name != server.name);
         self.servers.push(server);
+        let mut sizes: Vec<_> = self.servers.iter().map(PinnedServer::bytes).collect();
+        while sizes.len() > limits::TRUST_SERVERS || sizes.iter().sum::<usize>() > limits::TRUST_SERVERS_BYTES {
+            sizes.remove(0);
+        }
+        self.servers.drain(..self.servers.len() - sizes.len());
     }
 }
 
@@ -54,6 +60,12 @@ pub struct PinnedServer {
     pub target: String,
     /// SHA-256 of all that each of its tools says of itself, by the server's own names.
     pub tools: BTreeMap<String, String>,
+}
+
+impl PinnedServer {
+    fn bytes(&self) -> usize {
+        serde_json::to_vec(self).unwrap_or_default().len()
+    }
 }
 
 /// A tool as it was when a person trusted it.
@@ -165,7 +177,7 @@ impl TrustStore {
     /// # Errors
     ///
     /// [`TrustError`]: as [`TrustStore::of`]; it cannot be written; the project wants more than
-    /// [`limits::TRUST_PROJECT_BYTES`].
+    /// [`limits::TRUST_PROJECT_BYTES`] beside its servers.
     pub fn change(&self, root: &Path, change: impl FnOnce(&mut Answered)) -> Result<(), TrustError> {
         let path = self.path.as_ref().ok_or(TrustError::NoPlace)?;
         let root = key(root)?;
@@ -175,12 +187,14 @@ impl TrustStore {
         let mut answered = at.map(|at| file.projects.remove(at).answered()).unwrap_or_default();
         change(&mut answered);
         if answered != Answered::default() {
+            // What was approved of servers has bounds of its own.
+            let servers = std::mem::take(&mut answered.servers);
             let project = Project::of(root, answered);
             let bytes = serde_json::to_vec(&project).unwrap_or_default().len();
             if bytes > limits::TRUST_PROJECT_BYTES {
                 return Err(TrustError::TooLarge { bytes });
             }
-            file.projects.push(project);
+            file.projects.push(Project { servers, ..project });
         }
         write(path, file)
     }
@@ -384,6 +398,44 @@ mod tests {
             let kept = read(&path).unwrap().projects;
             assert!(kept.len() <= limits::TRUST_PROJECTS && !kept.is_empty(), "{}", kept.len());
             assert!(kept[0].root != "/0" && kept.last().unwrap().root == format!("/{}", count - 1), "the newest stay");
+        }
+    }
+
+    fn server(name: String, tools: usize) -> PinnedServer {
+        let tool = |at: usize| (format!("{at:0width$}", width = limits::MCP_TOOL_NAME_BYTES), "d".repeat(64));
+        PinnedServer { name, target: "sha256:01".into(), tools: (0..tools).map(tool).collect() }
+    }
+
+    #[test]
+    fn large_servers_are_kept_with_all_else() {
+        let (home, store, _) = store();
+        let names: Vec<_> = (0..5).map(|at| format!("s{at}")).collect();
+        for name in &names {
+            store.change(home.path(), |answered| answered.pin(server(name.clone(), limits::MCP_TOOLS))).unwrap();
+        }
+        store.change(home.path(), |answered| answered.facts = facts(&["a"])).unwrap();
+        let kept = store.of(home.path()).unwrap();
+        assert!(serde_json::to_vec(&kept.servers).unwrap().len() > limits::TRUST_PROJECT_BYTES);
+        assert_eq!(
+            kept.servers.iter().map(|server| &server.name).collect::<Vec<_>>(),
+            names.iter().collect::<Vec<_>>()
+        );
+        assert_eq!(kept.facts, facts(&["a"]));
+    }
+
+    #[test]
+    fn servers_approved_longest_ago_are_forgotten() {
+        for (tools, most) in [(0, limits::TRUST_SERVERS), (limits::MCP_TOOLS, 10)] {
+            let mut answered = Answered::default();
+            let count = limits::TRUST_SERVERS + 3;
+            (0..count).for_each(|at| answered.pin(server(format!("s{at}"), tools)));
+            assert_eq!(answered.servers.len(), most);
+            assert_eq!(answered.servers.last().unwrap().name, format!("s{}", count - 1));
+            // One that is approved again is the newest.
+            let oldest = answered.servers[0].name.clone();
+            answered.pin(server(oldest.clone(), tools));
+            answered.pin(server("new".into(), tools));
+            assert!(answered.servers.iter().any(|server| server.name == oldest));
         }
     }
 

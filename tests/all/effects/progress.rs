@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use shelly_host::chat::{ToolHints, ToolSpec};
+use shelly_host::chat::{PropertyNames, ToolHints, ToolSpec};
 
 use super::{Stage, Turn, chat, runs};
 use crate::{
@@ -37,7 +37,13 @@ async fn it_asks_for_a_note_if_one_can_be_written() {
     let mut stage = Stage::of(PROGRESS, json!({})).await;
     let named = |name: &str| {
         let input_schema = serde_json::value::to_raw_value(&json!({"type": "object"})).unwrap().into();
-        Arc::new(ToolSpec { name: name.into(), description: String::new(), input_schema, hints: ToolHints::default() })
+        Arc::new(ToolSpec {
+            name: name.into(),
+            description: String::new(),
+            input_schema,
+            hints: ToolHints::default(),
+            property_names: PropertyNames::default(),
+        })
     };
     stage.moment.iteration = 5;
     for (tools, asks) in [(&["write_notes", "read_note"][..], false), (&["look", "write_note"], true)] {

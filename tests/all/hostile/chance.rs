@@ -244,7 +244,8 @@ async fn one_run(kind: &str, plugin: &Arc<Plugin>) -> &'static str {
         }
         "coordinator" => {}
         _ => {
-            let info = ModelInfo { name: "m".into(), model: "m".into(), context_window: None, price: None };
+            let info =
+                ModelInfo { name: "m".into(), model: "m".into(), context_window: None, price: None, retries: None };
             helper.completer = Arc::new(PluginModel::new(plugin, info, None, None).unwrap());
         }
     }

@@ -97,7 +97,8 @@ impl World {
     }
 
     pub fn agent(world: &Arc<Self>, name: &'static str) -> Agent {
-        let model = ModelInfo { name: "m".into(), model: "m".into(), context_window: None, price: Some(PRICE) };
+        let model =
+            ModelInfo { name: "m".into(), model: "m".into(), context_window: None, price: Some(PRICE), retries: None };
         let mut agent = Agent::new(name, "Do something.", Arc::new(Model(Arc::clone(world), model)));
         for kind in TOOLS {
             agent = agent.with_tool(Does(Arc::clone(world), kind, spec(kind)));

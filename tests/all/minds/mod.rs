@@ -11,6 +11,7 @@ mod inbox;
 mod interaction;
 mod places;
 mod prompt;
+mod refused;
 mod turns;
 
 use std::sync::Arc;

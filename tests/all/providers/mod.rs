@@ -32,7 +32,7 @@ use async_trait::async_trait;
 use futures_util::{FutureExt, StreamExt, stream};
 use serde_json::value::RawValue;
 use shelly_host::{
-    chat::{Chat, Message, Part, ToolHints, ToolSpec},
+    chat::{Chat, Message, Part, PropertyNames, ToolHints, ToolSpec},
     error::Fault,
     event::RunCx,
     limits,
@@ -420,5 +420,6 @@ pub fn tool(name: &str) -> Arc<ToolSpec> {
         description: "Reads a file.".into(),
         input_schema: RawValue::from_string(schema.into()).unwrap().into(),
         hints: ToolHints::default(),
+        property_names: PropertyNames::default(),
     })
 }

@@ -34,7 +34,13 @@ pub struct Model<F> {
 
 impl<F: Fn(&CompletionRequest) -> Says + Send + Sync + 'static> Model<F> {
     pub fn completer(delay: Duration, next: F) -> Arc<dyn Completer> {
-        let info = ModelInfo { name: "bench".into(), model: "bench-1".into(), context_window: None, price: None };
+        let info = ModelInfo {
+            name: "bench".into(),
+            model: "bench-1".into(),
+            context_window: None,
+            price: None,
+            retries: None,
+        };
         Arc::new(Self { info, delay, next })
     }
 }

@@ -9,7 +9,7 @@ use serde::{
 };
 use serde_json::value::RawValue;
 use shelly_host::{
-    chat::{Chat, Message, Part, Role, ToolCall, ToolHints, ToolResult, ToolSpec},
+    chat::{Chat, Message, Part, PropertyNames, Role, ToolCall, ToolHints, ToolResult, ToolSpec},
     model::CompletionRequest,
     net::HttpClient,
     provider::{AdapterConfig, Anthropic, ChatCompletions, Gemini, ModelAdapter, Responses},
@@ -106,6 +106,7 @@ pub fn tool(n: usize) -> Arc<ToolSpec> {
         description: "Reads a part of a file, with the numbers of its lines. Long lines are cut.".into(),
         input_schema: RawValue::from_string(schema).expect("it is JSON").into(),
         hints: ToolHints::default(),
+        property_names: PropertyNames::default(),
     })
 }
 

@@ -57,6 +57,8 @@ pub struct Instance {
     before: OnceLock<Box<HashMap<String, DelegatedPast>>>,
     /// What its tools had the model reply to, since it was last looked at.
     by_tools: Mutex<Usage>,
+    /// Tools that its model's vendor has refused: they are left out from then on.
+    refused_tools: Mutex<Vec<String>>,
 }
 
 /// A task that is being worked on. It is stopped when this goes away.
@@ -175,12 +177,28 @@ impl Instance {
             delegations,
             before,
             by_tools: Mutex::default(),
+            refused_tools: Mutex::default(),
         }
     }
 
     /// Returns the instance name of a member of this team.
     pub fn member(&self, name: &str) -> Arc<str> {
         format!("{}/{name}", self.cx.agent).into()
+    }
+
+    /// The tools that its model's vendor has refused so far.
+    pub fn refused_tools(&self) -> Vec<String> {
+        self.refused_tools.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Leaves a tool out from now on. Returns `false` if [so many](limits::REFUSED_TOOLS) were left out before.
+    pub fn leave_out_tool(&self, name: &str) -> bool {
+        let mut refused = self.refused_tools.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_room = refused.len() < limits::REFUSED_TOOLS;
+        if is_room {
+            refused.push(name.into());
+        }
+        is_room
     }
 
     /// What a tool had the model reply to.

@@ -150,7 +150,7 @@ mod tests {
 
     async fn served_by(answers: Vec<Answer>) -> (TestServer, HttpBatches<Anthropic>) {
         let auth = Auth::header("x-api-key", Secret::new("sk-secret"));
-        served(answers, "", auth, Anthropic { cache: false }).await
+        served(answers, "", auth, Anthropic { cache: false, ..Anthropic::default() }).await
     }
 
     fn line(id: &str, result: &Value) -> String {

@@ -44,11 +44,14 @@ const REDACTED: &str = "anthropic.redacted:";
 pub struct Anthropic {
     /// Whether the vendor is asked to keep tools, system prompt and conversation for the next request.
     pub cache: bool,
+    /// Calls of offered tools, and thoughts, that a model printed as its text are what they are: see
+    /// [`ChatCompletions::printed_calls`](super::ChatCompletions::printed_calls).
+    pub printed_calls: bool,
 }
 
 impl Default for Anthropic {
     fn default() -> Self {
-        Self { cache: true }
+        Self { cache: true, printed_calls: false }
     }
 }
 
@@ -78,7 +81,7 @@ impl Wire for Anthropic {
         names: &Names,
         sink: &DeltaSink,
     ) -> Result<Completion, Fault> {
-        reply::read(reply, source, names, sink).await
+        reply::read(reply, self.printed_calls, source, names, sink).await
     }
 }
 

@@ -34,11 +34,12 @@ const IN_EMPTY: &[char] = &['{', '}', ' ', '\n', '\r', '\t'];
 /// it or one event of it is, and whatever an error inside it means.
 pub async fn read(
     incoming: Incoming,
+    printed: bool,
     source: &Source<'_>,
     names: &Names,
     sink: &DeltaSink,
 ) -> Result<Completion, Fault> {
-    let reply = Reply::new(names, sink, source);
+    let reply = Reply::new(printed, names, sink, source);
     match incoming {
         Incoming::Events(events) => read_events(events, reply).await,
         Incoming::Json(json) => read_json(&json, reply).await,
@@ -80,7 +81,7 @@ async fn read_events(mut events: Events, mut reply: Reply<'_>) -> Result<Complet
             break;
         }
     }
-    reply.finish()
+    reply.finish().await
 }
 
 async fn read_json(json: &[u8], mut reply: Reply<'_>) -> Result<Completion, Fault> {
@@ -94,7 +95,7 @@ async fn read_json(json: &[u8], mut reply: Reply<'_>) -> Result<Completion, Faul
     }
     reply.head(&message).await;
     reply.stop = Some(message.stop_reason.unwrap_or_else(|| END.into()));
-    reply.finish()
+    reply.finish().await
 }
 
 /// An event. What is in it is looked at once its kind is known: the vendor adds kinds.
@@ -190,8 +191,8 @@ enum Block {
 }
 
 impl<'a> Reply<'a> {
-    fn new(names: &'a Names, sink: &'a DeltaSink, source: &'a Source<'a>) -> Self {
-        let assembly = Assembly::new(names, sink);
+    fn new(printed: bool, names: &'a Names, sink: &'a DeltaSink, source: &'a Source<'a>) -> Self {
+        let assembly = Assembly::new(names, sink).reading_text(printed, printed);
         Self { assembly, source, blocks: HashMap::new(), begun: 0, usage: Usage::default(), stop: None }
     }
 
@@ -358,18 +359,17 @@ impl<'a> Reply<'a> {
         }
     }
 
-    fn finish(self) -> Result<Completion, Fault> {
+    async fn finish(self) -> Result<Completion, Fault> {
         let Self { assembly, source, stop, .. } = self;
         let Some(stop) = stop else { return Err(source.unavailable("cut its reply off")) };
         let stop = match stop.as_str() {
             // Some servers say that it is the end whatever comes.
-            END | "tool_use" if assembly.calls() > 0 => StopReason::ToolCalls,
             END | "tool_use" => StopReason::EndTurn,
             "max_tokens" | "model_context_window_exceeded" => StopReason::MaxTokens,
             "stop_sequence" => StopReason::StopSequence,
             "refusal" => StopReason::Refusal,
             other => StopReason::Other(source.word(other)),
         };
-        assembly.finish(stop, source)
+        assembly.finish(stop, source).await
     }
 }

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::{BatchWire, HttpBatches};
 use crate::{
-    chat::{Message, Snapshot, ToolHints, ToolSpec},
+    chat::{Message, PropertyNames, Snapshot, ToolHints, ToolSpec},
     error::Fault,
     model::{BatchId, BatchResults, Completion, CompletionRequest},
     net::{
@@ -34,7 +34,13 @@ pub async fn served<W: BatchWire>(
 pub fn requests(ids: &[&str]) -> Vec<(String, CompletionRequest)> {
     let schema = RawValue::from_string("{\n\"type\":\r\n\"object\",\"properties\":{}}".into()).unwrap();
     let (name, description, hints) = ("look".into(), String::new(), ToolHints::default());
-    let tool = Arc::new(ToolSpec { name, description, input_schema: schema.into(), hints });
+    let tool = Arc::new(ToolSpec {
+        name,
+        description,
+        input_schema: schema.into(),
+        hints,
+        property_names: PropertyNames::default(),
+    });
     let request = |id: &&str| {
         let messages = Snapshot::from_messages(vec![Message::user(*id)]).unwrap();
         ((*id).into(), CompletionRequest::new(messages, Arc::new([Arc::clone(&tool)])))

@@ -44,7 +44,7 @@ pub async fn read(
             }
         }
     }
-    reply.finish()
+    reply.finish().await
 }
 
 #[derive(Deserialize)]
@@ -265,15 +265,14 @@ impl Reply<'_> {
         self.stop = Some(reason);
     }
 
-    fn finish(self) -> Result<Completion, Fault> {
+    async fn finish(self) -> Result<Completion, Fault> {
         let Self { assembly, source, stop, failure } = self;
         if let Some(fault) = failure {
             return Err(fault);
         }
         match stop {
             None => Err(source.unavailable("cut its reply off")),
-            Some(StopReason::EndTurn) if assembly.calls() > 0 => assembly.finish(StopReason::ToolCalls, source),
-            Some(stop) => assembly.finish(stop, source),
+            Some(stop) => assembly.finish(stop, source).await,
         }
     }
 }

@@ -4,7 +4,10 @@ use serde_json::{Value, json, value::RawValue};
 
 use super::*;
 use crate::{
-    chat::{self, Chat, Content, Media, Message, Part, Role, Thinking, ToolCall, ToolHints, ToolResult, ToolSpec},
+    chat::{
+        self, Chat, Content, Media, Message, Part, PropertyNames, Role, Thinking, ToolCall, ToolHints, ToolResult,
+        ToolSpec,
+    },
     event::RunCx,
     limits,
     model::{Completer, Delta, StopReason, ToolChoice, Usage},
@@ -253,6 +256,7 @@ fn tool(name: &str, schema: &str) -> Arc<ToolSpec> {
         description: String::new(),
         input_schema: RawValue::from_string(schema.into()).unwrap().into(),
         hints: ToolHints::default(),
+        property_names: PropertyNames::default(),
     })
 }
 

@@ -22,9 +22,7 @@ use crate::{
         incoming::{Incoming, Source},
         lent::Lent,
         names::Names,
-        printed::{Printed, Rest},
         sse::{Event, Events},
-        think::{Apart, ThinkTags},
     },
 };
 
@@ -56,6 +54,7 @@ async fn read_events(mut events: Events, mut reply: Reply<'_>) -> Result<Complet
             // All has been said but the usage; to fail now would have it said and paid for again.
             Err(fault) if reply.stop.is_some() => {
                 tracing::debug!(%fault, "the stream broke after its end was announced");
+                reply.assembly.estimate_usage().await;
                 break;
             }
             Err(fault) => return Err(fault),
@@ -241,8 +240,6 @@ struct Reply<'a> {
     source: &'a Source<'a>,
     /// What tells each call from the next.
     habits: Vec<Habit>,
-    think_tags: Option<ThinkTags>,
-    printed: Option<Printed<'a>>,
     stop: Option<String>,
     refused: bool,
 }
@@ -257,11 +254,9 @@ struct Habit {
 impl<'a> Reply<'a> {
     fn new(options: &ChatCompletions, names: &'a Names, sink: &'a DeltaSink, source: &'a Source<'a>) -> Self {
         Self {
-            assembly: Assembly::new(names, sink),
+            assembly: Assembly::new(names, sink).reading_text(options.printed_calls, options.think_tags),
             source,
             habits: Vec::new(),
-            think_tags: options.think_tags.then(ThinkTags::default),
-            printed: (options.printed_calls && names.offers_any()).then(|| Printed::new(names)),
             stop: None,
             refused: false,
         }
@@ -289,19 +284,19 @@ impl<'a> Reply<'a> {
     }
 
     async fn delta(&mut self, mut delta: WireDelta<'_>) -> Result<(), Fault> {
-        self.thinking(delta.thought()).await?;
+        self.assembly.thinking(delta.thought()).await?;
         match delta.content {
-            Some(WireContent::Text(text)) => self.text(text).await?,
+            Some(WireContent::Text(text)) => self.assembly.text(text).await?,
             Some(WireContent::Parts(parts)) => {
                 for text in parts.into_iter().filter_map(|part| part.text) {
-                    self.text(text).await?;
+                    self.assembly.text(text).await?;
                 }
             }
             None => {}
         }
         if let Some(refusal) = delta.refusal.filter(|refusal| !refusal.is_empty()) {
             self.refused = true;
-            self.text(refusal).await?;
+            self.assembly.text(refusal).await?;
         }
         for call in delta.tool_calls.into_iter().flatten() {
             self.call(call).await?;
@@ -309,51 +304,7 @@ impl<'a> Reply<'a> {
         Ok(())
     }
 
-    async fn text(&mut self, text: String) -> Result<(), Fault> {
-        let text = match &mut self.think_tags {
-            Some(tags) => {
-                let Apart { thought, text } = tags.take(&text)?;
-                self.thinking(thought).await?;
-                text
-            }
-            None => text,
-        };
-        let text = match &mut self.printed {
-            Some(printed) => printed.take(&text)?,
-            None => text,
-        };
-        self.assembly.text(text).await
-    }
-
-    async fn thinking(&mut self, thought: String) -> Result<(), Fault> {
-        if let Some(printed) = self.printed.as_mut().filter(|_| !thought.is_empty()) {
-            let text = printed.interrupt();
-            self.assembly.text(text).await?;
-        }
-        self.assembly.thinking(thought).await
-    }
-
-    /// Nothing more is looked for in the text: what was held back comes before what comes next.
-    async fn end_text(&mut self, may_be_calls: bool) -> Result<(), Fault> {
-        if let Some(mut tags) = self.think_tags.take() {
-            let Apart { thought, text } = tags.finish();
-            self.thinking(thought).await?;
-            self.text(text).await?;
-        }
-        let Some(mut printed) = self.printed.take() else { return Ok(()) };
-        let rest = if may_be_calls { printed.finish() } else { Rest { text: printed.interrupt(), calls: vec![] } };
-        self.assembly.text(rest.text).await?;
-        for call in rest.calls {
-            let at = self.assembly.begin_call()?;
-            self.assembly.call_id(at, call.id)?;
-            self.assembly.arguments(at, &call.arguments)?;
-            self.assembly.call_name(at, call.name).await?;
-        }
-        Ok(())
-    }
-
     async fn call(&mut self, wire: WireCall<'_>) -> Result<(), Fault> {
-        self.end_text(false).await?;
         let id = wire.id.unwrap_or_default();
         let function = wire.function.unwrap_or_default();
         let name = function.name.unwrap_or_default();
@@ -395,21 +346,17 @@ impl<'a> Reply<'a> {
 
     async fn finish(mut self) -> Result<Completion, Fault> {
         let Some(stop) = self.stop.take() else { return Err(self.source.unavailable("cut its reply off")) };
-        // What was cut by a bound may look whole and be none.
-        let is_whole = matches!(stop.as_str(), "stop" | "tool_calls" | "function_call") && !self.refused;
-        self.end_text(is_whole).await?;
         let Self { assembly, source, refused, .. } = self;
         let stop = match stop.as_str() {
             _ if refused => StopReason::Refusal,
             // Some servers say `stop` whatever comes.
-            "stop" | "tool_calls" | "function_call" if assembly.calls() > 0 => StopReason::ToolCalls,
             "stop" | "tool_calls" | "function_call" => StopReason::EndTurn,
             "length" => StopReason::MaxTokens,
             "content_filter" => StopReason::Refusal,
             "stop_sequence" => StopReason::StopSequence,
             other => StopReason::Other(source.word(other)),
         };
-        assembly.finish(stop, source)
+        assembly.finish(stop, source).await
     }
 }
 

@@ -1,23 +1,26 @@
-//! A printed call out of its JSON.
+//! Printed calls out of their JSON.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
+
+use super::literal;
 
 /// A call that stood in a text.
 #[derive(Debug, PartialEq, Eq)]
 pub struct PrintedCall {
     /// As it was printed; mostly empty.
     pub id: String,
-    /// As the model wrote it.
+    /// As the model wrote it, or as the tool is offered.
     pub name: String,
     /// A JSON object, or nothing.
     pub arguments: String,
 }
 
-/// What models write. Anything beside it makes it something else.
+/// The words that models write. Anything beside them makes it something else.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Wire<'a> {
+    #[serde(alias = "tool_name", alias = "function_name")]
     name: Option<String>,
     tool: Option<String>,
     /// A name, or an object of this kind.
@@ -33,15 +36,38 @@ struct Wire<'a> {
     input: Option<&'a RawValue>,
     #[serde(rename = "type", borrow)]
     _type: Option<&'a RawValue>,
-    #[serde(borrow)]
+    #[serde(alias = "tool_call_id", borrow)]
     id: Option<&'a RawValue>,
 }
 
-/// Adds the calls that this JSON is: one, or a list. None if it is anything else. Without a mark, a call has arguments: an
-/// object with a name alone says nothing of a call.
+/// An object around calls, as servers send them.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Around<'a> {
+    #[serde(alias = "tool_call", alias = "function_call", alias = "function_calls", borrow)]
+    tool_calls: &'a RawValue,
+}
+
+/// Adds the calls that this JSON is: one, or a list, perhaps with commas too many. `None` if it is anything else. Without a
+/// mark, a call has arguments: an object with a name alone says nothing of a call.
 pub fn read(json: &str, is_marked: bool, calls: &mut Vec<PrintedCall>) -> Option<()> {
+    if serde_json::from_str::<&RawValue>(json).is_ok() {
+        return read_strict(json, is_marked, calls);
+    }
+    read_strict(&strict(json)?, is_marked, calls)
+}
+
+fn read_strict(json: &str, is_marked: bool, calls: &mut Vec<PrintedCall>) -> Option<()> {
+    if let Ok(Around { tool_calls }) = serde_json::from_str(json) {
+        // Whoever writes this word means calls.
+        return read_list(tool_calls.get(), true, calls);
+    }
+    read_list(json, is_marked, calls)
+}
+
+fn read_list(json: &str, is_marked: bool, calls: &mut Vec<PrintedCall>) -> Option<()> {
     if json.starts_with('[') {
-        let list: Vec<Wire<'_>> = serde_json::from_str(json).ok()?;
+        let list: Vec<Wire<'_>> = serde_json::from_str(json).ok().filter(|list: &Vec<_>| !list.is_empty())?;
         for wire in list {
             calls.push(wire.call(is_marked)?);
         }
@@ -51,10 +77,12 @@ pub fn read(json: &str, is_marked: bool, calls: &mut Vec<PrintedCall>) -> Option
     Some(())
 }
 
-impl PrintedCall {
-    /// A call of a function whose arguments are this JSON.
-    pub fn of_function(name: &str, json: &str) -> Option<Self> {
-        Some(Self { id: String::new(), name: name.into(), arguments: object(json)? })
+/// What is nearly JSON, as JSON.
+fn strict(json: &str) -> Option<String> {
+    let mut strict = String::new();
+    match literal::read(json, &mut strict) {
+        literal::Outcome::Whole(bytes) if json[bytes..].trim().is_empty() => Some(strict),
+        _ => None,
     }
 }
 
@@ -84,10 +112,12 @@ impl Wire<'_> {
 }
 
 /// The object that this JSON is, or holds as text.
-fn object(json: &str) -> Option<String> {
+pub fn object(json: &str) -> Option<String> {
     let json = if json.starts_with('"') { serde_json::from_str(json).ok()? } else { json.to_owned() };
-    let is_object = json.trim_start().starts_with('{') && serde_json::from_str::<&RawValue>(&json).is_ok();
-    is_object.then_some(json)
+    if !json.trim_start().starts_with('{') {
+        return None;
+    }
+    if serde_json::from_str::<&RawValue>(&json).is_ok() { Some(json) } else { strict(json.trim()) }
 }
 
 /// A word that may be anything else too.

@@ -1,114 +1,84 @@
-//! Tool calls that a model printed as text, as small ones do whose server does not look for them.
+//! Tool calls that a model printed as text, as models do whose server does not look for them.
 //!
-//! A text is a call, or several, where it is nothing else: a JSON object that names a tool and its arguments or a list of
-//! them, bare or in a fence, or behind one of the marks below, which may follow other text at the beginning of a line.
-//! Whatever follows it makes it text again: a call that is quoted or explained is none. Only tools that were offered can be
-//! called.
+//! A text is a call, or several, where it is nothing else from some place to its end: a form below that begins the text, a
+//! line, or, for marks that no prose has (`<|…|>`), anything. What follows the calls makes them text again: a call that is
+//! quoted or explained is none. Neither is one without a mark whose line before says that it is an example, nor one inside a
+//! fence that began before it. Only tools that were offered can be called; `server__` before a name may be missing if one
+//! tool alone is meant.
 //!
-//! | form | begins |
+//! | form | of |
 //! |---|---|
-//! | `{"name": …, "arguments": {…}}`, `[{…}, …]` | the text |
-//! | the same in a fence | the text |
-//! | `<tool_call>{…}</tool_call>`, also several | a line |
-//! | `<function=name>{…}</function>`, also several | a line |
-//! | `<\|python_tag\|>{…}` | a line |
-//! | `[TOOL_CALLS][…]` | a line |
+//! | `{"name": …, "arguments": {…}}`, `[{…}, …]`, `{"tool_calls": [{…}]}`, several in a row, each also in a fence | anyone |
+//! | `<tool_call>{…}</tool_call>` | Hermes, Qwen, Granite |
+//! | `<tool_call><function=name><parameter=key>value</parameter></function></tool_call>` | Qwen3-Coder |
+//! | `<tool_call>name<arg_key>key</arg_key><arg_value>value</arg_value></tool_call>` | GLM |
+//! | `<function=name>{…}</function>`, `<\|python_tag\|>{…}`, `[name(key="value")]` | Llama |
+//! | `[TOOL_CALLS][{…}]`, `[TOOL_CALLS]name[ARGS]{…}` | Mistral |
+//! | `<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>name<｜tool▁sep｜>{…}<｜tool▁call▁end｜>`, `<｜DSML｜invoke name="…">` | DeepSeek |
+//! | `<start_function_call>call:name{key:<escape>value<escape>}<end_function_call>`, a fence `tool_code` | Gemma |
+//! | `<\|channel\|>commentary to=functions.name <\|constrain\|>json<\|message\|>{…}<\|call\|>` | gpt-oss (harmony) |
+//! | `<\|tool_call_begin\|>functions.name:0<\|tool_call_argument_begin\|>{…}<\|tool_call_end\|>` | Kimi |
+//! | `<invoke name="…"><parameter name="…">value</parameter></invoke>` | MiniMax |
 
 mod call;
+mod literal;
+mod marks;
+mod read;
 mod scan;
 #[cfg(test)]
 mod tests;
-
-use std::ops::Range;
+mod typed;
 
 pub use call::PrintedCall;
 
 use super::{incoming::too_large, names::Names};
 use crate::{error::Fault, limits};
-use scan::{Progress, Scan};
+use read::{Outcome, Place, read};
 
-const TOOL_CALL: &str = "<tool_call>";
-const FUNCTION: &str = "<function=";
-/// Marks that may begin any line, with what they announce.
-const MARKS: [(&str, Form); 4] = [
-    (TOOL_CALL, Form::ToolCall),
-    (FUNCTION, Form::Function),
-    ("<|python_tag|>", Form::Last),
-    ("[TOOL_CALLS]", Form::Last),
-];
 const FENCE: &str = "```";
+/// Words of a line that announces an example.
+const EXAMPLE: [&str; 9] =
+    ["example", "e.g.", "for instance", "such as", "like so", "like this", "format", "syntax", "would look"];
 
-/// A text as it comes: what cannot become a call is let through at once, the rest is held back until that is known.
+/// A text as it comes: what cannot become a call is let through at once, the rest is held back until that is known. What comes
+/// of a text does not depend on where it is cut.
 pub struct Printed<'a> {
     names: &'a Names,
-    /// What may become calls.
+    /// What may become calls, from its first byte on, if that is so.
     held: String,
+    is_candidate: bool,
+    /// Bytes that must be there before the candidate is looked at again: so all of its looks take linear time.
+    next_look: usize,
     at: At,
     /// In the text that was let through a fence is open.
     fenced: bool,
-    found: Vec<Found>,
+    /// The newest line with words that was let through, the beginning of it, and the one that grows.
+    line: String,
+    growing: String,
+    /// Bytes of candidates that were none: beyond [`limits::PRINTED_DOUBT_BYTES`] the rest of the text is let through.
+    examined: usize,
+    /// The last character that was let through and is not blank.
+    last: char,
+    doubt: Option<Doubt>,
+}
+
+/// Why what looks like a call is none.
+struct Doubt {
+    why: String,
+    /// The text ends in its middle.
+    is_cut: bool,
 }
 
 /// Where the next character stands.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum At {
-    /// Before all text; white space is held.
+    /// Before all text.
     Beginning,
-    /// In plain text, before all else in its line.
+    /// Before all else in its line.
     Line,
     /// After so many backticks that began a line.
     Ticks(usize),
-    /// In plain text.
     Text,
-    /// In what may become a mark, which begins at this byte of what is held.
-    Mark { from: usize, begins_text: bool },
-    /// In what may become a call.
-    Call(Form, Step),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
-    Bare,
-    Fence,
-    ToolCall,
-    Function,
-    /// Behind a mark that nothing closes.
-    Last,
-}
-
-/// Numbers are bytes of what is held.
-#[derive(Debug, Clone, Copy)]
-enum Step {
-    /// In the word behind a fence.
-    Info {
-        from: usize,
-    },
-    /// In the name of a function.
-    Name {
-        from: usize,
-    },
-    BeforeJson,
-    Json {
-        from: usize,
-        scan: Scan,
-    },
-    AfterJson,
-    /// In what closes the form.
-    Closing {
-        from: usize,
-    },
-    Closed,
-    /// In the mark of one more call.
-    Next {
-        from: usize,
-    },
-}
-
-/// JSON of a call or several.
-struct Found {
-    /// Where a function is named, of which the JSON has only the arguments.
-    name: Option<Range<usize>>,
-    json: Range<usize>,
 }
 
 /// What is left of a text at its end.
@@ -118,12 +88,26 @@ pub struct Rest {
     pub text: String,
     /// Else the calls.
     pub calls: Vec<PrintedCall>,
+    /// Why the text is no call though it ends like one, for the model that wrote it.
+    pub doubt: Option<String>,
 }
 
 impl<'a> Printed<'a> {
     /// Nothing has come yet. Only what `names` offers can be called.
     pub fn new(names: &'a Names) -> Self {
-        Self { names, held: String::new(), at: At::Beginning, fenced: false, found: Vec::new() }
+        Self {
+            names,
+            held: String::new(),
+            is_candidate: false,
+            next_look: 0,
+            at: At::Beginning,
+            fenced: false,
+            line: String::new(),
+            growing: String::new(),
+            examined: 0,
+            last: ' ',
+            doubt: None,
+        }
     }
 
     /// Takes the next piece. Returns what is certain to be text by now.
@@ -132,82 +116,115 @@ impl<'a> Printed<'a> {
     ///
     /// [`Fault::TooLarge`] if more than [`limits::REPLY_BYTES`] are held back.
     pub fn take(&mut self, piece: &str) -> Result<String, Fault> {
+        self.held.push_str(piece);
         let mut text = String::new();
-        for c in piece.chars() {
-            self.step(c, &mut text);
-        }
+        self.advance(false, &mut text);
         if self.held.len() > limits::REPLY_BYTES { Err(too_large()) } else { Ok(text) }
     }
 
     /// Something other than text comes next: what is held back is text after all.
     pub fn interrupt(&mut self) -> String {
-        if !matches!(self.at, At::Beginning) {
+        if !self.held.trim().is_empty() {
             self.at = At::Text;
         }
-        self.found.clear();
+        self.is_candidate = false;
         std::mem::take(&mut self.held)
     }
 
     /// The text is at its end.
     pub fn finish(mut self) -> Rest {
-        let calls = match self.at {
-            At::Call(Form::Fence, Step::Closed) => self.calls(),
-            At::Call(Form::Fence, _) => None,
-            At::Call(_, Step::AfterJson | Step::Closed) => self.calls(),
-            _ => None,
-        };
-        match calls {
-            Some(calls) => Rest { text: String::new(), calls },
-            None => Rest { text: self.interrupt(), calls: Vec::new() },
-        }
+        let mut text = String::new();
+        let calls = self.advance(true, &mut text);
+        let ends_like_one = matches!(self.last, '}' | ']' | ')' | '>' | '`');
+        let doubt = self.doubt.filter(|doubt| calls.is_empty() && (doubt.is_cut || ends_like_one));
+        Rest { text, calls, doubt: doubt.map(|doubt| doubt.why) }
     }
 
-    fn calls(&self) -> Option<Vec<PrintedCall>> {
-        let At::Call(form, _) = self.at else { return None };
-        let is_marked = !matches!(form, Form::Bare | Form::Fence);
+    /// Lets through what cannot become a call. Returns the calls that it is at its end.
+    fn advance(&mut self, is_whole: bool, text: &mut String) -> Vec<PrintedCall> {
+        let mut from = 0;
         let mut calls = Vec::new();
-        for Found { name, json } in &self.found {
-            let json = &self.held[json.clone()];
-            match name {
-                Some(name) => calls.push(PrintedCall::of_function(&self.held[name.clone()], json)?),
-                None => call::read(json, is_marked, &mut calls)?,
+        while from < self.held.len() {
+            let rest = &self.held[from..];
+            if !self.is_candidate {
+                let Some(c) = rest.chars().next() else { break };
+                if self.may_begin(c, rest) {
+                    (self.is_candidate, self.next_look) = (true, 0);
+                } else {
+                    from += c.len_utf8();
+                    self.plain(c, text);
+                }
+                continue;
+            }
+            if !is_whole && rest.len() < self.next_look {
+                break;
+            }
+            match read(rest, self.place(), self.names, is_whole) {
+                Outcome::More => {
+                    self.next_look = rest.len() + rest.len() / 8 + 1;
+                    break;
+                }
+                Outcome::Calls(found) => {
+                    calls = found;
+                    from = self.held.len();
+                }
+                Outcome::Text { examined, doubt } => {
+                    self.examined += examined;
+                    if let Some(why) = doubt {
+                        self.doubt = Some(Doubt { why, is_cut: is_whole && examined == rest.len() });
+                    }
+                    self.is_candidate = false;
+                    // White space before it is looked at once, and what follows may begin a call itself.
+                    let blank = rest.len() - rest.trim_start().len();
+                    let first = rest.chars().next().map_or(1, char::len_utf8);
+                    let rejected = self.held[from..from + blank.max(first)].to_owned();
+                    from += rejected.len();
+                    rejected.chars().for_each(|c| self.plain(c, text));
+                }
             }
         }
-        let are_offered = calls.iter().all(|call| self.names.offers(&call.name));
-        (are_offered && !calls.is_empty() && calls.len() <= limits::CALLS_IN_REPLY).then_some(calls)
+        self.held.drain(..from);
+        calls
     }
 
-    fn step(&mut self, c: char, text: &mut String) {
-        let next = match self.at {
-            At::Beginning => match c {
-                '{' => self.json(Form::Bare, c),
-                '[' | '<' | '`' => Some(At::Mark { from: self.held.len(), begins_text: true }),
-                c if c.is_whitespace() => Some(At::Beginning),
-                _ => None,
-            },
-            At::Line if matches!(c, '<' | '[') && !self.fenced => {
-                Some(At::Mark { from: self.held.len(), begins_text: false })
+    fn place(&self) -> Place {
+        match self.at {
+            At::Beginning => Place::Beginning,
+            At::Line if !is_example(&self.line) => Place::Line,
+            At::Line => Place::AfterExample,
+            At::Ticks(_) | At::Text => Place::Inside,
+        }
+    }
+
+    /// Whether a call may begin with this character, as far as a glance tells at what follows it.
+    fn may_begin(&self, c: char, rest: &str) -> bool {
+        if self.fenced || self.examined > limits::PRINTED_DOUBT_BYTES {
+            return false;
+        }
+        match self.at {
+            At::Beginning => {
+                let is_first = |word: &str| self.names.may_become_one(word);
+                c.is_whitespace() || is_opening(c) || is_first(c.encode_utf8(&mut [0; 4]))
             }
-            At::Line | At::Ticks(_) | At::Text => return self.plain(c, text),
-            At::Mark { from, begins_text } => self.mark(from, begins_text, c),
-            At::Call(form, step) => self.call(form, step, c),
-        };
-        match next {
-            Some(next) => {
-                self.held.push(c);
-                self.at = next;
+            At::Line => is_opening(c),
+            At::Ticks(_) | At::Text => {
+                let is_special = |begin| rest.len() == 1 || rest[1..].starts_with(begin);
+                c == '<' && is_special(['|', '｜']) || c == '[' && is_special(['T', 'T'])
             }
-            None => self.fail(c, text),
         }
     }
 
     /// A character of plain text.
     fn plain(&mut self, c: char, text: &mut String) {
         text.push(c);
+        if !c.is_whitespace() {
+            self.last = c;
+        }
         self.at = match (self.at, c) {
             (_, '\n') => At::Line,
+            (At::Beginning, c) if c.is_whitespace() => At::Beginning,
             (At::Line, ' ' | '\t') => At::Line,
-            (At::Line, '`') => At::Ticks(1),
+            (At::Line | At::Beginning, '`') => At::Ticks(1),
             (At::Ticks(1), '`') => At::Ticks(2),
             (At::Ticks(2), '`') => {
                 self.fenced = !self.fenced;
@@ -215,127 +232,24 @@ impl<'a> Printed<'a> {
             }
             _ => At::Text,
         };
-    }
-
-    /// With this character, what is held cannot become a call any more.
-    fn fail(&mut self, c: char, text: &mut String) {
-        if let At::Call(Form::Fence, step) = self.at {
-            self.fenced = !matches!(step, Step::Closed);
-        }
-        let line = self.held.rsplit('\n').next().unwrap_or_default();
-        let is_first = line.len() == self.held.len() && !matches!(self.at, At::Beginning);
-        self.at = if line.trim().is_empty() && !is_first { At::Line } else { At::Text };
-        self.found.clear();
-        text.push_str(&self.held);
-        self.held.clear();
-        // It may begin a call itself.
-        match self.at {
-            At::Line if matches!(c, '<' | '[') => self.step(c, text),
-            _ => self.plain(c, text),
-        }
-    }
-
-    fn mark(&mut self, from: usize, begins_text: bool, c: char) -> Option<At> {
-        let so_far = self.held.len() - from;
-        let is_next =
-            |mark: &str| mark.as_bytes().starts_with(&self.held.as_bytes()[from..]) && mark[so_far..].starts_with(c);
-        let is_whole = |mark: &str| mark.len() == so_far + c.len_utf8();
-        if let Some((mark, form)) = MARKS.iter().find(|(mark, _)| is_next(mark)) {
-            return Some(if is_whole(mark) { self.opened(*form, c) } else { At::Mark { from, begins_text } });
-        }
-        if begins_text && is_next(FENCE) {
-            let info = Step::Info { from: self.held.len() + c.len_utf8() };
-            return Some(if is_whole(FENCE) { At::Call(Form::Fence, info) } else { At::Mark { from, begins_text } });
-        }
-        // A list after all.
-        if begins_text && &self.held[from..] == "[" {
-            let mut scan = Scan::of_calls('[');
-            return self.scan(Form::Bare, from, &mut scan, c);
-        }
-        None
-    }
-
-    /// Behind a mark whose last character is `c`.
-    fn opened(&self, form: Form, c: char) -> At {
-        let step = match form {
-            Form::Function => Step::Name { from: self.held.len() + c.len_utf8() },
-            _ => Step::BeforeJson,
-        };
-        At::Call(form, step)
-    }
-
-    fn call(&mut self, form: Form, step: Step, c: char) -> Option<At> {
-        let step = match step {
-            Step::Info { .. } if matches!(c, '{' | '[') => return self.json(form, c),
-            Step::Info { .. } if c == '\n' => Step::BeforeJson,
-            Step::Info { from } => {
-                let fits = self.held.len() - from < limits::REPLY_WORD_BYTES;
-                (fits && (c.is_ascii_alphanumeric() || matches!(c, ' ' | '\r' | '_' | '-'))).then_some(step)?
+        if c == '\n' {
+            if !self.growing.trim().is_empty() {
+                self.line = std::mem::take(&mut self.growing);
             }
-            Step::Name { from } if c == '>' => {
-                self.names.offers(&self.held[from..]).then_some(())?;
-                self.found.push(Found { name: Some(from..self.held.len()), json: 0..0 });
-                Step::BeforeJson
-            }
-            Step::Name { from } => (self.held.len() - from < limits::REPLY_WORD_BYTES).then_some(step)?,
-            Step::BeforeJson if c.is_whitespace() => step,
-            Step::BeforeJson => return self.json(form, c),
-            Step::Json { from, mut scan } => return self.scan(form, from, &mut scan, c),
-            Step::AfterJson | Step::Closed if c.is_whitespace() => step,
-            Step::AfterJson => self.closing(form, self.held.len(), c)?,
-            Step::Closing { from } => self.closing(form, from, c)?,
-            Step::Closed if matches!(form, Form::ToolCall | Form::Function) => {
-                return self.next(self.held.len(), form, c);
-            }
-            Step::Closed => return None,
-            Step::Next { from } => return self.next(from, form, c),
-        };
-        Some(At::Call(form, step))
+            self.growing.clear();
+        } else if self.growing.len() < limits::PRINTED_LINE_BYTES {
+            self.growing.push(c);
+        }
     }
+}
 
-    fn json(&mut self, form: Form, c: char) -> Option<At> {
-        let scan = match (c, form) {
-            ('{', Form::Function) => Scan::of_arguments(),
-            ('{', _) | ('[', Form::Bare | Form::Fence | Form::ToolCall | Form::Last) => Scan::of_calls(c),
-            _ => return None,
-        };
-        Some(At::Call(form, Step::Json { from: self.held.len(), scan }))
-    }
+/// Whether a form of a call may begin a line with this character; the letters are those of gpt-oss without its marks.
+fn is_opening(c: char) -> bool {
+    matches!(c, '{' | '[' | '<' | '`' | 'a' | 'c' | 't')
+}
 
-    fn scan(&mut self, form: Form, from: usize, scan: &mut Scan, c: char) -> Option<At> {
-        let step = match scan.feed(c) {
-            Progress::More => Step::Json { from, scan: *scan },
-            Progress::Broken => return None,
-            Progress::Whole => {
-                let json = from..self.held.len() + c.len_utf8();
-                match self.found.last_mut() {
-                    Some(function) if form == Form::Function => function.json = json,
-                    _ => self.found.push(Found { name: None, json }),
-                }
-                (self.found.len() <= limits::CALLS_IN_REPLY).then_some(Step::AfterJson)?
-            }
-        };
-        Some(At::Call(form, step))
-    }
-
-    fn closing(&self, form: Form, from: usize, c: char) -> Option<Step> {
-        let end = match form {
-            Form::Fence => FENCE,
-            Form::ToolCall => "</tool_call>",
-            Form::Function => "</function>",
-            Form::Bare | Form::Last => return None,
-        };
-        let so_far = self.held.len() - from;
-        end[so_far..].starts_with(c).then_some(())?;
-        Some(if end.len() == so_far + 1 { Step::Closed } else { Step::Closing { from } })
-    }
-
-    fn next(&self, from: usize, form: Form, c: char) -> Option<At> {
-        let so_far = self.held.len() - from;
-        let begun = &self.held.as_bytes()[from..];
-        let is_next = |mark: &str| mark.as_bytes().starts_with(begun) && mark[so_far..].starts_with(c);
-        let (mark, form_of_mark) = MARKS.iter().take(2).find(|(mark, _)| is_next(mark))?;
-        let is_whole = mark.len() == so_far + 1;
-        Some(if is_whole { self.opened(*form_of_mark, c) } else { At::Call(form, Step::Next { from }) })
-    }
+/// Whether what follows this line is shown and not meant.
+fn is_example(line: &str) -> bool {
+    let line = line.to_lowercase();
+    EXAMPLE.iter().any(|word| line.contains(word))
 }

@@ -3,9 +3,26 @@
 use crate::limits;
 
 /// What an object that is a call may have.
-const KEYS: [&str; 9] = ["parameters", "arguments", "function", "input", "name", "tool", "type", "args", "id"];
+const KEYS: [&str; 16] = [
+    "parameters",
+    "arguments",
+    "function",
+    "input",
+    "name",
+    "tool",
+    "type",
+    "args",
+    "id",
+    "tool_calls",
+    "tool_call",
+    "function_call",
+    "function_calls",
+    "tool_name",
+    "function_name",
+    "tool_call_id",
+];
 /// Bytes of the longest of them.
-const LONGEST_KEY: usize = 10;
+const LONGEST_KEY: usize = 14;
 
 /// Where in the JSON the next character stands. Whether brackets match is left to the parser.
 #[derive(Debug, Clone, Copy)]
@@ -20,6 +37,8 @@ pub struct Scan {
     /// The key of a call that is being read.
     key: Option<([u8; LONGEST_KEY], usize)>,
     items: usize,
+    /// A key of a call has been read.
+    has_key: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -40,7 +59,21 @@ impl Scan {
 
     /// Of any object, after its first bracket.
     pub fn of_arguments() -> Self {
-        Self { depth: 1, level: 0, in_string: false, escaped: false, before_key: false, key: None, items: 0 }
+        Self {
+            depth: 1,
+            level: 0,
+            in_string: false,
+            escaped: false,
+            before_key: false,
+            key: None,
+            items: 0,
+            has_key: false,
+        }
+    }
+
+    /// Returns `true` once a key of a call has been read: what comes is one, or an accident.
+    pub fn has_key(&self) -> bool {
+        self.has_key
     }
 
     pub fn feed(&mut self, c: char) -> Progress {
@@ -69,7 +102,8 @@ impl Scan {
             '"' => {
                 self.in_string = false;
                 if let Some((key, length)) = self.key.take() {
-                    return KEYS.iter().any(|known| known.as_bytes() == &key[..length]);
+                    self.has_key = KEYS.iter().any(|known| known.as_bytes() == &key[..length]);
+                    return self.has_key;
                 }
             }
             _ => {}

@@ -32,6 +32,9 @@ pub struct Responses {
     /// refuses to be asked. None: if its name is that of a model of OpenAI that thinks. What a server sends unasked is sent
     /// back in any case.
     pub encrypted_reasoning: Option<bool>,
+    /// Calls of offered tools, and thoughts, that a model printed as its text are what they are: see
+    /// [`ChatCompletions::printed_calls`](super::ChatCompletions::printed_calls).
+    pub printed_calls: bool,
 }
 
 #[async_trait]
@@ -65,7 +68,7 @@ impl Wire for Responses {
         names: &Names,
         sink: &DeltaSink,
     ) -> Result<Completion, Fault> {
-        reply::read(reply, source, names, sink).await
+        reply::read(reply, self.printed_calls, source, names, sink).await
     }
 }
 

@@ -32,11 +32,12 @@ use crate::{
 /// event of it or the number of its items is, and whatever an error inside it means.
 pub async fn read(
     incoming: Incoming,
+    printed: bool,
     source: &Source<'_>,
     names: &Names,
     sink: &DeltaSink,
 ) -> Result<Completion, Fault> {
-    let reply = Reply::new(names, sink, source);
+    let reply = Reply::new(printed, names, sink, source);
     match incoming {
         Incoming::Events(events) => read_events(events, reply).await,
         Incoming::Json(json) => read_json(&json, reply).await,
@@ -55,7 +56,7 @@ async fn read_events(mut events: Events, mut reply: Reply<'_>) -> Result<Complet
     }
     // The connection can be used again if its end is seen, which as a rule is there already.
     let _ = events.next().now_or_never();
-    reply.finish()
+    reply.finish().await
 }
 
 async fn read_json(json: &[u8], mut reply: Reply<'_>) -> Result<Completion, Fault> {
@@ -64,7 +65,7 @@ async fn read_json(json: &[u8], mut reply: Reply<'_>) -> Result<Completion, Faul
         return Err(reply.source.unavailable("sent a reply without an output"));
     }
     reply.whole(whole, "").await?;
-    reply.finish()
+    reply.finish().await
 }
 
 /// An event of any type. What each field holds depends on the type.
@@ -217,8 +218,9 @@ struct Reply<'a> {
 }
 
 impl<'a> Reply<'a> {
-    fn new(names: &'a Names, sink: &'a DeltaSink, source: &'a Source<'a>) -> Self {
-        Self { assembly: Assembly::new(names, sink), source, items: Items::default(), stop: None, refused: false }
+    fn new(printed: bool, names: &'a Names, sink: &'a DeltaSink, source: &'a Source<'a>) -> Self {
+        let assembly = Assembly::new(names, sink).reading_text(printed, printed);
+        Self { assembly, source, items: Items::default(), stop: None, refused: false }
     }
 
     fn parse<'j, T: Deserialize<'j>>(&self, json: &'j str) -> Result<T, Fault> {
@@ -471,15 +473,14 @@ impl<'a> Reply<'a> {
         Ok(())
     }
 
-    fn finish(self) -> Result<Completion, Fault> {
+    async fn finish(self) -> Result<Completion, Fault> {
         let Self { assembly, source, stop, refused, .. } = self;
         let stop = match stop {
             _ if refused => StopReason::Refusal,
-            Some(StopReason::EndTurn) if assembly.calls() > 0 => StopReason::ToolCalls,
             Some(stop) => stop,
             None => return Err(source.unavailable("cut its reply off")),
         };
-        assembly.finish(stop, source)
+        assembly.finish(stop, source).await
     }
 }
 

@@ -7,7 +7,7 @@ use super::{
     *,
 };
 use crate::{
-    chat::{self, Chat, Media, Message, Part, Role, ToolHints, ToolResult, ToolSpec},
+    chat::{self, Chat, Media, Message, Part, PropertyNames, Role, ToolHints, ToolResult, ToolSpec},
     event::RunCx,
     limits,
     model::{Completer, StopReason, ToolChoice},
@@ -27,13 +27,14 @@ fn config(base_url: &str, model: &str) -> AdapterConfig {
     }
 }
 
-fn tool(name: &str) -> Arc<ToolSpec> {
+pub(super) fn tool(name: &str) -> Arc<ToolSpec> {
     let schema = r#"{"type":"object", "properties":{"z":{},"a":{"maximum":1.0}}}"#;
     Arc::new(ToolSpec {
         name: name.into(),
         description: "Reads a file.".into(),
         input_schema: RawValue::from_string(schema.into()).unwrap().into(),
         hints: ToolHints::default(),
+        property_names: PropertyNames::default(),
     })
 }
 
@@ -97,7 +98,7 @@ fn event_stream(body: &str) -> Answer {
 async fn a_chat_with_calls_and_results_goes_out_as_documented() {
     let server = TestServer::start(vec![event_stream(&recorded())]).await;
     let config = config(&format!("{}/v1", server.url), "m-1");
-    let responses = Responses { encrypted_reasoning: Some(true) };
+    let responses = Responses { encrypted_reasoning: Some(true), ..Responses::default() };
     let model = HttpModel::new(HttpClient::new().unwrap(), config, responses).unwrap();
     let chat = conversation(server.url.trim_start_matches("http://"));
     let mut request = CompletionRequest::new(chat.snapshot(), Arc::new([tool("read")]));

@@ -368,3 +368,23 @@ async fn a_reply_without_end_is_stopped() {
         assert!(matches!(fault, Fault::TooLarge { .. }), "{fault:?}");
     }
 }
+
+#[tokio::test]
+async fn a_printed_call_is_a_call_where_that_is_wanted() {
+    let names = Names::of(&Responses::NAMES, [&*request_tests::tool("look")]);
+    let said = r#"{"name":"look","arguments":{"a":1}}"#;
+    let mut events: Vec<_> = said
+        .chars()
+        .map(|c| json!({"type": "response.output_text.delta", "output_index": 0, "delta": c.to_string()}))
+        .collect();
+    events.push(completed(json!([{"type": "message", "content": [{"type": "output_text", "text": said}]}])));
+    for printed_calls in [true, false] {
+        let wire = Responses { printed_calls, ..Responses::default() };
+        let (completion, seen) = heard(&wire, &names, vec![Ok(stream_of(&events).into())]).await;
+        let completion = completion.unwrap();
+        let expected = if printed_calls { call("", "look", r#"{"a":1}"#) } else { text(said) };
+        assert_eq!(completion.parts, [expected]);
+        assert_eq!(completion.stop, if printed_calls { StopReason::ToolCalls } else { StopReason::EndTurn });
+        assert_eq!(seen.iter().any(|delta| matches!(delta, Delta::Text(_))), !printed_calls);
+    }
+}

@@ -5,7 +5,6 @@
 //! Nearly all schemas are fine, which one look tells without a copy. The others are written anew: the same schema
 //! always in the same way, in bounded work and size.
 
-mod node;
 mod plain;
 mod rebuild;
 #[cfg(test)]

@@ -5,7 +5,8 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Value, value::RawValue};
 
-use super::{Of, Taste, node::Node};
+use super::{Of, Taste};
+use crate::json_schema::Node;
 
 /// Keywords that vendors refuse at the top of a tool's schema.
 pub const NOT_AT_TOP: [&str; 7] = ["$ref", "allOf", "anyOf", "oneOf", "not", "enum", "const"];

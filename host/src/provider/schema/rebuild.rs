@@ -7,10 +7,12 @@ use serde_json::Value;
 
 use super::{
     Of, Taste,
-    node::{Map, Node},
     plain::{NOT_AT_TOP, Place},
 };
-use crate::limits;
+use crate::{
+    json_schema::{Map, Node},
+    limits,
+};
 
 /// The schema anew.
 pub fn rebuild(root: &Node, taste: Taste, of: Of) -> Node {
@@ -102,8 +104,9 @@ impl<'a> Rebuild<'a> {
             }
         }
         if let Some(target) = target {
-            let found =
-                self.follow(target, Self::schema).unwrap_or_else(|| self.find(target).map(cut).unwrap_or_default());
+            let found = self
+                .follow(target, Self::schema)
+                .unwrap_or_else(|| self.root.find(target).map(cut).unwrap_or_default());
             if let Node::Object(found) = found {
                 add(&mut schema, found);
             }
@@ -205,24 +208,11 @@ impl<'a> Rebuild<'a> {
         if is_too_much || self.following.contains(&target) {
             return None;
         }
-        let Some(found) = self.find(target) else { return Some(T::default()) };
+        let Some(found) = self.root.find(target) else { return Some(T::default()) };
         self.following.push(target);
         let made = make(self, found);
         self.following.pop();
         Some(made)
-    }
-
-    /// What a JSON pointer into this schema leads to. Nothing is fetched from elsewhere.
-    fn find(&self, target: &str) -> Option<&'a Node> {
-        let pointer = target.strip_prefix('#')?;
-        if pointer.is_empty() {
-            return Some(self.root);
-        }
-        pointer.strip_prefix('/')?.split('/').try_fold(self.root, |node, step| match node {
-            Node::Object(map) => map.get(&step.replace("~1", "/").replace("~0", "~")),
-            Node::List(list) => list.get(step.parse::<usize>().ok()?),
-            Node::Leaf(_) => None,
-        })
     }
 
     /// Each name once; Gemini refuses those of properties that are not there.

@@ -1,7 +1,11 @@
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::limits;
+use crate::{
+    json_schema::{Node, bring, check as meets_meta_schema, tests::odd_json},
+    limits,
+};
 
 fn raw(json: &str) -> Box<RawValue> {
     RawValue::from_string(json.into()).unwrap()
@@ -192,4 +196,16 @@ fn many_ways_and_names_take_no_time() {
     let made: Value = serde_json::from_str(object(&schema).get()).unwrap();
     assert_eq!(made["properties"]["a"]["anyOf"].as_array().unwrap().len(), 5_000);
     assert_eq!(made["required"], json!(["a"]));
+}
+
+proptest! {
+    /// Whatever is said another way for a vendor is still JSON Schema.
+    #[test]
+    fn what_vendors_are_sent_fits_the_meta_schema(odd in odd_json()) {
+        let schema = raw(&bring(serde_json::from_value(odd).unwrap()).to_json());
+        for acceptable in [object as Acceptable, gemini_object, gemini] {
+            let made: Node = serde_json::from_str(acceptable(&schema).get()).unwrap();
+            prop_assert_eq!(meets_meta_schema(&made), Ok(()), "{}", made.to_json());
+        }
+    }
 }

@@ -24,7 +24,7 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{Archive, Caller, Content, Making, Prompt, Resource, Served, Server, Shelf};
 use crate::{
-    chat::{self, Media, Source, ToolCall, ToolHints, ToolResult, ToolSpec},
+    chat::{self, Media, PropertyNames, Source, ToolCall, ToolHints, ToolResult, ToolSpec},
     error::Fault,
     event::{Event, EventSink, EventStream, LogLevel, RunCx},
     limits,
@@ -159,7 +159,13 @@ struct Bench {
 fn spec(name: &str) -> Arc<ToolSpec> {
     let input_schema = to_raw_value(&json!({"type": "object"})).unwrap().into();
     let hints = ToolHints { read_only: true, non_destructive: true, idempotent: true, closed_world: false };
-    Arc::new(ToolSpec { name: name.into(), description: format!("The tool {name}."), input_schema, hints })
+    Arc::new(ToolSpec {
+        name: name.into(),
+        description: format!("The tool {name}."),
+        input_schema,
+        hints,
+        property_names: PropertyNames::default(),
+    })
 }
 
 fn shelf(tools: &[&str]) -> Arc<Shelf> {

@@ -426,3 +426,20 @@ async fn a_reply_without_end_is_stopped() {
         assert!(matches!(read_text(&more).await, Err(Fault::TooLarge { .. })));
     }
 }
+
+#[tokio::test]
+async fn a_printed_call_is_a_call_where_that_is_wanted() {
+    let names = Names::of(&Anthropic::NAMES, [&*outgoing::tool("look", "{}")]);
+    let text = r#"<tool_call>{"name":"look","arguments":{"a":1}}</tool_call>"#;
+    let said: Vec<_> = text.chars().map(|c| delta(0, "text_delta", &c.to_string())).collect();
+    let stream = events(&[&[start(0, json!({"type": "text", "text": ""}))][..], &said, &end("end_turn")].concat());
+    for printed_calls in [true, false] {
+        let wire = Anthropic { printed_calls, ..Anthropic::default() };
+        let (completion, seen) = heard(&wire, &names, vec![Ok(stream.clone().into())]).await;
+        let completion = completion.unwrap();
+        assert_eq!(completion.stop, if printed_calls { StopReason::ToolCalls } else { StopReason::EndTurn });
+        let called = matches!(&completion.parts[..], [Part::ToolCall(call)] if call.name == "look");
+        assert_eq!(called, printed_calls, "{:?}", completion.parts);
+        assert_eq!(seen.iter().any(|delta| matches!(delta, Delta::Text(_))), !printed_calls);
+    }
+}

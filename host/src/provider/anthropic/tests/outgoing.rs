@@ -2,18 +2,19 @@ use serde_json::{Value, json, value::RawValue};
 
 use super::*;
 use crate::{
-    chat::{Content, Opaque, Role, Snapshot, Thinking, ToolHints, ToolResult, ToolSpec},
+    chat::{Content, Opaque, PropertyNames, Role, Snapshot, Thinking, ToolHints, ToolResult, ToolSpec},
     limits,
     model::ToolChoice,
 };
 
-fn tool(name: &str, schema: &str) -> Arc<ToolSpec> {
+pub(super) fn tool(name: &str, schema: &str) -> Arc<ToolSpec> {
     Arc::new(ToolSpec {
         name: name.into(),
         description: "Reads.".into(),
         // Order and spelling of a schema are the tool's own, and reach the model as they are.
         input_schema: RawValue::from_string(schema.into()).unwrap().into(),
         hints: ToolHints::default(),
+        property_names: PropertyNames::default(),
     })
 }
 
@@ -41,7 +42,7 @@ fn adapter(fields: Value) -> ModelAdapter {
 
 /// The body of a request without marks, as it goes out.
 fn sent(fields: Value, request: &CompletionRequest) -> Value {
-    let body = Anthropic { cache: false }.body(&adapter(fields), request).unwrap();
+    let body = Anthropic { cache: false, ..Anthropic::default() }.body(&adapter(fields), request).unwrap();
     serde_json::from_slice(&body).unwrap()
 }
 
@@ -238,7 +239,7 @@ fn what_was_sent_stays_as_it_was_but_for_the_marks() {
     let chat = long_chat();
     let bytes = |chat: &Chat| {
         let request = CompletionRequest::new(chat.snapshot(), Arc::new([tool("f", r#"{"type":"object"}"#)]));
-        let body = Anthropic { cache: false }.body(&adapter(json!({})), &request).unwrap();
+        let body = Anthropic { cache: false, ..Anthropic::default() }.body(&adapter(json!({})), &request).unwrap();
         String::from_utf8(body).unwrap()
     };
     let before = bytes(&chat);

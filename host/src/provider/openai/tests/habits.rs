@@ -112,3 +112,28 @@ async fn thoughts_and_usage_are_found_where_servers_put_them() {
     let completion = read_text(&format!("data: {in_choice}\n\ndata: [DONE]\n\n")).await.unwrap();
     assert_eq!((completion.usage.input_tokens, completion.usage.output_tokens), (9, 4));
 }
+
+#[tokio::test]
+async fn what_looks_like_a_call_and_is_none_is_told_with_the_reply() {
+    let text = r#"{"name":"rm","arguments":{}}"#;
+    let (completion, _) = said(&LOCAL, offered, text, "stop").await;
+    assert_eq!((&completion.parts[..], completion.stop.clone()), (&[Part::Text(text.into())][..], StopReason::EndTurn));
+    assert_eq!(completion.into_message("a").unread_call(), Some("there is no tool `rm`"));
+    let (completion, _) = said(&LOCAL, offered, "Four.", "stop").await;
+    assert_eq!(completion.into_message("a").unread_call(), None);
+}
+
+#[tokio::test]
+async fn a_stream_cut_before_it_was_counted_is_estimated() {
+    let text = "x".repeat(400);
+    let said = json!({"choices": [{"delta": {"content": text}, "finish_reason": "stop"}]});
+    let counted = json!({"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 3}});
+    for (stream, tokens) in [(format!("data: {said}\n\n"), 100), (format!("data: {said}\n\ndata: {counted}\n\n"), 3)] {
+        let broken = Err(Fault::Unavailable { message: "gone".into(), after: None });
+        let pieces = vec![Ok(stream.into_bytes()), broken];
+        let (completion, seen) = heard(&ChatCompletions::default(), &Names::default(), pieces).await;
+        let usage = completion.unwrap().usage;
+        assert_eq!(usage.output_tokens, tokens);
+        assert!(seen.contains(&Delta::Usage(usage)));
+    }
+}

@@ -6,7 +6,9 @@ use serde_json::{json, value::RawValue};
 
 use super::*;
 use crate::{
-    chat::{self, Chat, Media, Message, Part, Role, Thinking, ToolCall, ToolHints, ToolResult, ToolSpec},
+    chat::{
+        self, Chat, Media, Message, Part, PropertyNames, Role, Thinking, ToolCall, ToolHints, ToolResult, ToolSpec,
+    },
     event::RunCx,
     model::{Completer, Delta, StopReason, ToolChoice, Usage},
     net::test_server::{TestServer, answer},
@@ -294,6 +296,7 @@ fn tool(name: &str) -> Arc<ToolSpec> {
             .unwrap()
             .into(),
         hints: ToolHints::default(),
+        property_names: PropertyNames::default(),
     })
 }
 

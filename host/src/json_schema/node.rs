@@ -40,6 +40,41 @@ impl Node {
         if let Self::List(list) = self { list } else { &[] }
     }
 
+    /// Returns `true` for what may stand where a schema does.
+    pub fn is_schema(&self) -> bool {
+        matches!(self, Self::Object(_) | Self::Leaf(Value::Bool(_)))
+    }
+
+    /// The same as text.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Follows a JSON pointer in a fragment, such as `#/$defs/a`. Nothing is fetched from elsewhere.
+    pub fn find(&self, target: &str) -> Option<&Self> {
+        let pointer = target.strip_prefix('#')?;
+        if pointer.is_empty() {
+            return Some(self);
+        }
+        pointer.strip_prefix('/')?.split('/').try_fold(self, |node, step| match node {
+            Self::Object(map) => map.get(&Self::step(step)),
+            Self::List(list) => list.get(step.parse::<usize>().ok()?),
+            Self::Leaf(_) => None,
+        })
+    }
+
+    /// The key that one step of a pointer names.
+    pub fn step(step: &str) -> String {
+        let (mut bytes, mut rest) = (Vec::with_capacity(step.len()), step.as_bytes());
+        while let [first, after @ ..] = rest {
+            let escaped = after.get(..2).filter(|_| *first == b'%').and_then(|code| str::from_utf8(code).ok());
+            let escaped = escaped.and_then(|code| u8::from_str_radix(code, 16).ok());
+            bytes.push(escaped.unwrap_or(*first));
+            rest = if escaped.is_some() { &after[2..] } else { after };
+        }
+        String::from_utf8_lossy(&bytes).replace("~1", "/").replace("~0", "~")
+    }
+
     /// About the bytes of it as text.
     pub fn bytes(&self) -> usize {
         match self {

@@ -1,0 +1,311 @@
+//! What strangers write, said in 2020-12.
+
+use std::collections::HashSet;
+
+use serde_json::{Number, Value};
+
+use super::{
+    check::{anchors, fits},
+    keywords::{Shape, TYPES, is_anchor, visit},
+    node::{Map, Node},
+    pattern,
+};
+
+/// The only dialect that a schema may name, since it is the one that it is brought to.
+const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
+
+/// The schema in 2020-12. What has no meaning there, or none that can be guessed, is left out.
+pub fn bring(schema: Node) -> Node {
+    let mut brought = of_schema(schema);
+    let before = brought.clone();
+    let (anchors, id) = (anchors(&before), before.map().and_then(|map| map.get("$id")).and_then(Node::text));
+    visit(&mut brought, &mut |map| {
+        let Some(target) = map.get("$ref").and_then(Node::text) else { return };
+        match followed(&before, &anchors, id, target) {
+            Some(target) => drop(map.insert("$ref".into(), target.as_str().into())),
+            None => drop(map.shift_remove("$ref")),
+        }
+    });
+    brought
+}
+
+/// Where a reference leads in this document; `None` if nowhere.
+fn followed(root: &Node, anchors: &HashSet<String>, id: Option<&str>, target: &str) -> Option<String> {
+    let own = id.map(|id| id.trim_end_matches('#')).filter(|id| !id.is_empty());
+    let target = own.and_then(|id| target.strip_prefix(id)).unwrap_or(target);
+    let target = if target.is_empty() { "#" } else { target };
+    let leads = |target: &str| root.find(target).is_some_and(Node::is_schema);
+    if leads(target) || target.strip_prefix('#').is_some_and(|name| anchors.contains(name)) {
+        return Some(target.into());
+    }
+    // A place in a list of items, which has another name now.
+    let moved = target.replace("/items/", "/prefixItems/");
+    leads(&moved).then_some(moved)
+}
+
+fn of_schema(node: Node) -> Node {
+    match node {
+        Node::Object(map) => Node::Object(of_object(map)),
+        Node::Leaf(Value::Bool(_)) => node,
+        // `{"city": "string"}`
+        Node::Leaf(Value::String(text)) => match types(&text) {
+            Some(types) => Node::Object(of_object(types.map(|types| ("type".into(), types)).into_iter().collect())),
+            None => Node::Object(Map::from_iter([("description".into(), text.as_str().into())])),
+        },
+        _ => Node::default(),
+    }
+}
+
+fn of_object(mut map: Map) -> Map {
+    modern_bounds(&mut map);
+    modern_items(&mut map);
+    modern_dependencies(&mut map);
+    schemas_among_types(&mut map);
+    modern_names(&mut map);
+    require_children(&mut map);
+    let mut brought = Map::new();
+    for (keyword, value) in map {
+        let value = match (keyword.as_str(), Shape::under(&keyword)) {
+            ("$schema", _) if value.text().is_none_or(|text| text.trim_end_matches('#') != DIALECT) => None,
+            // These have meanings that only a validator needs.
+            ("$vocabulary" | "$dynamicRef" | "$dynamicAnchor" | "$recursiveAnchor", _) => None,
+            (_, Some(shape)) => of_keyword(shape, value),
+            (_, None) => Some(value),
+        };
+        if let Some(value) = value {
+            brought.insert(keyword, value);
+        }
+    }
+    // Some vendors refuse a list of which nothing is said.
+    let is_array = |kind: &Node| kind.text() == Some("array");
+    let has_array = brought.get("type").is_some_and(|kind| is_array(kind) || kind.list().iter().any(is_array));
+    if has_array && !brought.contains_key("items") {
+        brought.insert("items".into(), Node::default());
+    }
+    brought
+}
+
+/// What becomes of what stands under a keyword; `None` if it is left out.
+fn of_keyword(shape: Shape, node: Node) -> Option<Node> {
+    match (shape, node) {
+        (Shape::Schema, Node::Leaf(Value::String(text))) if is_flag(&text).is_some() => is_flag(&text),
+        (Shape::Schema, Node::Leaf(Value::String(text))) => {
+            types(&text).flatten().map(|_| of_schema(text.as_str().into()))
+        }
+        (Shape::Schema, node) if node.is_schema() => Some(of_schema(node)),
+        (Shape::Schemas, Node::List(list)) => {
+            let schemas: Vec<_> = list.into_iter().filter_map(way).collect();
+            (!schemas.is_empty()).then_some(Node::List(schemas))
+        }
+        (Shape::Schemas, node @ Node::Object(_)) => Some(Node::List(vec![of_schema(node)])),
+        (Shape::NamedSchemas, Node::Object(map)) => Some(each(map, |_| true)),
+        (Shape::SchemasByPattern, Node::Object(map)) => Some(each(map, pattern::is_portable)),
+        // What languages print that have one word for both.
+        (Shape::NamedSchemas | Shape::SchemasByPattern | Shape::NamesByName, Node::List(list)) if list.is_empty() => {
+            Some(Node::default())
+        }
+        (Shape::Types, Node::Leaf(Value::String(text))) => types(&text).flatten(),
+        (Shape::Types, Node::List(list)) => types_of_list(&list),
+        (Shape::Number | Shape::Positive, Node::Leaf(Value::String(text))) => {
+            let number = text.trim().parse().ok().filter(|number: &f64| number.is_finite())?;
+            let whole = text.trim().parse::<i64>().map(Value::from);
+            of_keyword(shape, Node::Leaf(whole.unwrap_or_else(|_| number.into())))
+        }
+        (Shape::Count, Node::Leaf(Value::String(text))) => {
+            text.trim().parse::<u64>().ok().map(|count| Node::Leaf(count.into()))
+        }
+        (Shape::Count, Node::Leaf(Value::Number(number))) => count(&number).map(|count| Node::Leaf(count.into())),
+        (Shape::Flag, Node::Leaf(Value::String(text))) => is_flag(&text),
+        (Shape::Text, Node::Leaf(value @ (Value::Number(_) | Value::Bool(_)))) => {
+            Some(value.to_string().as_str().into())
+        }
+        (Shape::Text, Node::List(list)) => {
+            let lines: Option<Vec<_>> = list.iter().map(Node::text).collect();
+            lines.filter(|lines| !lines.is_empty()).map(|lines| lines.join("\n").as_str().into())
+        }
+        (Shape::Names, Node::Leaf(Value::String(name))) => Some(Node::List(vec![name.as_str().into()])),
+        (Shape::Names, Node::List(list)) => {
+            let mut seen = HashSet::new();
+            let names = list.iter().filter_map(Node::text).filter(|name| seen.insert(*name));
+            Some(Node::List(names.map(Node::from).collect()))
+        }
+        (Shape::NamesByName, Node::Object(map)) => {
+            let named = map.into_iter().filter_map(|(name, names)| Some((name, of_keyword(Shape::Names, names)?)));
+            Some(Node::Object(named.collect()))
+        }
+        (Shape::Choices | Shape::Values, leaf @ Node::Leaf(_)) if leaf != Node::Leaf(Value::Null) => {
+            Some(Node::List(vec![leaf]))
+        }
+        (Shape::Choices, Node::List(list)) => {
+            let mut seen = HashSet::new();
+            let choices: Vec<_> = list.into_iter().filter(|one| seen.insert(one.to_json())).collect();
+            (!choices.is_empty()).then_some(Node::List(choices))
+        }
+        // Where it leads is looked at when all of the schema is there.
+        (Shape::Reference, node) => node.text().is_some().then_some(node),
+        (shape, node) => fits(shape, &node).then_some(node),
+    }
+}
+
+/// One of several schemas; `null` is what people write for the type.
+fn way(node: Node) -> Option<Node> {
+    match node {
+        Node::Leaf(Value::Null) => Some(of_schema("null".into())),
+        Node::Object(_) | Node::Leaf(Value::Bool(_) | Value::String(_)) => Some(of_schema(node)),
+        _ => None,
+    }
+}
+
+fn each(map: Map, takes: impl Fn(&str) -> bool) -> Node {
+    let named = map.into_iter().filter(|(name, _)| takes(name));
+    Node::Object(named.map(|(name, schema)| (name, of_schema(schema))).collect())
+}
+
+/// The types that a word of some language names: `Some(None)` for one that names all of them, `None` for no such word.
+fn types(text: &str) -> Option<Option<Node>> {
+    let words: Vec<_> = text.split('|').map(|word| word.trim().to_ascii_lowercase()).collect();
+    let found: Option<Vec<_>> = words.iter().map(|word| type_of(word)).collect();
+    let found: Option<Vec<_>> = found?.into_iter().collect();
+    Some(found.map(one_or_several))
+}
+
+fn types_of_list(list: &[Node]) -> Option<Node> {
+    let words = list.iter().map(|word| match word {
+        Node::Leaf(Value::Null) => Some("null".to_owned()),
+        word => word.text().map(str::to_ascii_lowercase),
+    });
+    // With one that names all, or that nobody knows, any value will do.
+    let found: Option<Vec<_>> = words.map(|word| type_of(&word?).flatten()).collect();
+    found.filter(|found| !found.is_empty()).map(one_or_several)
+}
+
+fn one_or_several(types: Vec<&str>) -> Node {
+    let mut seen = HashSet::new();
+    let mut types: Vec<_> = types.into_iter().filter(|kind| seen.insert(*kind)).map(Node::from).collect();
+    if types.len() == 1 { types.remove(0) } else { Node::List(types) }
+}
+
+/// The type that a word means: `Some(None)` for any.
+fn type_of(word: &str) -> Option<Option<&'static str>> {
+    let kind = TYPES.iter().copied().find(|kind| *kind == word);
+    Some(Some(match word {
+        _ if kind.is_some() => kind?,
+        "dict" | "dictionary" | "map" | "hash" | "record" | "struct" => "object",
+        "list" | "tuple" | "set" | "vec" | "sequence" => "array",
+        "str" | "text" | "char" | "date" | "datetime" | "date-time" | "uuid" | "url" | "uri" | "email" | "password"
+        | "bytes" | "binary" => "string",
+        "int" | "int8" | "int16" | "int32" | "int64" | "uint" | "uint8" | "uint16" | "uint32" | "uint64" | "long"
+        | "short" | "bigint" => "integer",
+        "float" | "float32" | "float64" | "double" | "decimal" | "numeric" | "real" => "number",
+        "bool" => "boolean",
+        "none" | "nil" | "nonetype" | "void" | "undefined" => "null",
+        "any" | "mixed" | "unknown" | "*" | "" => return Some(None),
+        _ => return None,
+    }))
+}
+
+fn is_flag(text: &str) -> Option<Node> {
+    match text.trim() {
+        "true" | "True" => Some(Node::Leaf(true.into())),
+        "false" | "False" => Some(Node::Leaf(false.into())),
+        _ => None,
+    }
+}
+
+fn count(number: &Number) -> Option<u64> {
+    let float = number.as_f64().filter(|number| number.fract() == 0.0 && (0.0..9e15).contains(number));
+    number.as_u64().or_else(|| float.map(|number| number as u64))
+}
+
+/// Draft 4: `exclusiveMinimum: true` says of `minimum` that it is excluded.
+fn modern_bounds(map: &mut Map) {
+    for (exclusive, bound) in [("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")] {
+        if let Some(Node::Leaf(Value::Bool(is_excluded))) = map.get(exclusive) {
+            let excluded = is_excluded.then(|| map.shift_remove(bound)).flatten();
+            map.shift_remove(exclusive);
+            map.extend(excluded.map(|excluded| (exclusive.into(), excluded)));
+        }
+    }
+    if let Some(step) = map.shift_remove("divisibleBy") {
+        map.entry("multipleOf".into()).or_insert(step);
+    }
+}
+
+/// Before 2020-12 a list under `items` says what each place holds, and `additionalItems` what the others hold.
+fn modern_items(map: &mut Map) {
+    let others = map.shift_remove("additionalItems");
+    if let Some(Node::List(places)) = map.get_mut("items") {
+        let places = std::mem::take(places);
+        map.shift_remove("items");
+        if !places.is_empty() {
+            map.entry("prefixItems".into()).or_insert(Node::List(places));
+        }
+        map.extend(others.map(|others| ("items".into(), others)));
+    }
+}
+
+/// Before 2019-09 one keyword said what a property needs beside it.
+fn modern_dependencies(map: &mut Map) {
+    let Some(dependencies) = map.shift_remove("dependencies") else { return };
+    let Node::Object(dependencies) = dependencies else { return };
+    for (name, needs) in dependencies {
+        let is_schema = matches!(needs, Node::Object(_) | Node::Leaf(Value::Bool(_)));
+        let keyword = if is_schema { "dependentSchemas" } else { "dependentRequired" };
+        if let Node::Object(there) = map.entry(keyword.into()).or_default() {
+            there.entry(name).or_insert(needs);
+        }
+    }
+}
+
+/// Draft 3: there may be schemas among the types.
+fn schemas_among_types(map: &mut Map) {
+    let ways = match map.get("type") {
+        Some(Node::List(list)) if list.iter().any(|one| one.map().is_some()) => list.clone(),
+        Some(one @ Node::Object(_)) => vec![one.clone()],
+        _ => return,
+    };
+    map.shift_remove("type");
+    map.entry("anyOf".into()).or_insert(Node::List(ways));
+}
+
+/// Names that other drafts have for the same, and properties that are listed rather than named.
+fn modern_names(map: &mut Map) {
+    let name = map.get("$id").and_then(Node::text).and_then(|id| id.strip_prefix('#'));
+    if let Some(name) = name.filter(|name| is_anchor(name)).map(str::to_owned) {
+        map.entry("$anchor".into()).or_insert(name.as_str().into());
+    }
+    if let Some(target) = map.shift_remove("$recursiveRef") {
+        map.entry("$ref".into()).or_insert(target);
+    }
+    if let Some(Node::List(list)) = map.get("properties") {
+        let named = list.iter().filter_map(|one| Some((one.map()?.get("name")?.text()?.to_owned(), without_name(one))));
+        let named = Node::Object(named.collect());
+        map.insert("properties".into(), named);
+    }
+}
+
+fn without_name(node: &Node) -> Node {
+    let map = node.map().into_iter().flatten().filter(|(keyword, _)| *keyword != "name");
+    Node::Object(map.map(|(keyword, value)| (keyword.clone(), value.clone())).collect())
+}
+
+/// Draft 3: a property says of itself that it is required.
+fn require_children(map: &mut Map) {
+    let is_required = |schema: &Node| match schema.map().and_then(|map| map.get("required")) {
+        Some(Node::Leaf(Value::Bool(is_required))) => *is_required,
+        Some(Node::Leaf(Value::String(word))) => is_flag(word) == Some(Node::Leaf(true.into())),
+        _ => false,
+    };
+    let properties = map.get("properties").and_then(Node::map).into_iter().flatten();
+    let required: Vec<Node> =
+        properties.filter(|(_, schema)| is_required(schema)).map(|(name, _)| name.as_str().into()).collect();
+    if map.get("required").and_then(Node::text).is_some_and(|word| is_flag(word).is_some()) {
+        map.shift_remove("required");
+    }
+    if required.is_empty() {
+        return;
+    }
+    let before = map.shift_remove("required").and_then(|names| of_keyword(Shape::Names, names));
+    let before = before.as_ref().map(Node::list).unwrap_or_default();
+    map.insert("required".into(), Node::List(before.iter().cloned().chain(required).collect()));
+}

@@ -1,0 +1,101 @@
+use super::node::{Map, Node};
+
+/// The kind of value that the meta-schema of 2020-12 wants under a keyword.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    Schema,
+    /// A list of at least one schema.
+    Schemas,
+    /// An object of schemas.
+    NamedSchemas,
+    /// An object of schemas whose names are patterns.
+    SchemasByPattern,
+    /// A type, or a list of at least one, each once.
+    Types,
+    Number,
+    /// A number above 0.
+    Positive,
+    /// An integer from 0 on.
+    Count,
+    Flag,
+    Text,
+    Pattern,
+    /// A list of texts, each once.
+    Names,
+    /// An object of such lists.
+    NamesByName,
+    /// A list of at least one value, each once. The meta-schema allows it to be empty; vendors do not.
+    Choices,
+    /// A list of anything.
+    Values,
+    /// A place in this document.
+    Reference,
+    Anchor,
+    /// A URI without a fragment.
+    Id,
+}
+
+impl Shape {
+    /// The shape under a keyword; `None` where anything may stand, as under words that the meta-schema does not know.
+    pub fn under(keyword: &str) -> Option<Self> {
+        Some(match keyword {
+            "items"
+            | "contains"
+            | "additionalProperties"
+            | "propertyNames"
+            | "if"
+            | "then"
+            | "else"
+            | "not"
+            | "unevaluatedItems"
+            | "unevaluatedProperties"
+            | "contentSchema" => Self::Schema,
+            "prefixItems" | "allOf" | "anyOf" | "oneOf" => Self::Schemas,
+            "properties" | "$defs" | "definitions" | "dependentSchemas" => Self::NamedSchemas,
+            "patternProperties" => Self::SchemasByPattern,
+            "type" => Self::Types,
+            "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => Self::Number,
+            "multipleOf" => Self::Positive,
+            "minLength" | "maxLength" | "minItems" | "maxItems" | "minContains" | "maxContains" | "minProperties"
+            | "maxProperties" => Self::Count,
+            "uniqueItems" | "deprecated" | "readOnly" | "writeOnly" => Self::Flag,
+            "title" | "description" | "$comment" | "format" | "contentEncoding" | "contentMediaType" => Self::Text,
+            "pattern" => Self::Pattern,
+            "required" => Self::Names,
+            "dependentRequired" => Self::NamesByName,
+            "enum" => Self::Choices,
+            "examples" => Self::Values,
+            "$ref" => Self::Reference,
+            "$anchor" => Self::Anchor,
+            "$id" => Self::Id,
+            _ => return None,
+        })
+    }
+}
+
+/// The types of JSON Schema.
+pub const TYPES: [&str; 7] = ["object", "array", "string", "integer", "number", "boolean", "null"];
+
+/// Returns `true` for a name that `$anchor` may give.
+pub fn is_anchor(name: &str) -> bool {
+    let mut bytes = name.bytes();
+    bytes.next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')
+        && bytes.all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_'))
+}
+
+/// Calls `each` with every schema in this one that is an object, inner ones first. What stands under `const`, `default` or a
+/// word that nobody knows is no schema.
+pub fn visit(schema: &mut Node, each: &mut dyn FnMut(&mut Map)) {
+    let Node::Object(map) = schema else { return };
+    for (keyword, value) in map.iter_mut() {
+        match (Shape::under(keyword), value) {
+            (Some(Shape::Schema), value) => visit(value, each),
+            (Some(Shape::Schemas), Node::List(list)) => list.iter_mut().for_each(|one| visit(one, each)),
+            (Some(Shape::NamedSchemas | Shape::SchemasByPattern), Node::Object(named)) => {
+                named.values_mut().for_each(|one| visit(one, each));
+            }
+            _ => {}
+        }
+    }
+    each(map);
+}

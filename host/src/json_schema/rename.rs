@@ -1,0 +1,104 @@
+//! Names of properties as every vendor takes them.
+
+use std::collections::BTreeMap;
+
+use super::{
+    keywords::visit,
+    node::{Map, Node},
+};
+use crate::chat::{PropertyNames, name_with_digest};
+
+/// Bytes of the longest name of a property that every vendor takes: Anthropic's bound.
+const LONGEST: usize = 64;
+
+/// Renames the properties whose names a vendor refuses, wherever the schema has them, and returns how to get from the new
+/// names to the tool's own.
+pub fn rename(schema: &mut Node) -> PropertyNames {
+    let mut renamed = BTreeMap::new();
+    visit(schema, &mut |map| {
+        for name in map.get("properties").and_then(Node::map).into_iter().flat_map(Map::keys) {
+            if !is_taken(name) && !renamed.contains_key(name) {
+                renamed.insert(name.clone(), name_with_digest(name, name, LONGEST, is_taken_char));
+            }
+        }
+    });
+    if renamed.is_empty() {
+        return PropertyNames::default();
+    }
+    visit(schema, &mut |map| {
+        for (keyword, value) in map.iter_mut() {
+            match (keyword.as_str(), value) {
+                ("properties" | "dependentSchemas", Node::Object(named)) => rename_keys(named, &renamed),
+                ("required", Node::List(names)) => rename_all(names, &renamed),
+                ("dependentRequired", Node::Object(named)) => {
+                    rename_keys(named, &renamed);
+                    for names in named.values_mut() {
+                        if let Node::List(names) = names {
+                            rename_all(names, &renamed);
+                        }
+                    }
+                }
+                ("const" | "default" | "enum" | "examples", value) => rename_inside(value, &renamed),
+                ("$ref", Node::Leaf(target)) => {
+                    if let Some(moved) = target.as_str().and_then(|target| moved(target, &renamed)) {
+                        *target = moved.into();
+                    }
+                }
+                _ => {}
+            }
+        }
+    });
+    PropertyNames::new(renamed.into_iter().map(|(own, shown)| (shown, own)))
+}
+
+fn is_taken(name: &str) -> bool {
+    (1..=LONGEST).contains(&name.len()) && name.chars().all(is_taken_char)
+}
+
+fn is_taken_char(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-')
+}
+
+fn rename_keys(map: &mut Map, renamed: &BTreeMap<String, String>) {
+    if map.keys().any(|name| renamed.contains_key(name)) {
+        let entries = std::mem::take(map).into_iter();
+        *map = entries.map(|(name, value)| (renamed.get(&name).cloned().unwrap_or(name), value)).collect();
+    }
+}
+
+fn rename_all(names: &mut [Node], renamed: &BTreeMap<String, String>) {
+    for name in names {
+        if let Some(shown) = name.text().and_then(|name| renamed.get(name)) {
+            *name = shown.as_str().into();
+        }
+    }
+}
+
+/// Values that a model may be shown have the names that it is to write.
+fn rename_inside(value: &mut Node, renamed: &BTreeMap<String, String>) {
+    match value {
+        Node::Object(map) => {
+            rename_keys(map, renamed);
+            map.values_mut().for_each(|value| rename_inside(value, renamed));
+        }
+        Node::List(list) => list.iter_mut().for_each(|value| rename_inside(value, renamed)),
+        Node::Leaf(_) => {}
+    }
+}
+
+/// A reference through a renamed property; `None` if it goes through none.
+fn moved(target: &str, renamed: &BTreeMap<String, String>) -> Option<String> {
+    let steps: Vec<_> = target.split('/').collect();
+    let mut is_moved = false;
+    let mut before = "";
+    let steps: Vec<_> = steps
+        .into_iter()
+        .map(|step| {
+            let shown = renamed.get(&Node::step(step)).filter(|_| before == "properties");
+            before = step;
+            is_moved |= shown.is_some();
+            shown.map_or(step, String::as_str)
+        })
+        .collect();
+    is_moved.then(|| steps.join("/"))
+}

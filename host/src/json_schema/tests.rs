@@ -1,0 +1,284 @@
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::chat::PropertyNames;
+
+fn node(json: &Value) -> Node {
+    serde_json::from_value(json.clone()).unwrap()
+}
+
+fn value(node: &Node) -> Value {
+    serde_json::to_value(node).unwrap()
+}
+
+#[test]
+fn odd_schemas_are_brought_to_2020_12() {
+    for (written, brought) in [
+        // Words of other languages.
+        (json!({"type": "float"}), json!({"type": "number"})),
+        (json!({"type": "STRING"}), json!({"type": "string"})),
+        (json!({"type": "int64"}), json!({"type": "integer"})),
+        (json!({"type": "any", "title": "T"}), json!({"title": "T"})),
+        (json!({"type": "wibble"}), json!({})),
+        (json!({"type": ["str", "NoneType", "string"]}), json!({"type": ["string", "null"]})),
+        (json!({"type": ["string", "any"]}), json!({})),
+        (json!({"type": "string | null"}), json!({"type": ["string", "null"]})),
+        (json!({"type": []}), json!({})),
+        (json!({"type": 7}), json!({})),
+        (json!({"type": "dict"}), json!({"type": "object"})),
+        // Draft 3.
+        (json!({"type": [{"type": "int"}, "null"]}), json!({"anyOf": [{"type": "integer"}, {"type": "null"}]})),
+        (
+            json!({"properties": {"a": {"type": "string", "required": true}, "b": {"required": false}}}),
+            json!({"properties": {"a": {"type": "string"}, "b": {}}, "required": ["a"]}),
+        ),
+        (
+            json!({"properties": {"a": {"required": true}, "b": {}}, "required": ["b"]}),
+            json!({"properties": {"a": {}, "b": {}}, "required": ["b", "a"]}),
+        ),
+        (json!({"divisibleBy": 2}), json!({"multipleOf": 2})),
+        // Draft 4.
+        (json!({"minimum": 3, "exclusiveMinimum": true}), json!({"exclusiveMinimum": 3})),
+        (json!({"maximum": 3, "exclusiveMaximum": false}), json!({"maximum": 3})),
+        (json!({"exclusiveMaximum": true}), json!({})),
+        (
+            json!({"items": [{"type": "int"}, {}], "additionalItems": false}),
+            json!({"prefixItems": [{"type": "integer"}, {}], "items": false}),
+        ),
+        (json!({"items": []}), json!({})),
+        (json!({"items": {}, "additionalItems": {}}), json!({"items": {}})),
+        (
+            json!({"dependencies": {"a": ["b"], "c": {"required": ["d"]}}}),
+            json!({"dependentRequired": {"a": ["b"]}, "dependentSchemas": {"c": {"required": ["d"]}}}),
+        ),
+        (json!({"$id": "#here", "$ref": "#here"}), json!({"$anchor": "here", "$ref": "#here"})),
+        // Other dialects are named no more, this one is.
+        (json!({"$schema": "http://json-schema.org/draft-07/schema#"}), json!({})),
+        (
+            json!({"$schema": "https://json-schema.org/draft/2020-12/schema"}),
+            json!({"$schema": "https://json-schema.org/draft/2020-12/schema"}),
+        ),
+        // What is no schema where one stands.
+        (
+            json!({"properties": {"a": null, "b": "string", "c": "the city", "d": 7, "e": true}}),
+            json!({"properties": {"a": {}, "b": {"type": "string"}, "c": {"description": "the city"}, "d": {}, "e": true}}),
+        ),
+        (json!({"properties": []}), json!({"properties": {}})),
+        (json!({"properties": [{"name": "a", "type": "bool"}, 7]}), json!({"properties": {"a": {"type": "boolean"}}})),
+        (json!({"items": "string"}), json!({"items": {"type": "string"}})),
+        (json!({"items": null, "not": "gibberish"}), json!({})),
+        (json!({"additionalProperties": "false"}), json!({"additionalProperties": false})),
+        (json!({"anyOf": [{"type": "string"}, null, 7]}), json!({"anyOf": [{"type": "string"}, {"type": "null"}]})),
+        (json!({"oneOf": [], "allOf": {"type": "string"}}), json!({"allOf": [{"type": "string"}]})),
+        // What is not of its kind.
+        (json!({"required": true}), json!({})),
+        (json!({"required": "a"}), json!({"required": ["a"]})),
+        (json!({"required": ["a", 7, "a"]}), json!({"required": ["a"]})),
+        (json!({"minLength": -1, "maxLength": 2.0, "minItems": "3"}), json!({"maxLength": 2, "minItems": 3})),
+        (json!({"minimum": "1.5", "maximum": "ten", "multipleOf": 0}), json!({"minimum": 1.5})),
+        (json!({"enum": []}), json!({})),
+        (json!({"enum": ["a", "a", 1]}), json!({"enum": ["a", 1]})),
+        (json!({"enum": "a"}), json!({"enum": ["a"]})),
+        (json!({"description": ["One.", "Two."], "title": null}), json!({"description": "One.\nTwo."})),
+        (json!({"uniqueItems": "true", "deprecated": 1}), json!({"uniqueItems": true})),
+        (json!({"examples": "a", "default": null}), json!({"examples": ["a"], "default": null})),
+        (json!({"type": "array"}), json!({"type": "array", "items": {}})),
+        // Patterns that some engine does not read.
+        (json!({"pattern": r"^\p{L}+$"}), json!({})),
+        (json!({"pattern": "(?i)a"}), json!({})),
+        (json!({"pattern": "("}), json!({})),
+        (json!({"pattern": r"^(?!a)[^\s/[]{1,3}(b)\1\u00e4$"}), json!({"pattern": r"^(?!a)[^\s/[]{1,3}(b)\1\u00e4$"})),
+        (
+            json!({"patternProperties": {"^a": {"type": "int"}, "(": {}}}),
+            json!({"patternProperties": {"^a": {"type": "integer"}}}),
+        ),
+        // One that takes more than the bound to compile.
+        (json!({"pattern": "(a{900}){900}"}), json!({"pattern": "(a{900}){900}"})),
+        // References.
+        (json!({"$ref": "#/$defs/gone", "title": "T"}), json!({"title": "T"})),
+        (json!({"$ref": "https://example.com/schema.json"}), json!({})),
+        (
+            json!({"$id": "https://a/b", "$ref": "https://a/b#/$defs/c", "$defs": {"c": {}}}),
+            json!({"$id": "https://a/b", "$ref": "#/$defs/c", "$defs": {"c": {}}}),
+        ),
+        (
+            json!({"properties": {"a": {"items": [{"type": "str"}]}, "b": {"$ref": "#/properties/a/items/0"}}}),
+            json!({"properties": {"a": {"prefixItems": [{"type": "string"}]}, "b": {"$ref": "#/properties/a/prefixItems/0"}}}),
+        ),
+        (json!({"$recursiveRef": "#"}), json!({"$ref": "#"})),
+        // Nothing that is no schema is touched.
+        (
+            json!({"const": {"type": "float"}, "x-own": {"items": []}}),
+            json!({"const": {"type": "float"}, "x-own": {"items": []}}),
+        ),
+        (
+            json!({"properties": {"items": {"items": []}, "type": {"type": "float"}}}),
+            json!({"properties": {"items": {}, "type": {"type": "number"}}}),
+        ),
+    ] {
+        let made = bring(node(&written));
+        assert_eq!(value(&made), brought, "{written}");
+        assert_eq!(check(&made), Ok(()), "{written}");
+        assert_eq!(bring(made.clone()), made, "{written}");
+    }
+}
+
+#[test]
+fn order_of_properties_stays() {
+    let written: Node =
+        serde_json::from_str(r#"{"type":"object","properties":{"z":{"type":"float"},"a":null}}"#).unwrap();
+    assert_eq!(bring(written).to_json(), r#"{"type":"object","properties":{"z":{"type":"number"},"a":{}}}"#);
+}
+
+#[test]
+fn meta_schema_names_the_place_of_a_mistake() {
+    for (schema, why) in [
+        (json!({"properties": {"a": {"type": "float"}}}), "properties.a.type: it is no type"),
+        (json!({"properties": {"a": null}}), "properties.a: a schema is an object, `true` or `false`"),
+        (json!({"required": true}), "required: it is no list of names, each once"),
+        (json!({"items": [{}]}), "items: a schema is an object"),
+        (json!({"anyOf": [{}, {"exclusiveMinimum": true}]}), "anyOf.1.exclusiveMinimum: it is no number"),
+        (json!({"anyOf": []}), "anyOf: it is no list of at least one schema"),
+        (json!({"properties": {"a": {"$ref": "#/$defs/b"}}}), "properties.a.$ref: it leads to no schema in this one"),
+        (json!({"patternProperties": {"[": {}}}), "patternProperties: a name is no regular expression"),
+        (json!({"multipleOf": 0}), "multipleOf: it is no number above 0"),
+        (json!({"minLength": -1}), "minLength: it is no integer from 0 on"),
+        (json!({"enum": [1, 1]}), "enum: it is no list of at least one value, each once"),
+        (json!({"$anchor": "1"}), "$anchor: it is no name of an anchor"),
+        (json!({"$id": "a#b"}), "$id: it is no URI without a fragment"),
+        (json!({"dependentRequired": {"a": "b"}}), "dependentRequired: it is no object of lists"),
+        (json!(7), ": a schema is an object, `true` or `false`"),
+    ] {
+        let found = check(&node(&schema)).unwrap_err();
+        assert!(found.starts_with(why), "{schema}: {found}");
+    }
+}
+
+#[test]
+fn names_that_a_vendor_refuses_are_changed_everywhere() {
+    let long = "x".repeat(80);
+    let mut schema = node(&json!({
+        "properties": {
+            "$filter": {"type": "string"},
+            "my key": {"properties": {"$filter": {}}, "required": ["$filter"]},
+            (long.clone()): {"$ref": "#/properties/my%20key/properties/$filter"},
+            "plain.name-1": {"default": {"$filter": 1}},
+            "": {},
+        },
+        "required": ["$filter", "plain.name-1"],
+        "dependentRequired": {"my key": ["$filter"]},
+        "description": "Use $filter.",
+    }));
+    let names = rename(&mut schema);
+    let made = value(&schema);
+    let keys: Vec<_> = made["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+    let fits = |key: &str| {
+        (1..=64).contains(&key.len()) && key.chars().all(|c| c.is_ascii_alphanumeric() || "_.-".contains(c))
+    };
+    assert!(keys.iter().all(|key| fits(key)), "{keys:?}");
+    let shown = |own: &str| {
+        let back = |key: &&&str| names.restore(&format!("{{\"{key}\":1}}")) == format!("{{\"{own}\":1}}");
+        (*keys.iter().find(back).unwrap_or_else(|| panic!("{own} in {keys:?}"))).to_owned()
+    };
+    let (filter, key) = (shown("$filter"), shown("my key"));
+    assert!(filter.starts_with("_filter_") && key.starts_with("my_key_"), "{filter} {key}");
+    assert_eq!(shown("plain.name-1"), "plain.name-1");
+    assert_eq!(made["required"], json!([filter, "plain.name-1"]));
+    assert_eq!(made["dependentRequired"], json!({(key.clone()): [filter]}));
+    assert_eq!(made["properties"]["plain.name-1"]["default"], json!({(filter.clone()): 1}));
+    assert_eq!(made["properties"][&key]["required"], json!([filter]));
+    assert_eq!(made["properties"][shown(&long)]["$ref"], format!("#/properties/{key}/properties/{filter}"));
+    assert_eq!(check(&schema), Ok(()));
+    let arguments = format!(r#"{{"{key}":{{"{filter}":"a"}},"free":12345678901234567890123}}"#);
+    assert_eq!(names.restore(&arguments), r#"{"my key":{"$filter":"a"},"free":12345678901234567890123}"#);
+    let mut fine = node(&json!({"properties": {"a": {}}}));
+    assert_eq!(rename(&mut fine), PropertyNames::default());
+}
+
+const WORDS: [&str; 34] = [
+    "type",
+    "items",
+    "properties",
+    "required",
+    "anyOf",
+    "allOf",
+    "oneOf",
+    "not",
+    "enum",
+    "const",
+    "$ref",
+    "$defs",
+    "definitions",
+    "minimum",
+    "exclusiveMinimum",
+    "minLength",
+    "multipleOf",
+    "pattern",
+    "patternProperties",
+    "additionalProperties",
+    "additionalItems",
+    "prefixItems",
+    "dependencies",
+    "dependentRequired",
+    "$id",
+    "$anchor",
+    "$schema",
+    "name",
+    "description",
+    "default",
+    "examples",
+    "uniqueItems",
+    "a",
+    "$filter",
+];
+const TEXTS: [&str; 16] = [
+    "object",
+    "array",
+    "string",
+    "float",
+    "any",
+    "true",
+    "#",
+    "#/properties/a",
+    "#/$defs/a",
+    "(",
+    "^a$",
+    "",
+    "a",
+    "null",
+    "-1",
+    "1e3",
+];
+
+/// JSON of words that mean something in a schema, wherever they stand.
+pub(crate) fn odd_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        prop::sample::select(&TEXTS[..]).prop_map(Value::from),
+        prop::sample::select(&WORDS[..]).prop_map(Value::from),
+        any::<bool>().prop_map(Value::from),
+        any::<i32>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        Just(Value::Null),
+    ];
+    leaf.prop_recursive(6, 60, 6, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::vec((prop::sample::select(&WORDS[..]), inner), 0..6)
+                .prop_map(|entries| entries.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_brought_fits_the_meta_schema(odd in odd_json()) {
+        let made = bring(node(&odd));
+        prop_assert_eq!(check(&made), Ok(()));
+        let mut renamed = made.clone();
+        rename(&mut renamed);
+        prop_assert_eq!(check(&renamed), Ok(()));
+        // A schema that fits stays as it is, but for what is added to lists and dialects.
+        prop_assert_eq!(bring(made.clone()), made);
+    }
+}
