@@ -99,6 +99,9 @@ pub enum Event {
     /// A message has come into the agent's conversation. `message` is none for an agent with middleware: what that may
     /// still replace must not be seen before it did.
     MessageAdded { agent: Arc<str>, role: Role, message: Option<Arc<Message>> },
+    /// Pieces of an agent's replies are not shown, nor its messages: what is named in `by` stands around its runs or its
+    /// requests and may still put other words in their place. Told once for each agent; its answer comes as a whole.
+    RepliesWithheld { agent: Arc<str>, by: Vec<String> },
     /// A request goes to the model.
     ModelStarted { agent: Arc<str>, iteration: u32, tokens: u64 },
     /// A piece of the reply has come.

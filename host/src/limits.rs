@@ -93,6 +93,13 @@ pub const COORDINATOR_DESCRIPTIONS_CHARS: usize = 100_000;
 pub const COORDINATOR_SAID_CHARS: usize = 300;
 /// Bytes of all that it decided which it is told again; the oldest are forgotten. It stands in its state beside the summary.
 pub const COORDINATOR_SAID_BYTES: usize = 8 << 10;
+/// Names of members that the schema of its reply lists, and characters of all of them: what OpenAI takes in a strict schema.
+/// Of a larger team any name fits the schema, and is checked when it is read.
+pub const COORDINATOR_ENUM_NAMES: usize = 250;
+/// See [`COORDINATOR_ENUM_NAMES`].
+pub const COORDINATOR_ENUM_CHARS: usize = 7_500;
+/// Bytes at the end of its reply in which a decision is looked for: each brace in them may be the beginning of one.
+pub const COORDINATOR_REPLY_BYTES: usize = 64 << 10;
 /// Characters of an answer of it that could not be used, shown to it beside what is wrong with it.
 pub const COORDINATOR_WRONG_CHARS: usize = 1_000;
 /// Characters of what it looks up in one call of its tools.

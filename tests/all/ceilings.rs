@@ -464,3 +464,32 @@ fn a_plugin_called_like_a_ceiling_is_no_ceiling() {
     let ran = certify();
     assert!(ran.code == 3 && ran.stdout.contains("which `agents.a.use` does not allow"), "{}", ran.shown());
 }
+
+/// A tool that is an agent, and one of a plugin of the same name: the first of them is used, as far as it may be started.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn own_tool_takes_the_place_of_an_agent_that_may_not_be_started() {
+    let place = place();
+    let agents = |delegable: &str| {
+        format!(
+            "  - {{name: lead, instructions: I am lead., options: {{max_delegation_depth: 1}}, delegable: {delegable}}}\n  \
+             - name: worker\n    instructions: I am worker.\n    agent_tools: [{{agent: bob, name: read_file}}]\n    \
+             plugins: {{read-files: {{files: [{{path: docs, as: docs}}]}}}}\n  - {{name: bob, instructions: I am bob.}}\n"
+        )
+    };
+    let call = ("read_file", json!({ "path": "docs/open.txt", "task": "read" }));
+    let script: [(&str, Calls<'_>); 3] = [("lead", &[task("worker")]), ("worker", &[call]), ("bob", &[])];
+    for (delegable, reads) in [("{}", false), ("{agents: [worker]}", true), ("{agents: [worker, bob]}", false)] {
+        let (said, told) = outcome(&place, &agents(delegable), &script).await;
+        assert_eq!(said.contains("anybody reads this"), reads, "{delegable}: {said}");
+        let is_told = told.iter().any(|event| event.contains("goes without its tool `read_file`: `bob` may not"));
+        assert_eq!(is_told, reads, "{delegable}: {told:?}");
+    }
+    // The same where the other tool is one of the host, which comes first.
+    let notes = agents("{agents: [worker]}")
+        .replace("name: read_file", "name: list_notes")
+        .replace("    plugins:", "    toolboxes: [notes]\n    plugins:");
+    let script: [(&str, Calls<'_>); 2] = [("lead", &[task("worker")]), ("worker", &[("list_notes", json!({}))])];
+    let (said, told) = outcome(&place, &notes, &script).await;
+    assert!(!said.contains("tool not found"), "{said}");
+    assert!(!told.iter().any(|event| event.contains("goes without its tool")), "it has none: {told:?}");
+}

@@ -13,16 +13,16 @@ use serde_json::{Value, json};
 use tokio::{sync::Semaphore, time::Instant};
 
 use super::{
-    Answer, Ending, Runner,
+    Answer, Ending, Factory, Refused, Runner,
     at_work::{self, AtWork},
-    crew::NotHired,
+    crew::{NotHired, refusal, too_many_agents},
     delegate::{Instance, in_tags},
     journal::{BesideId, Delegated, ErrandPast, Record},
     registry::Spawned,
     stint::{Employer, Stint, came_to},
 };
 use crate::{
-    capability::{Budget, Carved, Purse, Share},
+    capability::{Budget, Carved, Ceiling, Purse, Share},
     chat::{Content, Message, Part, Role, ToolCall, ToolHints, ToolSpec},
     error::Fault,
     limits,
@@ -32,8 +32,9 @@ use crate::{
 /// An agent or a team as a tool: whoever has it calls it, it works, and its answer is the result.
 ///
 /// It is paid by the one that calls: all the calls of one reply have equal shares of what is left of its budget, and one
-/// more is kept back. What it may do is bounded by what the one that calls may pass on. A failure of it is an error result
-/// that names it, and the one that called goes on.
+/// more is kept back. Those that it starts are bounded by what the one that calls may pass on; so is the agent itself where
+/// it is made for each call, by [`AgentTool::made`] or [`AgentTool::registered`]. A failure of it is an error result that
+/// names it, and the one that called goes on.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -105,12 +106,15 @@ pub struct NoTool(pub String);
 /// Who works.
 enum Whom {
     This(Arc<dyn Runner>),
+    /// One that is made for each call under the ceiling of the one that calls.
+    Made(Factory),
     /// Whoever is called so in the registry of the crew, made for each call under the ceiling of the one that calls.
     Registered,
 }
 
 impl AgentTool {
-    /// This one.
+    /// This one, whoever calls it: its own tools and plugins may do what they were made to do, under any ceiling. For one
+    /// without plugins, or whose plugins may do what they may for anybody.
     ///
     /// # Errors
     ///
@@ -118,6 +122,21 @@ impl AgentTool {
     pub fn new(runner: impl Runner + 'static, how: AsTool) -> Result<Self, NoTool> {
         let (agent, about) = (Arc::clone(runner.name()), Arc::clone(runner.description()));
         Self::of(Whom::This(Arc::new(runner)), agent, &about, how)
+    }
+
+    /// One that `factory` makes for each call, so that it may do no more than the one that calls may pass on.
+    ///
+    /// # Errors
+    ///
+    /// As [`AgentTool::new`].
+    pub fn made<R: Runner + 'static>(
+        agent: impl Into<Arc<str>>,
+        about: &str,
+        factory: impl Fn(&Ceiling) -> Result<R, Refused> + Send + Sync + 'static,
+        how: AsTool,
+    ) -> Result<Self, NoTool> {
+        let factory: Factory = Arc::new(move |ceiling| factory(ceiling).map(|runner| Arc::new(runner) as _));
+        Self::of(Whom::Made(factory), agent.into(), about, how)
     }
 
     /// The one of this name in the [registry](super::Registry) of the crew of whoever calls it. It is made anew for each
@@ -183,8 +202,16 @@ impl AgentTool {
 
     /// Who works on a call.
     async fn runner(&self, me: &Instance) -> Result<(Arc<dyn Runner>, Option<Arc<Semaphore>>), Fault> {
+        let entered = |runner: &dyn Runner| runner.as_entered(Arc::clone(&self.agent), &me.ceiling.budget());
         match (&self.whom, &me.crew) {
-            (Whom::This(runner), _) => Ok((runner.as_entered(Arc::clone(&self.agent), &me.ceiling.budget()), None)),
+            (Whom::This(runner), _) => Ok((entered(&**runner), None)),
+            (Whom::Made(factory), _) => match factory(&me.ceiling) {
+                Ok(runner) => Ok((entered(&*runner), None)),
+                Err(refused) => {
+                    let message = refusal(&me.cx, &self.agent, &refused).await;
+                    Err(Fault::Denied { message })
+                }
+            },
             (Whom::Registered, Some(crew)) => match crew.hire(&me.cx, &me.agent, &self.agent, &me.ceiling).await {
                 Ok(Spawned { runner, places }) => Ok((runner, places)),
                 Err(NotHired::Unknown(message)) => Err(Fault::NotFound { message }),
@@ -215,9 +242,7 @@ impl AgentTool {
         if let Some(crew) = me.crew.as_ref().filter(|_| !has_begun)
             && !crew.begin()
         {
-            let most = limits::AGENTS_PER_CREW;
-            let message = format!("{most} agents have worked in this crew already, and no more may");
-            return Err(Fault::Exhausted { message });
+            return Err(Fault::Exhausted { message: too_many_agents() });
         }
         let name: Arc<str> = self.spec.name.as_str().into();
         let kept = chat.filter(|_| self.conversation == Conversation::Kept).map(|chat| {
@@ -250,7 +275,7 @@ impl AgentTool {
                 log.write(&Record::Delegated { call: call.clone(), tasks: vec![task] });
             }
             let (chat, input) = (chat.clone(), if has_begun { Vec::new() } else { vec![input] });
-            let (task, tools, retries) = (0, ToolBox::new(), 0);
+            let (task, tools, team_instructions, retries) = (0, ToolBox::new(), Arc::default(), 0);
             let stint = Stint {
                 employer,
                 call,
@@ -263,6 +288,7 @@ impl AgentTool {
                 beside,
                 input,
                 tools,
+                team_instructions,
                 retries,
                 places,
                 share,

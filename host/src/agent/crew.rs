@@ -1,5 +1,5 @@
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering},
@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Registry,
+    Refused, Registry,
     journal::{BoardTask, CallId, Journal, Log, Past, Record, Recorder},
     registry::{Spawned, no_agent},
 };
@@ -76,6 +76,8 @@ pub struct Crew {
     roster: Roster,
     places: Places,
     begun: AtomicUsize,
+    /// The members of teams that have worked, which count as agents once each.
+    members: Mutex<HashSet<Arc<str>>>,
     ledger: Mutex<Ledger>,
     /// The newest system prompt of each agent, by its name in the registry.
     prompts: Mutex<HashMap<Arc<str>, Arc<Message>>>,
@@ -97,6 +99,18 @@ impl Default for Places {
 struct Working {
     inbox: Inbox,
     cancel: CancellationToken,
+}
+
+/// Tells the operator why an agent cannot be started, and returns what whoever asked for it is told: not why.
+pub(super) async fn refusal(cx: &RunCx, name: &str, refused: &Refused) -> String {
+    let message = format!("{} cannot start agent `{name}`: {refused}", cx.agent);
+    cx.events.emit(Event::Warning { message }).await;
+    format!("agent `{name}` cannot be started from here")
+}
+
+/// Why no more agents may work in a crew.
+pub(super) fn too_many_agents() -> String {
+    format!("{} agents have worked in this crew already, and no more may", limits::AGENTS_PER_CREW)
 }
 
 /// Why an agent cannot be started, for whoever asked for it.
@@ -150,7 +164,9 @@ impl Crew {
     /// go on, and [`Agent::resume`](super::Agent::resume) finds those who were at work. `chat` is the conversation that
     /// [`Past::chat`] gave. The board and what agents share are restored by whoever made them.
     pub fn resuming(mut self, recorder: Arc<dyn Recorder>, past: Past, chat: &Chat) -> Self {
-        self.begun = AtomicUsize::new(past.delegates().count());
+        let members: HashSet<_> = past.members().cloned().collect();
+        self.begun = AtomicUsize::new(past.delegates().count() + members.len());
+        self.members = Mutex::new(members);
         past.delegates().chain(past.named()).for_each(|(agent, instance)| self.resume_names(agent, instance));
         self.ledger = Mutex::new(past.ledger().clone());
         self.record_board(&recorder);
@@ -237,6 +253,20 @@ impl Crew {
         self.begun.fetch_add(1, Ordering::Relaxed) < limits::AGENTS_PER_CREW
     }
 
+    /// Counts a member of a team as one more agent when it works for the first time; false if there were as many as there may
+    /// be.
+    pub(crate) fn begin_member(&self, instance: &Arc<str>) -> bool {
+        let mut members = self.members.lock().unwrap_or_else(PoisonError::into_inner);
+        if members.contains(instance) {
+            return true;
+        }
+        let may_work = self.begin();
+        if may_work {
+            members.insert(Arc::clone(instance));
+        }
+        may_work
+    }
+
     /// Numbers of instances go on after this one.
     fn resume_names(&self, agent: &str, instance: &str) {
         let rest = instance.strip_prefix(agent).and_then(|rest| rest.strip_prefix('-'));
@@ -253,9 +283,7 @@ impl Crew {
             Some(Err(refused)) => refused,
             None => return Err(NotHired::Unknown(no_agent(name, &self.registry.others(by, ceiling)))),
         };
-        let message = format!("{} cannot start agent `{name}`: {refused}", cx.agent);
-        cx.events.emit(Event::Warning { message }).await;
-        Err(NotHired::Refused(format!("agent `{name}` cannot be started from here")))
+        Err(NotHired::Refused(refusal(cx, name, &refused).await))
     }
 
     /// Makes an agent known to those who send messages or cancel, as long as the badge is there. `waiting` is written down
@@ -375,9 +403,12 @@ impl Inbox {
 
 #[cfg(test)]
 mod tests {
+    use tokio::time::Instant;
+
     use super::*;
     use crate::{
-        agent::{Agent, Entry},
+        agent::{Agent, Entry, Failed, Instance, Job, Shares, Start, begin_members},
+        capability::{Budget, Purse},
         model::ScriptedCompleter,
     };
 
@@ -398,5 +429,43 @@ mod tests {
             crew.resume_names(agent, instance);
             assert_eq!(crew.registry.next_id(agent), next, "{instance}");
         }
+    }
+
+    #[test]
+    fn members_count_as_agents_once_each_and_no_more_than_may_work() {
+        let crew = Crew::default();
+        let name = |n: usize| -> Arc<str> { format!("desk/{n}").into() };
+        assert!((0..limits::AGENTS_PER_CREW - 1).all(|_| crew.begin()));
+        assert!(crew.begin_member(&name(1)) && crew.begin_member(&name(1)), "it has worked before");
+        assert!(!crew.begin_member(&name(2)) && !crew.begin());
+        assert!(!crew.begin_member(&name(2)) && crew.begin_member(&name(1)));
+    }
+
+    #[tokio::test]
+    async fn team_whose_crew_is_full_fails_and_says_so() {
+        let model = ScriptedCompleter::new([ScriptedCompleter::text("done")]);
+        let member = Agent::new("ada", "", Arc::new(model));
+        // What a team is lies above this module: a job is all that it gives.
+        let crew = Arc::new(Crew::default());
+        crew.begun.store(limits::AGENTS_PER_CREW, Ordering::Relaxed);
+        let cx = RunCx::new("desk");
+        let purse = Purse::new(&Budget::default(), Instant::now());
+        let start = *Start::of_a_person(Some(&crew), &cx, &purse, None);
+        let me = Arc::new(Instance::new(&"desk".into(), &Default::default(), &Ceiling::default(), start));
+        let job = Job {
+            runner: Arc::new(member),
+            member: "ada".into(),
+            chat: Chat::new(),
+            beside: None,
+            input: vec![Message::user("go")],
+            tools: Default::default(),
+            instructions: Arc::default(),
+            retries: 0,
+        };
+        let shares = Shares::new(&me, 1);
+        let mut working = begin_members(&me, 0, vec![job], shares, &CancellationToken::new());
+        let failed = working.remove(0).await.unwrap().err();
+        let Some(Failed::Of(fault)) = failed else { panic!("{failed:?}") };
+        assert_eq!(fault.to_string(), "10000 agents have worked in this crew already, and no more may");
     }
 }

@@ -24,10 +24,13 @@ impl Grants {
         Self { decisions, notices, told: AtomicBool::new(false) }
     }
 
-    /// Tells whoever watches the run, unless somebody was told.
-    pub(super) async fn tell(&self, agent: &Arc<str>, cx: &RunCx) {
+    /// Tells whoever watches the run, unless somebody was told; also by what words of the agent are `withheld`.
+    pub(super) async fn tell(&self, agent: &Arc<str>, withheld: Vec<String>, cx: &RunCx) {
         if self.told.swap(true, Ordering::Relaxed) {
             return;
+        }
+        if !withheld.is_empty() {
+            cx.events.emit(Event::RepliesWithheld { agent: Arc::clone(agent), by: withheld }).await;
         }
         for message in &self.notices {
             cx.events.emit(Event::Warning { message: message.clone() }).await;

@@ -7,7 +7,8 @@ use async_trait::async_trait;
 use super::{AfterDecision, BeforeDecision, Middleware, Outcome};
 use crate::{chat::Message, error::Fault, event::RunCx};
 
-/// Rejects answers. A run that failed is not looked at.
+/// Rejects answers. A run that failed is not looked at, and neither is one that hands over: what it tells the next agent is
+/// no answer. [`OutputGuardrail::with_hand_overs`] looks at that too.
 ///
 /// ```
 /// use std::{sync::Arc, time::Duration};
@@ -39,18 +40,26 @@ pub struct OutputGuardrail<F> {
     name: String,
     check: F,
     attempts: u32,
+    hand_overs: bool,
 }
 
 impl<F: Fn(&Message) -> Result<(), Fault> + Send + Sync> OutputGuardrail<F> {
     /// An answer for which `check` fails is rejected with that failure.
     pub fn new(name: impl Into<String>, check: F) -> Self {
-        Self { name: name.into(), check, attempts: 0 }
+        Self { name: name.into(), check, attempts: 0, hand_overs: false }
     }
 
     /// Before it is rejected, the agent is told why and tries again so often. Bound:
     /// [`limits::MIDDLEWARE_RETRIES`](crate::limits::MIDDLEWARE_RETRIES).
     pub fn with_retries(mut self, attempts: u32) -> Self {
         self.attempts = attempts;
+        self
+    }
+
+    /// Checks also what the agent tells another one that goes on in its place, for a check of what must not be said to
+    /// anybody.
+    pub fn with_hand_overs(mut self) -> Self {
+        self.hand_overs = true;
         self
     }
 }
@@ -67,6 +76,9 @@ impl<F: Fn(&Message) -> Result<(), Fault> + Send + Sync> Middleware for OutputGu
 
     async fn after(&self, _: &RunCx, outcome: &Outcome, _: Vec<u8>) -> Result<AfterDecision, Fault> {
         let Ok(answer) = &outcome.reply else { return Ok(AfterDecision::Accept) };
+        if outcome.is_hand_over() && !self.hand_overs {
+            return Ok(AfterDecision::Accept);
+        }
         Ok(match (self.check)(answer) {
             Ok(()) => AfterDecision::Accept,
             Err(why) if outcome.attempt < self.attempts => {
@@ -95,6 +107,10 @@ impl<F: Fn(&[Message]) -> Result<(), Fault> + Send + Sync> InputGuardrail<F> {
 impl<F: Fn(&[Message]) -> Result<(), Fault> + Send + Sync> Middleware for InputGuardrail<F> {
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn may_replace(&self) -> bool {
+        false
     }
 
     async fn before(&self, _: &RunCx, input: &[Message]) -> Result<BeforeDecision, Fault> {

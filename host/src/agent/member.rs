@@ -7,6 +7,7 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
     Answer, Runner,
+    crew::too_many_agents,
     delegate::Instance,
     journal::{BesideId, Chosen, ErrandId, ErrandPast},
     stint::{Employer, Stint},
@@ -31,6 +32,8 @@ pub(crate) struct Job {
     pub input: Vec<Message>,
     /// Tools that it has beside its own.
     pub tools: ToolBox,
+    /// What all members of the team are told.
+    pub instructions: Arc<str>,
     /// How often it may fail before that counts.
     pub retries: u32,
 }
@@ -101,26 +104,33 @@ pub(crate) fn begin(
 ) -> Vec<AbortOnDropHandle<Done>> {
     let jobs = jobs.into_iter().zip(shares).enumerate();
     let spawn = |(at, (job, (share, past))): (usize, (Job, (Share, ErrandPast)))| {
-        let Job { runner, member, chat, beside, input, tools, retries } = job;
+        let Job { runner, member, chat, beside, input, tools, instructions, retries } = job;
+        let instance = me.member(&member);
+        let may_work = me.crew.as_ref().is_none_or(|crew| crew.begin_member(&instance));
         let work = Stint {
             employer: Employer::from(&**me),
             call: call_of(step),
             task: at,
+            // As many of one agent work at once as may, whoever started them.
+            places: me.crew.as_ref().and_then(|crew| crew.registry.places(runner.name())),
             runner,
-            instance: me.member(&member),
+            instance,
             name: member,
             depth: me.cx.depth,
             chat: Some(chat),
             beside,
             input,
             tools,
+            team_instructions: instructions,
             retries,
-            places: None,
             share,
             past,
         };
         let stop = stop.clone();
         me.tasks.spawn(async move {
+            if !may_work {
+                return Err(Failed::Of(Fault::Exhausted { message: too_many_agents() }));
+            }
             tokio::select! {
                 biased;
                 () = stop.cancelled() => Err(Failed::Stopped),

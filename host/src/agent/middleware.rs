@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 
@@ -69,7 +69,8 @@ pub enum BeforeDecision {
 /// How a run ended.
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    /// The final message, or why there is none.
+    /// The final message, or why there is none. Of a run that handed over it is what the next agent is told, and of one that
+    /// reported the end of its task that report.
     pub reply: Result<Message, Fault>,
     /// Of this attempt.
     pub usage: Usage,
@@ -77,6 +78,21 @@ pub struct Outcome {
     pub duration: Duration,
     /// Attempts before this one that this middleware asked to repeat.
     pub attempt: u32,
+}
+
+impl Outcome {
+    /// Returns `true` if the agent wants another one to go on: the reply is what that one is told, and no answer.
+    pub fn is_hand_over(&self) -> bool {
+        self.reply.as_ref().is_ok_and(|reply| reply.ending() == Some(HANDED_OVER))
+    }
+}
+
+/// The word for [`Ending::HandedOver`](super::Ending::HandedOver), for those around a run.
+pub(super) const HANDED_OVER: &str = "handed-over";
+
+/// Returns `true` if one of these may put another message in place of an answer, or hold it back.
+pub(crate) fn may_replace_answers(around: &[Arc<dyn Middleware>]) -> bool {
+    around.iter().any(|middleware| middleware.may_replace())
 }
 
 /// What to do with a run that has ended.

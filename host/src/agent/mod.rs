@@ -47,6 +47,7 @@ pub use grants::Grants;
 pub use guard::{InputGuardrail, LOGGER_TARGET, Logger, OutputGuardrail, Recovery, Timeout};
 pub(crate) use journal::RunPast;
 pub(crate) use member::{Failed, Job, Shares, begin as begin_members};
+pub(crate) use middleware::may_replace_answers;
 pub use middleware::{AfterDecision, BeforeDecision, Middleware, Outcome};
 pub use registry::{Cost, Entry, Factory, Refused, Registry};
 pub(crate) use run::{Run, Shell, Work};

@@ -32,6 +32,7 @@ pub(super) fn system_prompt(agent: &Agent, me: &Instance, tools: &ToolBox) -> St
     if tools.contains("list_notes") {
         section("notes_protocol", NOTES);
     }
+    section("team_instructions", &me.team_instructions);
     section("instructions", &agent.instructions);
     if agent.options.behavioral_hints {
         section("behavioral_constraints", HINTS);

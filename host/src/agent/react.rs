@@ -107,6 +107,7 @@ impl Agent {
             prefix: &self.prefix,
             model: &self.completer.info().model,
             middleware: &self.middleware,
+            model_middleware: &self.model_middleware,
             grants: Some(&self.grants),
         }
     }

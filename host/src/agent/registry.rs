@@ -33,7 +33,7 @@ pub struct Entry {
     /// What asking it costs, roughly.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimated_cost: Option<Cost>,
-    /// How many of it may work at once, at least 1; none: as many as there are places.
+    /// How many of it may work at once, as members of teams too, at least 1; none: as many as there are places.
     #[serde(skip)]
     pub max_concurrency: Option<u32>,
 }
@@ -155,6 +155,11 @@ impl Registry {
             .filter(|(name, ..)| ceiling.admits(name))?;
         let entered = |runner: Arc<dyn Runner>| runner.as_entered(name, &ceiling.budget());
         Some(factory(ceiling).map(|runner| Spawned { runner: entered(runner), places }))
+    }
+
+    /// The places of those of this name that work at once; none: there are as many as there is room for, or no such agent.
+    pub(super) fn places(&self, name: &str) -> Option<Arc<Semaphore>> {
+        self.look(name, |there| there.places.clone()).flatten()
     }
 
     /// The next number for an instance of this name, from 1 on; 0 if there is no such agent.

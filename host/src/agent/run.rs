@@ -16,7 +16,7 @@ use super::{
     delegate::Instance,
     effect::bounded_state,
     journal::{Ended, ErrandId, Passed, Record, RunPast},
-    middleware::{AfterDecision, BeforeDecision, Outcome, acted, stop_if_failed},
+    middleware::{AfterDecision, BeforeDecision, Outcome, acted, may_replace_answers, stop_if_failed},
     runner::WorksFor,
 };
 use crate::{
@@ -24,7 +24,7 @@ use crate::{
     error::{Fault, seconds},
     event::Event,
     limits,
-    model::Usage,
+    model::{ModelMiddleware, Usage},
 };
 
 /// What a run is of, as far as everything around its work must know it.
@@ -37,6 +37,8 @@ pub(crate) struct Shell<'a> {
     pub model: &'a str,
     /// What stands around its runs, outermost first.
     pub middleware: &'a [Arc<dyn Middleware>],
+    /// What stands around its requests to a model, outermost first.
+    pub model_middleware: &'a [Arc<dyn ModelMiddleware>],
     /// What its plugins have got.
     pub grants: Option<&'a Grants>,
 }
@@ -44,7 +46,14 @@ pub(crate) struct Shell<'a> {
 impl Shell<'_> {
     /// Whether something around its runs may put another message in place of the answer.
     pub fn may_replace_answers(&self) -> bool {
-        self.middleware.iter().any(|middleware| middleware.may_replace())
+        may_replace_answers(self.middleware)
+    }
+
+    /// The names of those because of which its words are not shown before they are whole.
+    fn withheld_by(&self) -> Vec<String> {
+        let around_runs = self.middleware.iter().filter(|one| one.may_replace()).map(|one| one.name());
+        let around_requests = self.model_middleware.iter().filter(|one| one.may_replace()).map(|one| one.name());
+        around_runs.chain(around_requests).map(str::to_owned).collect()
     }
 }
 
@@ -214,14 +223,16 @@ impl<'a, W: Work<'a>> Run<'a, W> {
                     // What was rejected or failed has no effect, whatever stands in its place.
                     self.ending = Ending::Answered;
                 }
+                // What is said to whoever goes on is no answer, and is not to be judged as one.
                 let told = reply.as_ref().map_err(RunError::as_fault).cloned();
+                let told = told.map(|message| message.with_ending(self.ending.word()));
                 let outcome = Outcome { reply: told, usage: self.usage - before, duration: started.elapsed(), attempt };
                 let decision = middleware.after(&cx, &outcome, state).await.and_then(AfterDecision::bounded);
                 match stop_if_failed(&cx, name, then, decision, || AfterDecision::Accept).await? {
                     AfterDecision::Accept => return reply,
                     AfterDecision::Replace(message) => {
                         acted("replace").await;
-                        return Ok(message);
+                        return Ok(message.with_ending(None));
                     }
                     AfterDecision::Reject(fault) => {
                         acted("reject").await;
@@ -325,7 +336,7 @@ impl<'a, W: Work<'a>> Run<'a, W> {
         };
         cx.events.emit(event).await;
         if let Some(grants) = self.shell.grants {
-            grants.tell(self.shell.name, cx).await;
+            grants.tell(self.shell.name, self.shell.withheld_by(), cx).await;
         }
     }
 

@@ -8,6 +8,7 @@ use super::{
     crew::Badge,
     delegate::Assignment,
     journal::{ErrandId, Log, Record, RunPast},
+    middleware::{HANDED_OVER, may_replace_answers},
     place::Place,
     tasks::Tasks,
 };
@@ -16,7 +17,7 @@ use crate::{
     chat::{Chat, Message},
     event::RunCx,
     model::Usage,
-    tool::{Completed, HandOver, ToolBox},
+    tool::{Completed, CompletionStatus, HandOver, ToolBox},
 };
 
 /// Whatever works on a conversation until there is an answer: an [`Agent`], or a [`Team`](crate::team::Team) of such. They
@@ -42,6 +43,10 @@ pub trait Runner: Send + Sync {
 
     /// The same under another name and with no more than this to spend.
     fn as_entered(&self, name: Arc<str>, budget: &Budget) -> Arc<dyn Runner>;
+
+    /// Returns `true` if something around its runs may put another message in place of what it says: until that has passed,
+    /// nobody is shown it.
+    fn may_replace_answers(&self) -> bool;
 
     /// The run itself; [`Runner::run`] and whoever starts others begin it.
     #[doc(hidden)]
@@ -147,6 +152,16 @@ pub enum Ending {
 }
 
 impl Ending {
+    /// The word for it, for those around the run; none for an answer.
+    pub(super) fn word(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Answered => return None,
+            Self::Completed(Completed { status: CompletionStatus::Completed, .. }) => "completed",
+            Self::Completed(Completed { status: CompletionStatus::Failed, .. }) => "failed",
+            Self::HandedOver(_) => HANDED_OVER,
+        })
+    }
+
     /// All that the agent says to whoever gets its task back.
     pub(super) fn report(&self) -> String {
         match self {
@@ -195,6 +210,10 @@ impl<R: Runner + ?Sized> Runner for Arc<R> {
         (**self).as_entered(name, budget)
     }
 
+    fn may_replace_answers(&self) -> bool {
+        (**self).may_replace_answers()
+    }
+
     fn work<'a>(
         &'a self,
         start: Box<Start>,
@@ -218,6 +237,8 @@ pub struct Start {
     pub(crate) works_for: WorksFor,
     /// Tools that it has in this run beside its own.
     pub(crate) more_tools: ToolBox,
+    /// What all members of the team are told in which it works, and of the teams around that.
+    pub(crate) team_instructions: Arc<str>,
     /// Where what happens is written down, if it is.
     pub(crate) log: Option<Log>,
     /// What it does there for whom it works.
@@ -280,6 +301,7 @@ impl Start {
             tasks: Tasks::default(),
             works_for: WorksFor::Person,
             more_tools: ToolBox::new(),
+            team_instructions: Arc::default(),
             log,
             errand: None,
             past: None,
@@ -310,6 +332,10 @@ impl Runner for Agent {
 
     fn as_entered(&self, name: Arc<str>, budget: &Budget) -> Arc<dyn Runner> {
         Arc::new(Self { name, budget: self.budget.meet(budget), ..self.clone() })
+    }
+
+    fn may_replace_answers(&self) -> bool {
+        may_replace_answers(&self.middleware)
     }
 
     fn work<'a>(

@@ -63,6 +63,8 @@ pub(super) struct Stint {
     pub input: Vec<Message>,
     /// Tools that it has beside its own.
     pub tools: ToolBox,
+    /// What all members of its team are told; nothing for one that is in none.
+    pub team_instructions: Arc<str>,
     /// How often it may fail before that counts.
     pub retries: u32,
     /// Places that it takes one of, beside those of the crew.
@@ -140,6 +142,7 @@ impl Stint {
             tasks: tasks.below(),
             works_for: WorksFor::Member(Arc::clone(&cx.agent)),
             more_tools: self.tools.clone(),
+            team_instructions: Arc::clone(&self.team_instructions),
             errand: employers.as_ref().map(|log| ErrandId { run: log.run, call: self.call.clone(), task: self.task }),
             log,
             past,

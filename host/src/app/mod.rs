@@ -258,7 +258,10 @@ impl App {
         let (made, made_model) = makers.make(who, &mut notices).await?;
         let entrant = made.whole(&mut Vec::new())?;
         let crew = shared.crew();
-        for inner in all.iter().filter(|inner| starts_others || called.contains(&inner.name())) {
+        // One that may work only so often at once is known also where nobody starts it: its places are those of its members.
+        let is_known =
+            |inner: &&Who<'_>| starts_others || called.contains(&inner.name()) || inner.own().max_concurrency > 0;
+        for inner in all.iter().filter(is_known) {
             let made = makers.made(inner.name());
             crew.registry.register_under(entry(inner.own()), move |ceiling| made.under(ceiling));
         }

@@ -186,6 +186,7 @@ impl Outfit {
         warnings: &mut Vec<String>,
     ) -> Result<Agent, Report> {
         let mut agent = self.agent.clone();
+        self.drop_barred(&mut agent, ceiling, &mut notices);
         let mut decisions = Vec::new();
         let mut own = self.middleware.iter();
         for worn in &plugins {
@@ -227,11 +228,6 @@ impl Outfit {
             extend(&mut agent.tools, tools, &place, warnings);
             decisions.extend(decided);
         }
-        for (tool, other) in self.calls.iter().filter(|(_, other)| !ceiling.admits(other)) {
-            agent.tools = agent.tools.without(std::slice::from_ref(tool));
-            notices
-                .push(format!("agent `{}` goes without its tool `{tool}`: `{other}` may not be started", agent.name));
-        }
         let shortens = |effect: &Arc<dyn Effect>| {
             let of_it = |worn: &&Worn| *worn.plugin.id() == *effect.name();
             plugins.iter().find(of_it).is_some_and(|worn| worn.plugin.package().manifest.shortens)
@@ -244,6 +240,20 @@ impl Outfit {
             let _ = agent.tools.register(Arc::clone(ask));
         }
         Ok(agent.with_skills(self.skills.clone(), &self.root))
+    }
+
+    /// Drops the tools that are agents which may not be started. Another tool of the same name stays, or comes in its place.
+    fn drop_barred(&self, agent: &mut Agent, ceiling: &Ceiling, notices: &mut Vec<String>) {
+        for (tool, other) in self.calls.iter().filter(|(_, other)| !ceiling.admits(other)) {
+            let is_agent = |there: &Arc<dyn Tool>| there.spec().name == *tool && there.runs_agents();
+            if agent.tools.iter().any(is_agent) {
+                agent.tools = agent.tools.without(std::slice::from_ref(tool));
+                notices.push(format!(
+                    "agent `{}` goes without its tool `{tool}`: `{other}` may not be started",
+                    agent.name
+                ));
+            }
+        }
     }
 
     /// Gives an agent all that a plugin is.

@@ -131,6 +131,7 @@ impl Troupe {
             name: own.name,
             description: own.description,
             prefix: own.prefix,
+            instructions: own.instructions,
             members: Default::default(),
             coordinator,
             completer: Some(own.completer),
@@ -166,7 +167,8 @@ impl Troupe {
                 .ok_or_else(|| Refused(format!("the coordinator of the team `{}` is not there", self.config.own.name)))
         };
         let Some(own) = self.config.own_coordinator() else {
-            return Ok((Arc::new(of_plugin()?), Meeting::Coordinated));
+            let meeting = self.config.hand_over.map_or(Meeting::Coordinated, meeting);
+            return Ok((Arc::new(of_plugin()?), meeting));
         };
         let coordinator: Arc<dyn Coordinator> = match own {
             OwnCoordinator::Sequence => Arc::new(Sequence),
@@ -183,14 +185,18 @@ impl Troupe {
             }
             OwnCoordinator::Model(options) => Arc::new(ModelCoordinator::new(options)),
             OwnCoordinator::HandOff(params) => {
-                let meeting = match params.chats {
-                    Chats::Shared => Meeting::SharedHandOver,
-                    Chats::Private => Meeting::HandOver,
-                };
-                return Ok((Arc::new(HandOff::new(params.max_hand_offs)), meeting));
+                return Ok((Arc::new(HandOff::new(params.max_hand_offs)), meeting(params.chats)));
             }
         };
         Ok((coordinator, Meeting::Coordinated))
+    }
+}
+
+/// How members meet that hand over to each other.
+fn meeting(chats: Chats) -> Meeting {
+    match chats {
+        Chats::Shared => Meeting::SharedHandOver,
+        Chats::Private => Meeting::HandOver,
     }
 }
 

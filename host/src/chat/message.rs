@@ -12,6 +12,15 @@ const NOTE: &str = "shelly.note";
 /// The key of the fact that the text of a reply looks like a tool call and is none, with why.
 pub(crate) const UNREAD_CALL: &str = "shelly.unread-call";
 
+/// The key that names the member of a team that wrote a message of the team's conversation; empty for its coordinator.
+const MEMBER: &str = "shelly.member";
+
+/// The key that names the member to which a member of a team hands over.
+const HAND_OVER: &str = "shelly.hand-over";
+
+/// The key that says how a run ended, where its reply is no answer.
+const ENDING: &str = "shelly.ending";
+
 /// Who speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -118,7 +127,56 @@ impl Message {
 
     /// Whether it is a [`Message::note`].
     pub fn is_note(&self) -> bool {
-        self.meta.iter().any(|(key, _)| key == NOTE)
+        self.fact(NOTE).is_some()
+    }
+
+    /// Returns the member that wrote it, in the conversation that a team shares: the team notes the member with each reply
+    /// that it takes. A reply without that note is of the member that its sender names. None for all that is no reply, and
+    /// for what the coordinator wrote: whoever else is called like a member is not that member.
+    pub fn member(&self) -> Option<&str> {
+        let member = self.fact(MEMBER).unwrap_or(&self.sender);
+        (self.role == Role::Assistant && !member.is_empty()).then_some(member)
+    }
+
+    /// Notes which member of a team wrote it, in place of a member of a team within that team; none for the coordinator.
+    pub(crate) fn by_member(self, member: Option<&str>) -> Self {
+        self.with_fact(MEMBER, Some(member.unwrap_or_default()))
+    }
+
+    /// Returns `true` if it stands in the conversation of a team for the whole team, written by none of its members.
+    pub(crate) fn is_of_team(&self) -> bool {
+        self.fact(MEMBER) == Some("")
+    }
+
+    /// Notes that it says to which member another one hands over.
+    pub(crate) fn handing_over_to(self, member: &str) -> Self {
+        self.with_fact(HAND_OVER, Some(member))
+    }
+
+    /// Drops the note about the member that wrote it: it holds in the conversation of that team alone.
+    pub(crate) fn without_member(self) -> Self {
+        self.with_fact(MEMBER, None)
+    }
+
+    /// Returns how the run ended that came to this, for those around it: `completed`, `failed` or `handed-over`; none for
+    /// an answer.
+    pub(crate) fn ending(&self) -> Option<&str> {
+        self.fact(ENDING)
+    }
+
+    /// Notes how the run ended that came to this; none: with an answer.
+    pub(crate) fn with_ending(self, ending: Option<&str>) -> Self {
+        self.with_fact(ENDING, ending)
+    }
+
+    fn fact(&self, key: &str) -> Option<&str> {
+        self.meta.iter().find(|(there, _)| there == key).map(|(_, value)| value.as_str())
+    }
+
+    fn with_fact(mut self, key: &str, value: Option<&str>) -> Self {
+        self.meta.retain(|(there, _)| there != key);
+        self.meta.extend(value.map(|value| (key.to_owned(), value.to_owned())));
+        self
     }
 
     /// Why the text of this reply is no tool call though it looks like one, if that is so.

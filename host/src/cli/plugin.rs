@@ -304,6 +304,7 @@ fn summary(package: &PluginPackage) -> serde_json::Value {
         "params": manifest.params,
         "phases": manifest.phases,
         "shortens": manifest.shortens,
+        "before_only": manifest.before_only,
         "on_failure": manifest.on_failure,
         "size": package.size,
         "digest": package.named_digest(),

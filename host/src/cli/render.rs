@@ -254,6 +254,8 @@ impl Progress {
                 }
             }
             Event::ModelStarted { .. } | Event::ModelDelta { .. } | Event::MessageAdded { .. } => return None,
+            // Nobody who reads these lines is shown pieces.
+            Event::RepliesWithheld { .. } => return None,
             Event::ModelWaits { wait: Wait::BatchPolling | Wait::BatchCompleted, .. } if !self.verbose => return None,
             Event::ModelWaits { agent, model, detail, .. } => {
                 format!("{DIM}{}   {}: {}{PLAIN}", name(agent), name(model), one_line(detail, 200))

@@ -252,7 +252,8 @@ fn provider(provider: &ProviderConfig, config: &Config, price: Option<Price>) ->
                     batch.as_ref().map_or_else(|| is(&()).noted("none: each request by itself"), batch_setting),
                 ));
             }
-            let printed_calls = ("printed_calls", or(*printed_calls, vendor.is_local(), "default"));
+            let is_printed = vendor.prints_calls(provider.address().unwrap_or(""));
+            let printed_calls = ("printed_calls", or(*printed_calls, is_printed, "default"));
             keys.extend(match provider.api() {
                 Some(Api::Chat) => vec![
                     (

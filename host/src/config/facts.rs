@@ -62,6 +62,8 @@ impl Config {
                 members: _,
                 // One that is a plugin is told with what it is given.
                 coordinator: _,
+                // Whom they may give way to is among them.
+                hand_over: _,
             } = team;
             agent_facts(own, root, work_dir, &mut facts);
         }

@@ -83,7 +83,8 @@ pub struct ProviderConfig {
     pub api: Option<Api>,
     /// Chat Completions: how the server calls the longest reply.
     pub max_tokens_field: Option<MaxTokensField>,
-    /// Chat Completions: whether calls and thoughts that the model prints as text are found; none: on local servers.
+    /// Chat Completions: whether calls and thoughts that the model prints as text are found; none: on local servers, whatever
+    /// their kind.
     pub printed_calls: Option<bool>,
     /// Messages: whether the vendor is asked to keep the conversation for the next request; none: it is.
     pub prompt_cache: Option<bool>,

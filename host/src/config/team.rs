@@ -31,6 +31,9 @@ pub struct TeamConfig {
     pub members: Vec<MemberUse>,
     /// What decides who works next, as it is written.
     pub coordinator: StepUse,
+    /// In which conversations its members work that have tools to hand over to each other, where a plugin decides; none: they
+    /// have no such tools.
+    pub hand_over: Option<Chats>,
 }
 
 #[derive(Deserialize)]
@@ -39,11 +42,14 @@ struct TeamFile {
     name: String,
     #[serde(default)]
     description: String,
+    #[serde(default)]
+    instructions: String,
     provider: Option<String>,
     prefix: Option<String>,
     members: Vec<MemberUse>,
     #[serde(default = "sequence")]
     coordinator: StepUse,
+    hand_over: Option<Chats>,
     #[serde(default)]
     skills_tags: Vec<String>,
     estimated_cost: Option<Cost>,
@@ -73,6 +79,7 @@ impl From<TeamFile> for TeamConfig {
             list: List::Teams,
             name: file.name,
             description: file.description,
+            instructions: file.instructions,
             provider: file.provider,
             prefix: file.prefix,
             skills_tags: file.skills_tags,
@@ -86,7 +93,7 @@ impl From<TeamFile> for TeamConfig {
             delegable: file.delegable,
             ..AgentConfig::default()
         };
-        Self { own, members: file.members, coordinator: file.coordinator }
+        Self { own, members: file.members, coordinator: file.coordinator, hand_over: file.hand_over }
     }
 }
 
@@ -335,6 +342,13 @@ impl TeamConfig {
         if let Some(Err(why)) = OwnCoordinator::of(&self.coordinator) {
             return Err(wrong(format!("coordinator.{}: {why}", self.coordinator.kind)));
         }
+        if self.hand_over.is_some() && self.own_coordinator().is_some() {
+            let kind = &self.coordinator.kind;
+            return Err(wrong(format!(
+                "hand_over: this is for coordinators that are plugins, and `{kind}` is the host's own"
+            ))
+            .hint("remove it, or write `coordinator: {kind: hand-off, params: {chats: private}}`"));
+        }
         if self.members.is_empty() {
             return Err(
                 wrong("members: there is nobody in it".into()).hint("name agents or teams: `members: [writer]`")
@@ -436,6 +450,7 @@ mod tests {
             retries: 8,
             on_failure: OnFailure::Skip,
         };
+        assert_eq!((team.own.instructions.as_str(), team.hand_over), ("", None));
         assert_eq!(team.members, [MemberUse { agent: "a".into(), ..MemberUse::default() }, second]);
         assert!(matches!(team.own_coordinator(), Some(OwnCoordinator::Sequence)) && !team.asks());
         let OwnCoordinator::Loop(LoopParams { max_rounds: 2, at_end: AtEnd::Fail }) =
@@ -472,6 +487,9 @@ mod tests {
             assert_eq!(uses.params["k"], 1);
             assert!(config.teams[0].asks());
         }
+        let text = "[{name: t, members: [a], instructions: Be kind., coordinator: my-plan, hand_over: private}]";
+        let team = parse(text).unwrap().teams.remove(0);
+        assert_eq!((team.own.instructions.as_str(), team.hand_over), ("Be kind.", Some(Chats::Private)));
     }
 
     #[test]
@@ -498,7 +516,12 @@ mod tests {
             ("[{name: t, members: [{agent: a, retries: 9}]}]".into(), "teams.t.members.a.retries: it is at most 8"),
             ("[{name: t, members: [{agent: a, weight: 9}]}]".into(), "there is no key `weight`"),
             ("[{name: t, members: [t]}]".into(), "agents and teams need each other in a circle: t → t"),
-            ("[{name: t, members: [a], instructions: x}]".into(), "there is no key `instructions`"),
+            ("[{name: t, members: [a], toolboxes: [x]}]".into(), "there is no key `toolboxes`"),
+            (
+                "[{name: t, members: [a], hand_over: shared}]".into(),
+                "teams.t.hand_over: this is for coordinators that are plugins, and `sequence` is the host's own",
+            ),
+            ("[{name: t, members: [a], coordinator: my-plan, hand_over: both}]".into(), "unknown variant `both`"),
             ("[{name: t, members: [a], provider: x}]".into(), "there is no model `x`"),
             (members("{kind: sequence, params: {x: 1}}"), "teams.t.coordinator.sequence: it has no params"),
             (

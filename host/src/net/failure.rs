@@ -25,7 +25,8 @@ pub fn is_readable_on_the_way(url: &Url) -> bool {
     url.scheme() == "http" && !is_loopback(url)
 }
 
-pub(super) fn is_loopback(url: &Url) -> bool {
+/// Returns `true` if this address is on this machine, whatever answers there.
+pub fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(url::Host::Ipv4(address)) => address.is_loopback(),
         Some(url::Host::Ipv6(address)) => address.is_loopback(),

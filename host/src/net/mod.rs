@@ -25,7 +25,7 @@ mod websocket;
 pub use client::{Auth, HttpClient, Request, endpoint, header_name, origin};
 pub use exchange::Answer;
 pub(crate) use failure::Failed;
-pub use failure::is_readable_on_the_way;
+pub use failure::{is_loopback, is_readable_on_the_way};
 pub use proxy::{ClientConfig, ProxyUrl};
 pub use rate::{RateLimit, RateLimits};
 pub use reply::{ByteStream, Reply};

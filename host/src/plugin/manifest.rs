@@ -48,6 +48,8 @@ pub struct Manifest {
     pub phases: Vec<Phase>,
     /// Whether its effect shortens the conversation: such effects come before all others of an agent.
     pub shortens: bool,
+    /// Whether its run middleware looks at tasks alone: it is not called after a run, so that nothing waits for it.
+    pub before_only: bool,
     /// What its failure as an effect or middleware means for a run where the config does not say.
     pub on_failure: OnFailure,
     /// The store that it is made for, if it wants one.
@@ -119,6 +121,7 @@ impl Manifest {
             wants_are_optional: wasi,
             phases: Vec::new(),
             shortens: false,
+            before_only: false,
             on_failure: OnFailure::default(),
             kv: KvScope::Session,
             models_are_optional: false,
@@ -171,6 +174,9 @@ impl Manifest {
             }
             None => FileEffect { phases: Vec::new(), shortens: false },
         };
+        if file.run_middleware.is_some() && !kinds.contains(&Kind::RunMiddleware) {
+            return Err("[run-middleware] is only for a plugin of kind `run-middleware`".into());
+        }
         if file.on_failure.is_some() && !kinds.iter().any(|kind| kind.is_step()) {
             return Err("on_failure: only the failure of an effect or middleware can be passed over".into());
         }
@@ -198,6 +204,7 @@ impl Manifest {
             wants_are_optional: false,
             phases,
             shortens,
+            before_only: file.run_middleware.is_some_and(|it| it.before_only),
             on_failure: file.on_failure.unwrap_or_default(),
             kv: scope,
             models_are_optional,
@@ -436,6 +443,8 @@ mod tests {
             (with("wants = { network = true }"), "unknown field `network`"),
             (with("wants = { files = \"all\" }"), "unknown variant `all`"),
             (with("[effect]\nphases = [\"before-model\"]"), "only for a plugin of kind `effect`"),
+            (with("[run-middleware]\nbefore_only = true"), "only for a plugin of kind `run-middleware`"),
+            (kinds(r#"["run-middleware"]"#, "run-middleware = { after_only = true }"), "unknown field `after_only`"),
             ("id = \"A b\"\ncomponent = \"a.wasm\"\nkinds = [\"tool\"]".into(), "`A b` is not an id"),
             ("id = \"host\"\ncomponent = \"a.wasm\"\nkinds = [\"tool\"]".into(), "`host` is how the host's own tools"),
             ("id = \"a\"\ncomponent = \"../a.wasm\"\nkinds = [\"tool\"]".into(), "not the name of a file"),

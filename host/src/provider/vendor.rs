@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use url::Url;
 
 use super::{
     AdapterConfig, Anthropic, ChatCompletions, Gemini, HttpBatches, HttpModel, MaxTokensField, Responses, Wire,
@@ -10,7 +11,7 @@ use super::{
 use crate::{
     error::Fault,
     model::{BatchSubmitter, Completer},
-    net::{Auth, HttpClient, Secret},
+    net::{Auth, HttpClient, Secret, is_loopback},
 };
 
 /// Whose API a model is behind.
@@ -94,8 +95,9 @@ pub struct WireOptions {
     pub api: Option<Api>,
     /// Chat Completions: how the longest reply is named; none: as the host of the base URL wants it.
     pub max_tokens_field: Option<MaxTokensField>,
-    /// All but Google's: whether calls and thoughts that a model prints as text are found; none: on servers of one's own,
-    /// which leave it to their models how these are marked and do not always look for them.
+    /// All but Google's: whether calls and thoughts that a model prints as text are found; none: on servers of one's own, by
+    /// their kind or their address on this machine, which leave it to their models how these are marked and do not always
+    /// look for them.
     pub printed_calls: Option<bool>,
     /// Messages: whether the vendor is asked to keep the conversation for the next request; none: it is.
     pub prompt_cache: Option<bool>,
@@ -230,7 +232,7 @@ impl Vendor {
         config: AdapterConfig,
         options: WireOptions,
     ) -> Result<Arc<dyn Completer>, Fault> {
-        Ok(match self.speaks(options) {
+        Ok(match self.speaks(options, &config.base_url) {
             Spoken::Chat(wire) => Arc::new(HttpModel::new(client, config, wire)?),
             Spoken::Responses(wire) => Arc::new(HttpModel::new(client, config, wire)?),
             Spoken::Messages(wire) => Arc::new(HttpModel::new(client, config, wire)?),
@@ -252,7 +254,7 @@ impl Vendor {
         if !self.has_batches() {
             return Ok(None);
         }
-        Ok(Some(match self.speaks(options) {
+        Ok(Some(match self.speaks(options, &config.base_url) {
             Spoken::Chat(wire) => Arc::new(HttpBatches::new(client, config, wire)?),
             Spoken::Responses(wire) => Arc::new(HttpBatches::new(client, config, wire)?),
             Spoken::Messages(wire) => Arc::new(HttpBatches::new(client, config, wire)?),
@@ -265,8 +267,8 @@ impl Vendor {
         matches!(self, Self::Openai | Self::Anthropic | Self::Gemini)
     }
 
-    fn speaks(self, options: WireOptions) -> Spoken {
-        let printed_calls = options.printed_calls.unwrap_or(self.is_local());
+    fn speaks(self, options: WireOptions, base_url: &str) -> Spoken {
+        let printed_calls = options.printed_calls.unwrap_or_else(|| self.prints_calls(base_url));
         match options.api.unwrap_or(self.preset().api) {
             Api::Chat => {
                 let max_tokens_field = options.max_tokens_field;
@@ -280,6 +282,12 @@ impl Vendor {
         }
     }
 
+    /// Returns `true` if calls and thoughts are looked for in the text that a server of this kind sends at this address: on
+    /// servers of one's own, and on whatever answers on this machine under another vendor's kind.
+    pub fn prints_calls(self, base_url: &str) -> bool {
+        self.is_local() || Url::parse(base_url).is_ok_and(|url| is_loopback(&url))
+    }
+
     /// Whether it is a server of one's own: it asks for no key and sends no bill.
     pub fn is_local(self) -> bool {
         self.preset().key_variable.is_none()
@@ -289,6 +297,26 @@ impl Vendor {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn servers_on_this_machine_are_read_alike_whatever_their_kind() {
+        for (vendor, base_url, expected) in [
+            (Vendor::Ollama, "http://10.0.0.7:11434/v1", true),
+            (Vendor::Openai, "http://127.0.0.1:8080/v1", true),
+            (Vendor::Openai, "http://localhost:1234/v1", true),
+            (Vendor::Grok, "http://[::1]:8000/v1", true),
+            (Vendor::Openai, "https://api.openai.com/v1", false),
+            (Vendor::Openai, "http://localhost.example/v1", false),
+            (Vendor::Openai, "no address", false),
+        ] {
+            assert_eq!(vendor.prints_calls(base_url), expected, "{vendor:?} {base_url}");
+            let Spoken::Chat(wire) = vendor.speaks(WireOptions::default(), base_url) else { panic!("{vendor:?}") };
+            assert_eq!((wire.printed_calls, wire.think_tags), (expected, expected), "{vendor:?} {base_url}");
+            let off = WireOptions { printed_calls: Some(!expected), ..WireOptions::default() };
+            let Spoken::Chat(wire) = vendor.speaks(off, base_url) else { panic!("{vendor:?}") };
+            assert_eq!(wire.printed_calls, !expected, "what the config says holds");
+        }
+    }
 
     #[test]
     fn only_who_has_batches_makes_some() {

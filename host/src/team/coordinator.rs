@@ -28,6 +28,12 @@ pub trait Coordinator: Send + Sync {
         true
     }
 
+    /// Returns `true` if it is told in the conversation that a member hands over, by a note of that member: for one that is not
+    /// told [`Fared::HandedOver`].
+    fn reads_hand_overs(&self) -> bool {
+        false
+    }
+
     /// Decides. `state` is what the last call returned; empty in the first call of each run of the team.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use super::{
     work::{Meeting, run_as},
 };
 use crate::{
-    agent::{Answer, Crew, DEFAULT_PREFIX, Middleware, RunError, Runner, Start},
+    agent::{Answer, Crew, DEFAULT_PREFIX, Middleware, RunError, Runner, Start, may_replace_answers},
     capability::{Budget, Ceiling},
     chat::{Chat, Message},
     model::Completer,
@@ -50,6 +50,9 @@ pub struct Team {
     pub description: Arc<str>,
     /// What to show before its name.
     pub prefix: Arc<str>,
+    /// What all of it are told, members of teams in it included, before what each is told alone. Its coordinator finds it as
+    /// the system message of the conversation, unless that is a member's because they work in one.
+    pub instructions: Arc<str>,
     /// Who is in it.
     pub members: Members,
     /// Who decides.
@@ -77,6 +80,7 @@ impl Team {
             name: name.into(),
             description: Arc::default(),
             prefix: DEFAULT_PREFIX.into(),
+            instructions: Arc::default(),
             members: Members::default(),
             coordinator: Arc::new(coordinator),
             completer: None,
@@ -111,6 +115,12 @@ impl Team {
     /// What it is good for.
     pub fn with_description(mut self, description: impl Into<Arc<str>>) -> Self {
         self.description = description.into();
+        self
+    }
+
+    /// What all of it are told.
+    pub fn with_instructions(mut self, instructions: impl Into<Arc<str>>) -> Self {
+        self.instructions = instructions.into();
         self
     }
 
@@ -168,6 +178,10 @@ impl Runner for Team {
 
     fn as_entered(&self, name: Arc<str>, budget: &Budget) -> Arc<dyn Runner> {
         Arc::new(Self { name, budget: self.budget.meet(budget), ..self.clone() })
+    }
+
+    fn may_replace_answers(&self) -> bool {
+        may_replace_answers(&self.middleware)
     }
 
     fn work<'a>(

@@ -40,7 +40,7 @@ impl Transfers {
         for other in there.iter().filter(|other| other.name != member.name) {
             let name = tool_name(&other.name, &tools);
             // Its name is not taken.
-            let _ = tools.register(transfer(name, other));
+            let _ = tools.register(transfer(name, other, member.runner.may_replace_answers()));
         }
         self.0.insert(Arc::clone(&member.name), (names, tools.clone()));
         tools
@@ -65,7 +65,8 @@ fn tool_name(member: &str, taken: &ToolBox) -> String {
 /// Characters of a tool's name before its number: vendors take 64.
 const ROOM: usize = 58;
 
-fn transfer(name: String, to: &Member) -> Arc<dyn Tool> {
+/// `quiet`: what the member says when it gives way may still be changed by what stands around its runs.
+fn transfer(name: String, to: &Member, quiet: bool) -> Arc<dyn Tool> {
     let (target, description) = (Arc::clone(&to.name), &to.description);
     let what = format!("Transfers the conversation to {target}, which goes on in your place. {description}");
     let spec: Arc<ToolSpec> = tool::spec::<Transfer>(&name, what.trim()).into();
@@ -78,5 +79,5 @@ fn transfer(name: String, to: &Member) -> Arc<dyn Tool> {
             Ok(ToolOutput::Control(vec![text], Control::HandOver(to)))
         }
     });
-    Arc::new(tool.uncounted().repeatable())
+    Arc::new(tool.uncounted().repeatable().with_hidden_arguments(quiet))
 }

@@ -6,7 +6,9 @@ use futures_util::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{Action, Assignment, Fared, Member, Moment, Profile, Report, Step, Team, transfer::Transfers};
+use super::{
+    Action, Assignment, Fared, Member, Moment, Profile, Report, Step, Team, coordinators::words_of, transfer::Transfers,
+};
 use crate::{
     agent::{
         Agent, Answer, Ask, Ending, Failed, Instance, Job, Options, Run, RunError, RunPast, Shares, Shell, Start, Told,
@@ -18,7 +20,7 @@ use crate::{
     event::Event,
     limits,
     model::Completion,
-    tool::ToolBox,
+    tool::{HandOver, ToolBox},
 };
 
 /// In which conversations the members of a team work, and how they give way to each other.
@@ -47,6 +49,8 @@ impl Meeting {
 /// What a team works with in one run.
 pub(super) struct Gathering<'a> {
     team: &'a Team,
+    /// What all members are told.
+    instructions: Arc<str>,
     /// As whom the coordinator asks models; none: it has none.
     asker: Option<Agent>,
     transfers: Transfers,
@@ -80,14 +84,29 @@ pub(super) async fn run_as(
     input: Vec<Message>,
 ) -> Result<Answer, RunError> {
     let (past, errand) = (start.past.take(), start.errand.take());
+    let around = std::mem::take(&mut start.team_instructions);
+    let instructions = [around.trim(), team.instructions.trim()].into_iter().filter(|text| !text.is_empty());
+    let instructions: Arc<str> = instructions.collect::<Vec<_>>().join("\n\n").into();
     let me = Arc::new(Instance::new(&team.name, &Options::default(), &team.delegable, *start));
-    let shell = Shell { name: &team.name, prefix: &team.prefix, model: "", middleware: &team.middleware, grants: None };
-    let mut run = Run::new(shell, Arc::clone(&me), chat, Gathering::new(team));
+    let shell = Shell {
+        name: &team.name,
+        prefix: &team.prefix,
+        model: "",
+        middleware: &team.middleware,
+        model_middleware: &[],
+        grants: None,
+    };
+    let mut run = Run::new(shell, Arc::clone(&me), chat, Gathering::new(team, Arc::clone(&instructions)));
     if past.is_none() {
-        run.write_beginning(errand, &input, "");
+        run.write_beginning(errand, &input, &instructions);
     }
     if let Some(log) = &me.log {
         me.badge.inbox.record(log);
+    }
+    // Where members work in one conversation, each puts its own system prompt in front of it, with these in it.
+    if !instructions.is_empty() && !team.meeting.is_shared() {
+        let message = Message::text(Role::System, &*team.name, &*instructions).by_member(None);
+        chat.share_system_prompt(Arc::new(message));
     }
     run.tell_from_here();
     run.given(&input, past.as_deref());
@@ -99,7 +118,7 @@ pub(super) async fn run_as(
 }
 
 impl<'a> Gathering<'a> {
-    fn new(team: &'a Team) -> Self {
+    fn new(team: &'a Team, instructions: Arc<str>) -> Self {
         let asker = team.completer.as_ref().map(|completer| {
             let mut asker = Agent::new(Arc::clone(&team.name), "", Arc::clone(completer));
             asker.models = Arc::clone(&team.models);
@@ -107,6 +126,7 @@ impl<'a> Gathering<'a> {
         });
         Self {
             team,
+            instructions,
             asker,
             transfers: Transfers::default(),
             state: Vec::new(),
@@ -375,6 +395,9 @@ impl Gathered<'_> {
                 Some(Err(Failed::Stopped)) | None => continue,
             };
             if let Fared::HandedOver(to) = &fared {
+                if self.work.team.coordinator.reads_hand_overs() {
+                    self.chat.append(hand_over_note(&member.name, to)).map_err(RunError::Input)?;
+                }
                 let (agent, to, reason) = (me.member(&member.name), me.member(&to.agent), to.reason.clone());
                 me.cx.events.emit(Event::HandedOver { agent, to, reason }).await;
             }
@@ -414,7 +437,8 @@ impl Gathered<'_> {
             (chat, Some(id), input)
         };
         input.extend(task);
-        Job { runner: Arc::clone(&member.runner), member: name, chat, beside, input, tools, retries: member.retries }
+        let (runner, instructions) = (Arc::clone(&member.runner), Arc::clone(&self.work.instructions));
+        Job { runner, member: name, chat, beside, input, tools, instructions, retries: member.retries }
     }
 
     /// What is new in the shared conversation to this member.
@@ -422,7 +446,9 @@ impl Gathered<'_> {
         let shared = self.chat.snapshot();
         let new: Vec<&Entry> = newest(&shared, beside.heard);
         beside.heard = shared.last().map(|entry| entry.id).or(beside.heard);
-        let others = new.into_iter().filter(|entry| entry.message.sender != member);
+        // Who has not worked yet has said nothing, whoever is called so.
+        let has_worked = !beside.chat.snapshot().is_empty();
+        let others = new.into_iter().filter(|entry| !has_worked || entry.message.member() != Some(member));
         others.filter_map(|entry| as_heard(&entry.message)).collect()
     }
 
@@ -433,6 +459,7 @@ impl Gathered<'_> {
         if !is_shared && !matches!(ending, Ending::HandedOver(_)) {
             let parts = said_aloud(&message);
             let reply = Message { sender: member.name.to_string(), role: Role::Assistant, parts, meta: message.meta };
+            let reply = reply.by_member(Some(&member.name));
             if !reply.says_nothing() {
                 self.chat.append(reply).map_err(RunError::Input)?;
             }
@@ -451,13 +478,13 @@ impl Gathered<'_> {
             if message.says_nothing() {
                 return Err(self.failed(Fault::invalid("it ended the team with an answer that says nothing")));
             }
-            self.chat.append(message.clone()).map_err(RunError::Input)?;
+            self.chat.append(message.clone().by_member(None)).map_err(RunError::Input)?;
             return Ok(message);
         }
         let shared = self.chat.snapshot();
         let mut new = newest(&shared, self.work.since).into_iter().rev();
         let last = new.find(|entry| entry.message.role == Role::Assistant && !entry.message.is_paired());
-        last.map(|entry| Message::clone(&entry.message)).ok_or(RunError::Empty)
+        last.map(|entry| Message::clone(&entry.message).without_member()).ok_or(RunError::Empty)
     }
 
     fn failed(&self, fault: Fault) -> RunError {
@@ -494,7 +521,13 @@ fn as_heard(message: &Message) -> Option<Message> {
     }
     let parts = said_aloud(message);
     let heard = Message { sender: message.sender.clone(), role: Role::User, parts, meta: message.meta.clone() };
-    (!heard.says_nothing()).then_some(heard)
+    (!heard.says_nothing()).then(|| heard.without_member())
+}
+
+/// What a coordinator reads in the conversation of a member that hands over, and members hear: it has no other way to be told.
+fn hand_over_note(member: &str, to: &HandOver) -> Message {
+    let text = format!("`{member}` hands over to `{}`.{}", to.agent, words_of(to));
+    Message::note(member, text).handing_over_to(&to.agent)
 }
 
 /// What of a message is meant for others: not thoughts, and not calls and their results.

@@ -11,6 +11,7 @@
 //! | `prefix`, `suffix` | put before and behind it |
 //!
 //! The text parts of the answer become one; other parts stay where they are, and an answer without text stays as it is.
+//! What an agent says that hands over to another one, or whose task has failed, is no answer and stays as it is too.
 
 use guest_kit::bad;
 use serde::Deserialize;
@@ -84,7 +85,7 @@ impl RunMiddleware for OutputFormat {
     }
 
     fn after(_cx: RunContext, outcome: Outcome, _state: Vec<u8>) -> Result<AfterDecision, Error> {
-        let Ok(answer) = outcome.reply else { return Ok(AfterDecision::Accept) };
+        let Some(answer) = outcome.reply.ok().filter(Message::is_answer) else { return Ok(AfterDecision::Accept) };
         let params = config::<Params>()?.check()?;
         Ok(formed(&params, answer).map_or(AfterDecision::Accept, AfterDecision::Replace))
     }

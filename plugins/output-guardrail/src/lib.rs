@@ -12,7 +12,8 @@
 //! | `retries` | how often the agent may try again: 0 to 8, and 2 if left out |
 //!
 //! What of JSON Schema is known is told in `schema.rs`; a schema with anything else is refused. The text parts of the
-//! answer are looked at as one text. A run that failed is left as it is.
+//! answer are looked at as one text. A run that failed is left as it is. What an agent says that hands over to another one,
+//! or whose task has failed, is no answer: only `deny` holds for it.
 
 use guest_kit::{Pattern, at_most, bad};
 use serde::Deserialize;
@@ -108,11 +109,25 @@ impl RunMiddleware for OutputGuardrail {
 
     fn after(_cx: RunContext, outcome: Outcome, state: Vec<u8>) -> Result<AfterDecision, Error> {
         let Ok(answer) = outcome.reply else { return Ok(AfterDecision::Accept) };
-        Ok(config::<Params>()?.check()?.decide(&answer.text(), outcome.attempt, state))
+        let rules = config::<Params>()?.check()?;
+        let rules = if answer.is_answer() { rules } else { rules.of_all_words() };
+        Ok(rules.decide(&answer.text(), outcome.attempt, state))
     }
 }
 
 impl Rules {
+    /// Those that hold for whatever leaves the agent, and not for answers alone.
+    fn of_all_words(self) -> Rules {
+        Rules {
+            deny: self.deny,
+            retries: self.retries,
+            require: Vec::new(),
+            min_length: 0,
+            max_length: None,
+            schema: None,
+        }
+    }
+
     fn decide(&self, answer: &str, attempt: u32, state: Vec<u8>) -> AfterDecision {
         let breaches = self.breaches(answer);
         if breaches.is_empty() {
@@ -214,6 +229,19 @@ mod tests {
         assert!(again.feedback.unwrap().contains("- it must not hold `secret`\n"));
         let AfterDecision::Reject(error) = rules.decide("a secret", 1, vec![]) else { panic!("no reject") };
         assert_eq!(error, Error::Denied("the answer breaks `deny[0]` after 2 attempts".into()));
+    }
+
+    #[test]
+    fn what_is_no_answer_is_looked_at_for_what_must_not_be_said() {
+        let rules = rules(serde_json::json!({
+            "deny": ["secret"], "require": ["^Dear"], "min_length": 10, "max_length": 11, "json_schema": true,
+        }));
+        let rules = rules.unwrap().of_all_words();
+        assert_eq!(rules.retries, 2);
+        for (words, expected) in [("I pass.", ""), ("", ""), ("a secret of more than that", "deny[0]")] {
+            let broken: Vec<_> = rules.breaches(words).into_iter().map(|breach| breach.rule).collect();
+            assert_eq!(broken.join(" "), expected, "{words}");
+        }
     }
 
     #[test]

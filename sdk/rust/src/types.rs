@@ -96,6 +96,29 @@ impl Message {
             })
             .collect()
     }
+
+    /// The fact of this key that stands beside it.
+    pub fn fact(&self, key: &str) -> Option<&str> {
+        self.meta.iter().find(|(there, _)| there == key).map(|(_, value)| value.as_str())
+    }
+
+    /// Returns `true` if the reply that a run middleware is told of is an answer: not what an agent says that hands over, or
+    /// whose task has failed. What holds for answers need not hold for those.
+    pub fn is_answer(&self) -> bool {
+        !matches!(self.fact("shelly.ending"), Some("handed-over" | "failed"))
+    }
+
+    /// The member of a team that wrote it, in the chat that the team shares; none for all that no member wrote, whatever it
+    /// is called.
+    pub fn member(&self) -> Option<&str> {
+        let member = self.fact("shelly.member").unwrap_or(&self.sender);
+        (self.role == Role::Assistant && !member.is_empty()).then_some(member)
+    }
+
+    /// The member to which a member of a team hands over, in the note that says so in the chat that the team shares.
+    pub fn hand_over(&self) -> Option<&str> {
+        self.fact("shelly.hand-over")
+    }
 }
 
 impl ToolResult {
@@ -197,6 +220,27 @@ mod tests {
         };
         let found: Vec<_> = request.calls().into_iter().map(|(id, call)| (id, &*call.name)).collect();
         assert_eq!(found, [("a", "new"), ("b", "other")]);
+    }
+
+    #[test]
+    fn facts_beside_a_message_say_what_it_is() {
+        let with = |role, key: &str, value: &str| Message {
+            sender: "ada".into(),
+            meta: vec![(key.into(), value.into())],
+            ..Message::new(role, "a")
+        };
+        for (ending, is_answer) in [("handed-over", false), ("failed", false), ("completed", true), ("", true)] {
+            assert_eq!(with(Role::Assistant, "shelly.ending", ending).is_answer(), is_answer, "{ending}");
+        }
+        for (role, key, value, member) in [
+            (Role::Assistant, "shelly.member", "bob", Some("bob")),
+            (Role::Assistant, "shelly.member", "", None),
+            (Role::Assistant, "k", "bob", Some("ada")),
+            (Role::User, "shelly.member", "bob", None),
+            (Role::User, "k", "bob", None),
+        ] {
+            assert_eq!(with(role, key, value).member(), member, "{role:?} {key} {value}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Agents and teams that are tools of an agent.
 
 mod config;
+mod made;
 mod resume;
 
 use std::{

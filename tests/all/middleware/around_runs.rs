@@ -7,6 +7,7 @@ use shelly_host::{
     agent::{AfterDecision, BeforeDecision, Middleware, Outcome},
     chat::{Message, Role},
     error::Fault,
+    event::{Event, EventSink},
     model::{ScriptedCompleter, Usage},
     plugin::PluginMiddleware,
 };
@@ -181,5 +182,33 @@ async fn params_that_make_no_sense_are_told_of_before_the_run() {
     ] {
         let fault = before(&middleware(component, params).await, "go").await.unwrap_err();
         assert!(fault.to_string().contains(says), "{fault}");
+    }
+}
+
+#[tokio::test]
+async fn what_looks_at_tasks_alone_is_not_called_afterwards() {
+    for (component, params, is_before_only) in [
+        (INPUT_GUARDRAIL, json!({ "deny": ["hush"] }), true),
+        (RATE_LIMIT, json!({ "runs": 5, "per": "1h" }), true),
+        (OUTPUT_GUARDRAIL, json!({ "deny": ["hush"] }), false),
+        (OUTPUT_FORMAT, json!({ "trim": true }), false),
+        (REDACT, json!({}), false),
+    ] {
+        let around = middleware(component, params).await;
+        assert_eq!(around.may_replace(), !is_before_only, "{component}");
+        let (events, mut told) = EventSink::channel();
+        let outcome = Outcome {
+            reply: Ok(Message::text(Role::Assistant, "helper", "hush")),
+            usage: Usage::default(),
+            duration: Duration::ZERO,
+            attempt: 0,
+        };
+        let decision = around.after(&cx().with_events(events), &outcome, vec![]).await.unwrap();
+        assert!(!is_before_only || matches!(decision, AfterDecision::Accept), "{component}");
+        let mut calls = 0;
+        while let Some(event) = told.next().await {
+            calls += usize::from(matches!(event, Event::PluginCall { .. }));
+        }
+        assert_eq!(calls, usize::from(!is_before_only), "{component}");
     }
 }

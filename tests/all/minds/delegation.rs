@@ -102,7 +102,7 @@ async fn a_hand_over_that_is_rejected_starts_nobody() {
     let hand_over = json!({"target_agent": "other", "reason": "hard", "context": "the code is 1234"});
     let mut worker = with_steps("worker", [act("handoff", hand_over)])
         .with_middleware(Afterwards(sorry))
-        .with_middleware(OutputGuardrail::new("nothing", |_: &Message| Err(Fault::other("no"))));
+        .with_middleware(OutputGuardrail::new("nothing", |_: &Message| Err(Fault::other("no"))).with_hand_overs());
     worker.options.max_handoffs = 1;
     let other = with_steps("other", [done("I did it.")]);
     let ran = run(&lead(crew([worker, other]), [delegate(&[("worker", "go")]), text("done")]), "go").await;

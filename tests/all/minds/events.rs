@@ -157,6 +157,28 @@ async fn every_case_is_caused_here_or_tested_elsewhere() {
     }
 }
 
+/// Whoever waits for pieces is told once that none come, and because of what.
+#[tokio::test(start_paused = true)]
+async fn withheld_replies_are_told_of_once() {
+    let steps = || Arc::new(Mind::steps([text("one"), text("two")]));
+    let ada = agent("ada", steps())
+        .with_middleware(InputGuardrail::new("looks", |_| Ok(())))
+        .with_middleware(OutputGuardrail::new("guard", |_| Ok(())));
+    let (first, second) = (run(&ada, "go").await.events, run(&ada, "go").await.events);
+    let withheld = |events: &[Event]| {
+        let of = events.iter().filter_map(|event| match event {
+            Event::RepliesWithheld { agent, by } => Some(format!("{agent} {}", by.join(", "))),
+            _ => None,
+        });
+        of.collect::<Vec<_>>()
+    };
+    assert_eq!((withheld(&first), withheld(&second)), (vec!["ada guard".to_owned()], vec![]));
+    let has_pieces = |events: &[Event]| events.iter().any(|event| matches!(event, Event::ModelDelta { .. }));
+    assert!(!has_pieces(&first));
+    let open = run(&agent("eve", steps()), "go").await.events;
+    assert!(withheld(&open).is_empty() && has_pieces(&open));
+}
+
 #[tokio::test(start_paused = true)]
 async fn each_begin_has_its_end_and_names_agents_as_they_work() {
     let events = rich().await;

@@ -4,7 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
-use shelly_host::agent::{Agent, Crew, Interaction};
+use shelly_host::{
+    agent::{Agent, Crew, InputGuardrail, Interaction, Logger, OutputGuardrail, Recovery, Timeout},
+    chat::Message,
+};
 
 use super::{agent, crew, delegate, done, lead, order, orders, with, with_steps};
 use crate::script::{Mind, Ran, Reply, act, acts, hangs, run, text, tool};
@@ -290,4 +293,22 @@ async fn ids_follow_the_tasks_and_not_who_asks_first() {
     // Where nobody can be answered an id is of no use.
     let ran = run(&lead(members(), [delegate(&[("silent", "x")]), text("done")]), "go").await;
     assert_eq!(ids(&ran.entries()), ["null silent"]);
+}
+
+/// Only what may still change what an agent says holds its questions back.
+#[tokio::test(start_paused = true)]
+async fn middleware_that_changes_no_answers_leaves_questions_alone() {
+    let limits = || Timeout(Duration::from_secs(60));
+    let looks = || InputGuardrail::new("looks", |_: &[Message]| Ok(()));
+    let blots = || OutputGuardrail::new("blots", |_: &Message| Ok(()));
+    for (worker, asks) in [
+        (asker("worker", &["which one?"]).with_middleware(Logger).with_middleware(Recovery), true),
+        (asker("worker", &["which one?"]).with_middleware(limits()).with_middleware(looks()), true),
+        (asker("worker", &["which one?"]).with_middleware(limits()).with_middleware(blots()), false),
+    ] {
+        let steps = [delegate(&[("worker", "go")]), answers(&[("d-1", "the left one")]), text("done")];
+        let ran = run(&interactive(crew([worker]), steps), "go").await;
+        assert_eq!(ran.results()[0].contains("pending_question"), asks, "{}", ran.talk());
+        assert_eq!(ran.talk().contains("Nobody can be asked now"), !asks, "{}", ran.talk());
+    }
 }

@@ -173,6 +173,74 @@ async fn members_hand_over_in_one_conversation_or_each_in_its_own() {
     }
 }
 
+/// What a team says that a plugin leads, whose first member hands over to the second one if it can.
+pub async fn handed_over(keys: &str) -> String {
+    let server = minds(|name, heard| match name {
+        "ann" if !heard.starts_with("result: ") => call("transfer_to_bob", json!({ "reason": "bob knows" })),
+        name => echo(name, "…"),
+    });
+    let coordinator = "{kind: probe-team, params: {does: hand-over, size: 3}, powers: [see-messages]}";
+    let teams = format!("  - {{name: t, members: [ann, bob], coordinator: {coordinator}{keys}}}");
+    run(&server, &teams).await.0.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn instructions_of_a_team_reach_all_members_and_who_leads_them() {
+    let server = minds(|name, heard| match name {
+        "" if heard.contains("cy(") => text(r#"{"members": [], "done": true, "reasoning": "enough"}"#),
+        "" => text(r#"{"members": ["inner"], "done": false, "reasoning": "it is next"}"#),
+        name => echo(name, heard),
+    });
+    for chats in ["private", "shared"] {
+        server.asked.lock().unwrap().clear();
+        let teams = format!(
+            "  - {{name: t, members: [inner, ann], coordinator: model, instructions: 'You are support.'}}\n  \
+             - {{name: inner, members: [cy, bob], instructions: 'You do flights.', \
+             coordinator: {{kind: hand-off, params: {{chats: {chats}}}}}}}"
+        );
+        let (outcome, _) = run(&server, &teams).await;
+        assert_eq!(outcome.as_deref(), Ok("cy(go)"));
+        let asked = server.asked.lock().unwrap();
+        let of = |who: &str| asked.iter().find(|request| request.contains(who)).unwrap();
+        let both = r"<team_instructions>\nYou are support.\n\nYou do flights.\n</team_instructions>\n\n<instructions>\nI am cy.";
+        assert!(of("I am cy.").contains(both), "{chats}: {}", of("I am cy."));
+        let leader = of("You coordinate a team");
+        assert!(leader.contains(r"What all of the team are told:\nYou are support.\n"), "{leader}");
+        assert!(!leader.contains("You do flights."), "{leader}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn members_of_one_agent_work_at_once_as_often_as_it_may() {
+    for (most, expected) in [("", 3), (", max_concurrency: 1", 1), (", max_concurrency: 2", 2)] {
+        let server = minds(|name, heard| {
+            std::thread::sleep(std::time::Duration::from_millis(100));
+            echo(name, heard)
+        });
+        let place = Place::new();
+        let config = format!(
+            "agents: [{{name: ann, instructions: I am ann.{most}}}]\n\
+             teams: [{{name: t, members: [{{agent: ann, role: r}}, {{agent: ann, name: b, role: r}}, \
+             {{agent: ann, name: c, role: r}}], coordinator: {{kind: roles, params: {{roles: [r]}}}}}}]\nentry_agent: t"
+        );
+        let prepared = prepared(&place, &server, &config, None, Recording::Off).await.unwrap();
+        let (events, mut told) = EventSink::channel();
+        let cx = RunCx::new("t").with_events(events);
+        prepared.entrant.runner().run(&cx, &Chat::new(), vec![Message::user("go")]).await.unwrap();
+        drop((cx, prepared));
+        let (mut working, mut largest, mut worked) = (0, 0, 0);
+        while let Some(event) = told.next().await {
+            match event {
+                Event::RunStarted { parent: Some(_), .. } => (working, worked) = (working + 1, worked + 1),
+                Event::RunFinished { agent, .. } if *agent != *"t" => working -= 1,
+                _ => {}
+            }
+            largest = largest.max(working);
+        }
+        assert_eq!((worked, largest), (3, expected), "{most}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn teams_stand_in_teams_and_a_member_that_fails_may_be_gone_without() {
     let server = minds(|name, heard| match name {

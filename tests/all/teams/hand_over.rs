@@ -4,15 +4,21 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 use shelly_host::{
-    agent::Runner,
+    agent::{OutputGuardrail, Runner},
     chat::Message,
     chat::{Chat, Role},
+    error::Fault,
     event::{Event, EventSink, RunCx},
+    plugin::PluginMiddleware,
     team::{HandOff, Meeting, Member, Team},
 };
 
 use super::{agent, go, lines, says};
-use crate::script::{Mind, act, acts, text};
+use crate::{
+    effects::plugin,
+    plugin::{OUTPUT_GUARDRAIL, REDACT},
+    script::{Mind, act, acts, text},
+};
 
 /// Whoever hears of a word gives way to the member who knows about it; the others answer.
 fn desk(meeting: Meeting) -> Team {
@@ -148,4 +154,63 @@ async fn a_tool_of_a_member_does_not_stand_in_for_handing_over() {
     let team = team.with_member(Member::new(triage)).with_member(Member::new(says("flights", |_| text("booked"))));
     let answer = go(&team, &Chat::new(), "go").await.unwrap();
     assert_eq!((answer.message.text_content().as_str(), *heard.lock().unwrap()), ("booked", 0));
+}
+
+/// A member whose answers must end with `.`, and who gives way without one.
+fn guarded(reply: crate::script::Reply, guard: impl shelly_host::agent::Middleware + 'static) -> Team {
+    let triage = agent("triage", Mind::steps([reply])).with_middleware(guard);
+    Team::new("desk", HandOff::default())
+        .with_meeting(Meeting::HandOver)
+        .with_member(Member::new(triage))
+        .with_member(Member::new(says("flights", |_| text("booked"))))
+}
+
+fn ends_with_a_dot() -> OutputGuardrail<impl Fn(&Message) -> Result<(), Fault> + Send + Sync> {
+    OutputGuardrail::new("dot", |answer: &Message| match answer.text_content().ends_with('.') {
+        true => Ok(()),
+        false => Err(Fault::other("it does not end with a dot")),
+    })
+}
+
+#[tokio::test]
+async fn guardrail_of_answers_lets_a_hand_over_pass() {
+    let transfer = || act("transfer_to_flights", json!({"reason": "a flight", "context": "to Rome"}));
+    let answer = go(&guarded(transfer(), ends_with_a_dot()), &Chat::new(), "go").await.unwrap();
+    assert_eq!(answer.message.text_content(), "booked");
+    assert!(answer.message.meta.is_empty(), "{:?}", answer.message);
+    for (reply, guard) in [(transfer(), ends_with_a_dot().with_hand_overs()), (text("Hm"), ends_with_a_dot())] {
+        let error = go(&guarded(reply, guard), &Chat::new(), "go").await.unwrap_err();
+        assert!(error.in_full().contains("it does not end with a dot"), "{}", error.in_full());
+    }
+}
+
+#[tokio::test]
+async fn plugin_guard_holds_a_hand_over_to_what_is_denied_alone() {
+    let guard = async |params| PluginMiddleware::new(&plugin(OUTPUT_GUARDRAIL, params).await).unwrap();
+    let transfer = |context: &str| act("transfer_to_flights", json!({"reason": "a flight", "context": context}));
+    let rules = json!({"require": ["DONE"], "min_length": 1000, "json_schema": {"type": "object"}, "deny": ["s.cret"]});
+    let answer = go(&guarded(transfer("to Rome"), guard(rules.clone()).await), &Chat::new(), "go").await.unwrap();
+    assert_eq!(answer.message.text_content(), "booked");
+    let mut strict = rules;
+    strict["retries"] = 0.into();
+    let error = go(&guarded(transfer("the secret"), guard(strict).await), &Chat::new(), "go").await.unwrap_err();
+    assert!(error.in_full().contains("the answer breaks `deny[0]`"), "{}", error.in_full());
+}
+
+/// What is said to whoever goes on is what middleware leaves of it, and nobody is shown it before.
+#[tokio::test]
+async fn hand_over_is_shown_only_as_middleware_leaves_it() {
+    let redact = PluginMiddleware::new(&plugin(REDACT, json!({"what": [], "extra": ["Rome"]})).await).unwrap();
+    let transfer = act("transfer_to_flights", json!({"reason": "to Rome", "context": "Rome at noon"}));
+    let (team, chat) = (guarded(transfer, redact), Chat::new());
+    let (sink, mut events) = EventSink::channel();
+    let cx = RunCx::new("desk").with_events(sink);
+    team.run(&cx, &chat, vec![Message::user("go")]).await.unwrap();
+    drop(cx);
+    let mut shown = Vec::new();
+    while let Some(event) = events.next().await {
+        shown.push(format!("{event:?}"));
+    }
+    let shown = shown.join("\n");
+    assert!(shown.contains("transfer_to_flights") && !shown.contains("Rome"), "{shown}");
 }

@@ -2,6 +2,7 @@
 
 mod configured;
 mod hand_over;
+mod namesakes;
 mod plugins;
 mod resume;
 mod steps;

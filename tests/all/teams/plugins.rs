@@ -1,6 +1,10 @@
 //! Teams that plugins lead: what a coordinator in its sandbox is told, what it decides, and what becomes of one that goes wrong.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use serde_json::{Value, json};
 use shelly_host::{
@@ -12,7 +16,7 @@ use shelly_host::{
     limits,
     model::Completer,
     plugin::{Limits, Plugin, PluginCoordinator, PluginEngine, PluginPackage, Settings},
-    team::{Coordinator, Fared, Member, Moment, Report, Team},
+    team::{Coordinator, Fared, Meeting, Member, Moment, Report, Team},
 };
 
 use super::{go, lines, says};
@@ -343,4 +347,68 @@ async fn its_steps_are_what_the_trait_says() {
     // A state of another version counts as none.
     let odd = coordinator.next(&cx, &moment(1, &reports), vec![9, 9]).await.unwrap();
     assert!(matches!(odd.action, shelly_host::team::Action::Run(_)), "{odd:?}");
+}
+
+#[tokio::test]
+async fn plugin_is_told_of_hand_overs_and_leads_them() {
+    for (meeting, at_most, expected) in [
+        (Meeting::HandOver, 9, Ok("eve answers")),
+        (Meeting::SharedHandOver, 9, Ok("eve answers")),
+        (Meeting::HandOver, 0, Ok("it was handed over too often")),
+        // Without tools for it nobody can.
+        (Meeting::Coordinated, 9, Err("tool not found: transfer_to_bob")),
+    ] {
+        let passes = |name: &'static str, to: &'static str| {
+            Member::new(super::agent(
+                name,
+                Mind::new(move |asked| match asked.heard.contains("not found") {
+                    true => text(&asked.heard),
+                    false => crate::script::act(
+                        &format!("transfer_to_{to}"),
+                        json!({"reason": format!("{to} knows"), "context": "line 1\nline 2"}),
+                    ),
+                }),
+            ))
+        };
+        let heard = Arc::new(Mutex::new(String::new()));
+        let (team, all) =
+            (led_by(&plugin(PROBE_TEAM, json!({"does": "hand-over", "size": at_most})).await), Arc::clone(&heard));
+        let eve = super::agent(
+            "eve",
+            Mind::new(move |asked| {
+                let said = asked.request.messages.iter().filter(|entry| entry.message.role == Role::User);
+                *all.lock().unwrap() = said.map(|entry| entry.message.text_content()).collect::<Vec<_>>().join(" | ");
+                text("eve answers")
+            }),
+        );
+        let team = team
+            .with_meeting(meeting)
+            .with_member(passes("ada", "bob"))
+            .with_member(passes("bob", "eve"))
+            .with_member(Member::new(eve));
+        let chat = Chat::new();
+        let answer = go(&team, &chat, "go").await.unwrap().message.text_content();
+        match expected {
+            Ok(expected) => assert_eq!(answer, expected, "{meeting:?}"),
+            Err(expected) => assert!(answer.contains(expected), "{meeting:?}: {answer}"),
+        }
+        if expected == Ok("eve answers") {
+            let heard = heard.lock().unwrap().clone();
+            let from = "`bob` hands over to `eve`.\nWhy, in its words:\n> eve knows\nWhat you must know, in its words:\n> line 1\n> line 2";
+            assert!(
+                heard.starts_with("go | `ada` hands over to `bob`.") && heard.ends_with(from),
+                "{meeting:?}: {heard}"
+            );
+        }
+        assert_eq!(chat.snapshot().check(), Ok(()));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn plugin_leads_a_hand_over_that_the_config_allows() {
+    for (hand_over, expected) in [(", hand_over: private", "bob(…)"), (", hand_over: shared", "bob(…)"), ("", "ann(…)")]
+    {
+        let said = super::configured::handed_over(hand_over).await;
+        assert_eq!(said, expected, "{hand_over}");
+    }
 }

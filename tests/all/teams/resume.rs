@@ -169,6 +169,7 @@ async fn every_prefix_of_a_run_that_a_plugin_leads_goes_on_to_the_same_end() {
         ("a plugin's in turn", PROBE_TEAM, json!({"does": "in-turn"})),
         ("a plugin's that asks", PROBE_TEAM, json!({"does": "ask"})),
         ("a state machine's", STATE_MACHINE, review),
+        ("a plugin's that hands over", PROBE_TEAM, json!({"does": "hand-over", "size": 9})),
     ] {
         let plugin = plugin(component, params).await;
         goes_on_from_every_prefix(name, |outside| {

@@ -211,6 +211,15 @@ pub fn table() -> Vec<(&'static str, Shown)> {
             Seen("- t: knows birds", top("teams: [{name: t, members: [bob], description: knows birds}]"), TEAM),
         ),
         (
+            "team.instructions",
+            Seen(
+                "<team_instructions>",
+                top("entry_agent: t\nteams: [{name: t, members: [bob], instructions: Be kind.}]"),
+                top("entry_agent: t\nteams: [{name: t, members: [bob]}]"),
+            ),
+        ),
+        ("team.hand_over", By("teams/plugins.rs", "plugin_leads_a_hand_over_that_the_config_allows")),
+        (
             "team.skills_tags",
             Seen("[skills: birds]", top("teams: [{name: t, members: [bob], skills_tags: [birds]}]"), TEAM),
         ),

@@ -14,7 +14,7 @@ use crate::{
     agent::{
         Answer, Crew, RunError,
         completion::in_time,
-        crew::NotHired,
+        crew::{NotHired, too_many_agents},
         journal::{BoardTask, ErrandId, Log, Record, RunPast},
         place::Place,
         registry::Spawned,
@@ -238,8 +238,7 @@ impl Errand {
             NotHired::Refused(message) => Failure::Other(format!("{message}; give the task to another agent")),
         })?;
         if before.is_none() && !crew.begin() {
-            let most = limits::AGENTS_PER_CREW;
-            return Err(Failure::Other(format!("{most} agents have worked in this crew already, and no more may")));
+            return Err(Failure::Other(too_many_agents()));
         }
         claim.assign(instance, from).map_err(Failure::Other)?;
         let places = Place::take(places.into_iter().chain([Arc::clone(crew.places())]).collect());
@@ -278,6 +277,7 @@ impl Errand {
             tasks: self.tasks.below(),
             works_for: WorksFor::Delegator(assignment),
             more_tools: ToolBox::new(),
+            team_instructions: Arc::default(),
             log,
             errand: self.log.as_ref().map(|(_, errand)| errand.clone()),
             past,

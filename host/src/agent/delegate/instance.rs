@@ -46,6 +46,8 @@ pub struct Instance {
     pub works_for: WorksFor,
     /// Tools that it has in this run beside its own.
     pub more_tools: ToolBox,
+    /// What all members of the team are told in which it works.
+    pub team_instructions: Arc<str>,
     pub tasks: Tasks,
     /// Where what happens is written down, if it is.
     pub log: Option<Log>,
@@ -157,7 +159,9 @@ impl Instance {
     /// A run of what is called so, which runs as `options` say and passes on no more than `delegable`.
     pub fn new(agent: &Arc<str>, options: &Options, delegable: &Ceiling, start: Start) -> Self {
         let (parked, delegations) = (Mutex::new(Some(HashMap::new())), AtomicU32::new(0));
-        let Start { cx, crew, purse, ceiling, badge, place, tasks, works_for, more_tools, log, .. } = start;
+        let Start {
+            cx, crew, purse, ceiling, badge, place, tasks, works_for, more_tools, team_instructions, log, ..
+        } = start;
         let ceiling = ceiling.meet(delegable);
         let before = OnceLock::new();
         Self {
@@ -172,6 +176,7 @@ impl Instance {
             tasks,
             works_for,
             more_tools,
+            team_instructions,
             log,
             parked,
             delegations,

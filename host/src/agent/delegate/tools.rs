@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     agent::{
-        Agent, Interaction,
+        Agent, Interaction, Runner,
         registry::{is_same_name, no_agent},
     },
     capability::Budget,
@@ -67,7 +67,7 @@ fn own_tools(agent: &Agent, me: &Arc<Instance>) -> Vec<Arc<dyn Tool>> {
         }
     }
     // What middleware may still take out of a report must not be seen, or asked, before it did.
-    let quiet = !agent.middleware.is_empty();
+    let quiet = agent.may_replace_answers();
     if me.works_for.assignment().is_some() {
         tools.push(Arc::new(task_complete(quiet)));
         tools.push(Arc::new(request_input(Arc::clone(me), quiet)));

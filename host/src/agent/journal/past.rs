@@ -252,10 +252,20 @@ impl Past {
 
     /// The agents that have worked for others, members of teams left out, with their instance names.
     pub(crate) fn delegates(&self) -> impl Iterator<Item = (&Arc<str>, &Arc<str>)> {
+        self.works_for_others().filter(|(_, is_member)| !is_member).map(|(run, _)| (&run.agent, &run.instance))
+    }
+
+    /// The instance names of the members of teams that have worked, each as often as it did.
+    pub(crate) fn members(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.works_for_others().filter(|(_, is_member)| *is_member).map(|(run, _)| &run.instance)
+    }
+
+    /// The runs that worked for others, and whether each is that of a member of a team.
+    fn works_for_others(&self) -> impl Iterator<Item = (&RunPast, bool)> {
         let was_given = |id: &ErrandId| self.runs.get(&id.run).is_some_and(|run| run.delegated.contains_key(&id.call));
         let runs = self.errands.iter().flat_map(|(id, errand)| errand.runs.iter().map(move |run| (id, run)));
         let runs = runs.filter_map(|(id, run)| Some((id, self.runs.get(run)?)));
-        runs.filter(move |(id, run)| run.is_alone || was_given(id)).map(|(_, run)| (&run.agent, &run.instance))
+        runs.map(move |(id, run)| (run, !run.is_alone && !was_given(id)))
     }
 
     /// The agents that were to work for others, with the instance names that they were given.

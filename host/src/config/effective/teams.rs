@@ -14,10 +14,11 @@ use crate::{
 };
 
 pub(super) fn team(team: &TeamConfig, config: &Config, known: &KnownAgent) -> Setting {
-    let TeamConfig { own, members, coordinator: _ } = team;
+    let TeamConfig { own, members, coordinator: _, hand_over } = team;
     let AgentConfig {
         name,
         description,
+        instructions,
         provider,
         prefix,
         skills_tags,
@@ -28,7 +29,6 @@ pub(super) fn team(team: &TeamConfig, config: &Config, known: &KnownAgent) -> Se
         delegable,
         // A team has none of these. How many of it work at once would be in vain: while its members work, it waits.
         max_concurrency: _,
-        instructions: _,
         toolboxes: _,
         skills: _,
         plugins: _,
@@ -41,13 +41,19 @@ pub(super) fn team(team: &TeamConfig, config: &Config, known: &KnownAgent) -> Se
     } = own;
     let mut plugins = known.plugins.iter();
     let middleware = list(middleware.iter().map(|step| one_step(step, &mut plugins, config)));
-    map([
+    // Where the host's own coordinator decides, it says that itself.
+    let hands_over = team.own_coordinator().is_none();
+    let hand_over = ("hand_over", is(hand_over).noted_if(hand_over.is_none(), "members do not"));
+    let first = [
         ("name", is(name)),
         ("description", set(description)),
+        ("instructions", set(instructions)),
         ("provider", model_setting(provider.as_deref(), config).noted_if(!team.asks(), "its coordinator asks none")),
         ("prefix", prefix_setting(prefix.as_deref())),
         ("members", list(members.iter().map(|one| member(one, config)))),
         ("coordinator", coordinator(team, plugins.next(), config)),
+    ];
+    let last = [
         ("skills_tags", is(skills_tags)),
         ("estimated_cost", is(estimated_cost).noted_if(estimated_cost.is_none(), "not told")),
         ("budget", budget_setting(budget)),
@@ -55,7 +61,8 @@ pub(super) fn team(team: &TeamConfig, config: &Config, known: &KnownAgent) -> Se
         ("use", grant_setting(ceiling.as_ref(), "what each plugin is granted", config)),
         ("delegable", delegable_setting(delegable, "what its members use", config)),
         ("order", is(&known.order.runs).noted("around its runs")),
-    ])
+    ];
+    map(first.into_iter().chain(Some(hand_over).filter(|_| hands_over)).chain(last))
 }
 
 fn member(member: &MemberUse, config: &Config) -> Setting {

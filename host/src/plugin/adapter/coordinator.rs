@@ -44,6 +44,11 @@ impl Coordinator for PluginCoordinator {
         self.plugin.grant.powers.contains(&Power::AskModel)
     }
 
+    /// A report of the contract has no room for it.
+    fn reads_hand_overs(&self) -> bool {
+        true
+    }
+
     async fn next(&self, cx: &RunCx, moment: &Moment<'_>, state: Vec<u8>) -> Result<Step, Fault> {
         let Some(kind) = &self.plugin.kinds.coordinator else {
             return Err(Fault::other("the plugin has no coordinator"));
@@ -88,7 +93,7 @@ fn member(Profile { name, role, description }: &Profile) -> wit::Member {
 
 fn report(Report { member, fared }: &Report) -> wit::Report {
     let failure = match fared {
-        // Members hand over to each other where the host says who works, and not here.
+        // Of a hand-over there is a note in the chat.
         Fared::Replied | Fared::HandedOver(_) => None,
         Fared::Failed(fault) => Some(convert::fault_to_wit(fault)),
     };

@@ -28,6 +28,11 @@ impl PluginMiddleware {
         plugin.kinds.run_middleware.is_some().then(|| Self { plugin: Arc::clone(plugin) })
     }
 
+    /// Whether it looks at tasks alone.
+    fn is_before_only(&self) -> bool {
+        self.plugin.package().manifest.before_only
+    }
+
     fn kind(&self) -> Result<&wit::GuestIndices, Fault> {
         self.plugin.kinds.run_middleware.as_ref().ok_or_else(|| Fault::other("the plugin has no middleware"))
     }
@@ -37,6 +42,10 @@ impl PluginMiddleware {
 impl Middleware for PluginMiddleware {
     fn name(&self) -> &str {
         &self.plugin.id
+    }
+
+    fn may_replace(&self) -> bool {
+        !self.is_before_only()
     }
 
     fn on_failure(&self) -> OnFailure {
@@ -74,6 +83,9 @@ impl Middleware for PluginMiddleware {
     }
 
     async fn after(&self, cx: &RunCx, outcome: &Outcome, state: Vec<u8>) -> Result<AfterDecision, Fault> {
+        if self.is_before_only() {
+            return Ok(AfterDecision::Accept);
+        }
         let kind = self.kind()?;
         let context = run_context(cx);
         let told = wit::Outcome {

@@ -25,6 +25,8 @@ pub(super) struct File {
     #[serde(default)]
     pub wants: FileWants,
     pub effect: Option<FileEffect>,
+    #[serde(rename = "run-middleware")]
+    pub run_middleware: Option<FileRunMiddleware>,
     pub on_failure: Option<OnFailure>,
     pub only: Option<Vec<String>>,
     pub leave_out: Option<Vec<String>>,
@@ -167,4 +169,11 @@ pub(super) struct FileEffect {
     pub phases: Vec<Phase>,
     #[serde(default)]
     pub shortens: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FileRunMiddleware {
+    #[serde(default)]
+    pub before_only: bool,
 }

@@ -97,7 +97,7 @@ impl Coordinator for HandOff {
 
 /// The one that goes on, told what the other one has told it.
 fn target(moment: &Moment<'_>, from: &str, to: &HandOver) -> Result<Assignment, Fault> {
-    let HandOver { agent, reason, context } = to;
+    let agent = &to.agent;
     let found = moment.members.iter().find(|member| *member.name == **agent).ok_or_else(|| Fault::NotFound {
         message: format!(
             "`{from}` hands over to `{}`, which is no member of the team: there are {}",
@@ -105,15 +105,17 @@ fn target(moment: &Moment<'_>, from: &str, to: &HandOver) -> Result<Assignment, 
             names(moment.members)
         ),
     })?;
-    let mut task = format!("`{from}` hands this conversation over to you: you go on with it.");
+    let task = format!("`{from}` hands this conversation over to you: you go on with it.{}", words_of(to));
+    Ok(Assignment { member: Arc::clone(&found.name), task: Some(cut(&task, limits::ASSIGNMENT_CHARS - 1)) })
+}
+
+/// What a member says that hands over, marked as its words: a paragraph each, or nothing.
+pub fn words_of(HandOver { agent: _, reason, context }: &HandOver) -> String {
     // Both of them, their marks and what is around them are a task that may be given.
     let chars = limits::ASSIGNMENT_CHARS / 4;
-    for (title, said) in [("Why", reason), ("What you must know", context)] {
-        if !said.trim().is_empty() {
-            task.push_str(&format!("\n{title}, in its words:\n{}", quoted(said, chars)));
-        }
-    }
-    Ok(Assignment { member: Arc::clone(&found.name), task: Some(cut(&task, limits::ASSIGNMENT_CHARS - 1)) })
+    let said =
+        [("Why", reason), ("What you must know", context)].into_iter().filter(|(_, said)| !said.trim().is_empty());
+    said.map(|(title, said)| format!("\n{title}, in its words:\n{}", quoted(said, chars))).collect()
 }
 
 #[cfg(test)]

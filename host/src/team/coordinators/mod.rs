@@ -18,6 +18,7 @@ use super::{Moment, Profile};
 use crate::{error::Fault, limits};
 
 pub use hand_off::HandOff;
+pub(super) use hand_off::words_of;
 pub use model::{ModelCoordinator, ModelOptions};
 pub use roles::RoleRoundRobin;
 pub use rounds::{Loop, Sequence};

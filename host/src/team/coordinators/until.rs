@@ -111,8 +111,7 @@ impl Coordinator for RoundRobinUntil {
 /// The newest message that is no note, if a member wrote it, one who has left as well.
 fn newest_of_members<'a>(moment: &Moment<'a>) -> Option<&'a Entry> {
     let newest = moment.shared.iter().rev().find(|entry| !entry.note)?;
-    let is_member = moment.members.iter().any(|member| *member.name == *newest.message.sender);
-    (is_member || newest.message.role == Role::Assistant).then_some(newest)
+    (newest.message.role == Role::Assistant).then_some(newest)
 }
 
 /// Both memories in one: four bytes with the length of the first, the first, the second.
@@ -161,7 +160,11 @@ mod tests {
             ("a member's do", vec![task(), says("bob", "It is DONE.")], "done"),
             ("also before anybody has worked in this run", vec![says("bob", "DONE")], "done"),
             ("a member's who has left do", vec![task(), says("gone", "DONE")], "done"),
-            ("a member's do, in whatever role they stand", vec![Message::text(Role::User, "bob", "DONE")], "done"),
+            (
+                "those of somebody else called like a member do not",
+                vec![Message::text(Role::User, "bob", "DONE")],
+                "ann",
+            ),
             ("older ones do not", vec![says("bob", "DONE"), says("ann", "Not yet.")], "ann"),
             ("those before a new task do not", vec![says("bob", "DONE"), task()], "ann"),
             ("a note behind them changes nothing", vec![says("bob", "DONE"), Message::note("host", "Hm.")], "done"),

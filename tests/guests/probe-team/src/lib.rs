@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use shelly_plugin::{
     Content, Error, Message, Part, chat, config,
-    coordinator::{Action, Assignment, Coordinator, Member, Moment, Step},
+    coordinator::{Action, Assignment, Coordinator, Member, Moment, Step, handed_over},
     types::{Ask, Request, Role, ToolChoice},
 };
 
@@ -37,6 +37,13 @@ impl Coordinator for Probe {
                 run(moment.members.iter().map(|member| Assignment::of(&member.name)).collect())
             }
             "side-by-side" => Ok(Step::answer(reports(&moment))),
+            // The first one begins, and whoever is handed over to goes on, up to so often.
+            "hand-over" => Ok(match handed_over(&moment) {
+                Some(_) if moment.step as usize > params.size => Step::answer("it was handed over too often"),
+                Some(member) => Step::run(state, vec![Assignment::of(member)]),
+                None if moment.step == 0 => Step::run(state, first()),
+                None => Step::done(),
+            }),
             // A model says whom.
             "ask" => asked(&params, moment, state),
             "ask-for-ever" => Ok(Step::ask(state, question(&params, "again"))),

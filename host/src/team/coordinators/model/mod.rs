@@ -70,8 +70,9 @@ impl Default for ModelOptions {
 
 /// A model decides who works next, and when the team is done.
 ///
-/// An answer that cannot be used (no JSON, nobody of the team, somebody twice, nobody at all) is sent back to it once
-/// with what is wrong; the next one ends the run. So does a failure to ask it, unless trying again may help, which is
+/// Its answer is a JSON object; where it stands among words, the last one that decides anything. An answer that cannot be
+/// used (no JSON, nobody of the team, somebody twice, nobody at all) is sent back to it once with what is wrong; the next one
+/// ends the run. So does a failure to ask it, unless trying again may help, which is
 /// done once. A vendor that takes no schema for the reply, or none of the ways to force a call, is asked without from
 /// then on.
 ///
@@ -162,7 +163,7 @@ impl ModelCoordinator {
         };
         if asked == Asked::Summary {
             let through = self.view(moment, memory).overdue.last().map(|entry| entry.id);
-            memory.sum_up(through, &text(completion));
+            memory.sum_up(through, reply::without_thought(&text(completion)));
             return Ok(None);
         }
         match reply::heard(completion, moment.members, self.options.tools) {
@@ -173,7 +174,8 @@ impl ModelCoordinator {
             }
             Err(why) if asking.wrong.is_none() => {
                 let short = |text: &str| cut(text, limits::COORDINATOR_WRONG_CHARS);
-                asking.wrong = Some(Wrong { said: short(&text(completion)), why: short(&why) });
+                let said = text(completion);
+                asking.wrong = Some(Wrong { said: short(reply::without_thought(&said)), why: short(&why) });
                 Ok(None)
             }
             Err(why) => {
@@ -220,10 +222,12 @@ impl ModelCoordinator {
             (Asked::Summary, _) => {}
             (Asked::Decision, true) => {
                 let may_look = asking.times < limits::ASKS_IN_A_ROW && asking.may_look();
-                request.tools = tools::specs(may_look);
+                request.tools = tools::specs(moment.members, may_look);
                 request.tool_choice = if memory.plain { ToolChoice::Auto } else { ToolChoice::Required };
             }
-            (Asked::Decision, false) => request.response_schema = (!memory.plain).then(|| reply::SCHEMA.to_owned()),
+            (Asked::Decision, false) => {
+                request.response_schema = (!memory.plain).then(|| reply::schema(moment.members));
+            }
         }
         asking.asked = Some(asked);
         memory.asking = Some(asking);

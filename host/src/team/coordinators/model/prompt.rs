@@ -77,7 +77,7 @@ impl<'a> View<'a> {
         }
         user.push_str("What was said since:\n");
         for entry in shown {
-            user.push_str(&self::shown(entry, chars));
+            user.push_str(&self::shown(self.moment, entry, chars));
             user.push('\n');
         }
         user.push_str("\nWrite the minutes.");
@@ -98,6 +98,10 @@ impl<'a> View<'a> {
                 description if description.is_empty() => text.push('\n'),
                 description => text.push_str(&format!(": {description}\n")),
             }
+        }
+        let told = self.moment.shared.iter().next().filter(|entry| entry.message.is_of_team());
+        if let Some(told) = told.filter(|entry| entry.message.role == Role::System) {
+            text.push_str(&format!("\nWhat all of the team are told:\n{}\n", told.message.text_content().trim()));
         }
         if !self.options.instructions.trim().is_empty() {
             text.push_str(&format!("\nWhat you are to follow:\n{}\n", self.options.instructions.trim()));
@@ -152,7 +156,7 @@ impl<'a> View<'a> {
             while let Some((_, said)) = said.next_if(|(place, _)| place <= at) {
                 text.push_str(&format!("You decided: {}\n", said.said));
             }
-            text.push_str(&shown(entry, self.chars));
+            text.push_str(&shown(self.moment, entry, self.chars));
             text.push('\n');
         }
         said.for_each(|(_, said)| text.push_str(&format!("You decided: {}\n", said.said)));
@@ -195,10 +199,13 @@ pub fn words(entry: &Entry) -> String {
 }
 
 /// A message after its sender, with so many characters of its words.
-pub fn shown(entry: &Entry, chars: usize) -> String {
-    let sender = match (entry.message.sender.as_str(), entry.message.role) {
+pub fn shown(moment: &Moment<'_>, entry: &Entry, chars: usize) -> String {
+    let message = &entry.message;
+    let is_namesake = message.member().is_none() && moment.members.iter().any(|member| *member.name == *message.sender);
+    let sender = match (message.sender.as_str(), message.role) {
         ("", Role::Assistant) => "assistant".into(),
         ("", _) => "user".into(),
+        (sender, _) if is_namesake => format!("{}, not of the team", on_one_line(sender, limits::NAME_SHOWN_CHARS)),
         (sender, _) => on_one_line(sender, limits::NAME_SHOWN_CHARS),
     };
     format!("[{sender}]\n{}", quoted(&words(entry), chars))

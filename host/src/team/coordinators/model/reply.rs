@@ -20,8 +20,29 @@ use crate::{
     model::Completion,
 };
 
-/// Of the reply. Names are not listed in it: vendors take only so many words in a schema, and they are checked here.
-pub const SCHEMA: &str = r#"{"type":"object","properties":{"members":{"type":"array","items":{"type":"string"}},"done":{"type":"boolean"},"reasoning":{"type":"string"}},"required":["members","done","reasoning"],"additionalProperties":false}"#;
+/// JSON Schema of a reply.
+pub fn schema(members: &[Profile]) -> String {
+    json!({
+        "type": "object",
+        "properties": {
+            "members": {"type": "array", "items": name_schema(members)},
+            "done": {"type": "boolean"},
+            "reasoning": {"type": "string"},
+        },
+        "required": ["members", "done", "reasoning"],
+        "additionalProperties": false,
+    })
+    .to_string()
+}
+
+/// JSON Schema of a member's name: one of those that are there, unless they are more than vendors take.
+pub fn name_schema(members: &[Profile]) -> Value {
+    let chars: usize = members.iter().map(|member| member.name.chars().count()).sum();
+    match members.len() <= limits::COORDINATOR_ENUM_NAMES && chars <= limits::COORDINATOR_ENUM_CHARS {
+        true => json!({"type": "string", "enum": members.iter().map(|member| &*member.name).collect::<Vec<_>>()}),
+        false => json!({"type": "string"}),
+    }
+}
 
 /// What a reply comes to.
 #[derive(Debug)]
@@ -55,7 +76,7 @@ pub fn heard<'a>(completion: &'a Completion, members: &[Profile], has_tools: boo
     match has_tools && !calls.is_empty() {
         true => called(&calls, members),
         // A model that does not call may have said it in words.
-        false => said(&super::text(completion), members, has_tools).map(Heard::Decided),
+        false => said(without_thought(&super::text(completion)), members, has_tools).map(Heard::Decided),
     }
 }
 
@@ -67,7 +88,7 @@ struct Said {
 }
 
 fn said(text: &str, members: &[Profile], has_tools: bool) -> Result<Decision, String> {
-    let said: Said = object(text).map_err(|error| match has_tools {
+    let said = object(text).map_err(|error| match has_tools {
         true => format!("it calls neither {ASSIGN} nor {FINISH}"),
         false => format!("it is not the JSON object that was asked for: {error}"),
     })?;
@@ -79,16 +100,47 @@ fn said(text: &str, members: &[Profile], has_tools: bool) -> Result<Decision, St
     Ok(Decision { what: What::Run(assignments(run, members)?), reasoning })
 }
 
-/// The object that the text is, which may stand in a fence. One among words is none: they may quote one of somebody else.
-fn object<T: DeserializeOwned>(text: &str) -> Result<T, String> {
-    serde_json::from_str(unfenced(text)).map_err(|error| cut(&error.to_string(), limits::COORDINATOR_SAID_CHARS))
+/// The object that the text is, or the last one among its words that decides anything: models explain before they decide,
+/// and what they quote on the way is not the last that they say.
+fn object(text: &str) -> Result<Said, String> {
+    let whole = match serde_json::from_str(text.trim()) {
+        Ok(said) => return Ok(said),
+        Err(error) => error,
+    };
+    let decides = |said: &Said| said.members.is_some() || said.done.is_some();
+    let objects = objects(text).into_iter().rev();
+    let mut said = objects.filter_map(|object| serde_json::from_str(object).ok()).filter(decides);
+    said.next().ok_or_else(|| cut(&whole.to_string(), limits::COORDINATOR_SAID_CHARS))
 }
 
-fn unfenced(text: &str) -> &str {
+/// The JSON objects in a text, in order, but those within another one. Of a long text only the end is looked at.
+fn objects(text: &str) -> Vec<&str> {
+    let text = &text[text.ceil_char_boundary(text.len().saturating_sub(limits::COORDINATOR_REPLY_BYTES))..];
+    let (mut objects, mut at) = (Vec::new(), 0);
+    while let Some(start) = text[at..].find('{').map(|found| at + found) {
+        // Made, and not only passed over: that is bounded in its depth, and so is the work for a text of nothing but braces.
+        let mut values = serde_json::Deserializer::from_str(&text[start..]).into_iter::<Value>();
+        at = match values.next() {
+            Some(Ok(_)) => {
+                let end = start + values.byte_offset();
+                objects.push(&text[start..end]);
+                end
+            }
+            _ => start + 1,
+        };
+    }
+    objects
+}
+
+/// What a model says, without the thought before it: servers that do not tell the two apart send it at the beginning, some
+/// without the tag that opens it. What is never closed is all thought.
+pub fn without_thought(text: &str) -> &str {
     let text = text.trim();
-    let Some(inner) = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```")) else { return text };
-    // What stands behind the opening of a fence names the language.
-    inner.split_once('\n').filter(|(word, _)| !word.contains('{')).map_or(inner, |(_, inner)| inner)
+    match text.split_once("</think>") {
+        Some((_, said)) if !text.starts_with('{') => said.trim_start(),
+        None if text.starts_with("<think>") => "",
+        _ => text,
+    }
 }
 
 fn called(calls: &[&ToolCall], members: &[Profile]) -> Result<Heard, String> {
@@ -162,12 +214,13 @@ fn assignments(
     }
 }
 
-/// The one with this name or, if nobody has it, at this place.
+/// The one with this name or, if nobody has it, with that name in other letters or at this place.
 fn member<'a>(named: &Value, members: &'a [Profile]) -> Result<&'a Profile, String> {
     let place = |at: u64| usize::try_from(at).ok().and_then(|at| members.get(at));
     let found = match named {
         Value::String(name) => {
-            members.iter().find(|member| *member.name == **name).or_else(|| name.parse().ok().and_then(place))
+            let exact = members.iter().find(|member| *member.name == **name);
+            exact.or_else(|| like(name, members)).or_else(|| name.trim().parse().ok().and_then(place))
         }
         Value::Number(number) => number.as_u64().and_then(place),
         _ => None,
@@ -179,6 +232,13 @@ fn member<'a>(named: &Value, members: &'a [Profile]) -> Result<&'a Profile, Stri
         };
         format!("it names {shown}, who is not in the team: there are {}", names(members))
     })
+}
+
+/// The only one whose name is this but for case and the space around it.
+fn like<'a>(name: &str, members: &'a [Profile]) -> Option<&'a Profile> {
+    let folded = name.trim().to_lowercase();
+    let mut alike = members.iter().filter(|member| member.name.trim().to_lowercase() == folded);
+    alike.next().filter(|_| alike.next().is_none())
 }
 
 /// The text, if there is any.

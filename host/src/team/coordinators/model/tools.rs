@@ -10,8 +10,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    super::{super::Moment, quote::quoted},
+    super::{
+        super::{Moment, Profile},
+        quote::quoted,
+    },
     prompt,
+    reply::name_schema,
 };
 use crate::{
     chat::{Entry, ToolSpec},
@@ -74,17 +78,39 @@ pub struct FinishArgs {
 }
 
 /// The tools; without those that only look if it may look at nothing more.
-pub fn specs(may_look: bool) -> Arc<[Arc<ToolSpec>]> {
-    static ALL: LazyLock<[Arc<ToolSpec>; 4]> = LazyLock::new(|| {
+pub fn specs(members: &[Profile], may_look: bool) -> Arc<[Arc<ToolSpec>]> {
+    static OTHERS: LazyLock<[Arc<ToolSpec>; 3]> = LazyLock::new(|| {
         [
-            tool::spec::<AssignArgs>(ASSIGN, "Decides who works next, and on what."),
             tool::spec::<FinishArgs>(FINISH, "Ends the work of the team, once the task is done."),
             tool::spec::<NoArgs>(STATUS, "Shows each member, its role, how it fared and its last message."),
             tool::spec::<OlderArgs>(OLDER, "Shows what was said before the messages that you are shown, in pages."),
         ]
         .map(Arc::new)
     });
-    ALL[..if may_look { 4 } else { 2 }].into()
+    let others = &OTHERS[..if may_look { 3 } else { 1 }];
+    std::iter::once(Arc::new(assign(members))).chain(others.iter().cloned()).collect()
+}
+
+/// The tool that says who works, with the names of those who can.
+fn assign(members: &[Profile]) -> ToolSpec {
+    let mut spec = tool::spec::<AssignArgs>(ASSIGN, "Decides who works next, and on what.");
+    let mut schema: Value = serde_json::from_str(spec.input_schema.get()).expect("a schema is JSON");
+    list_names(&mut schema, &name_schema(members));
+    spec.input_schema = serde_json::value::to_raw_value(&schema).expect("a schema is JSON").into();
+    spec
+}
+
+/// Puts what is known of names beside what is said of the property `member`, wherever it stands.
+fn list_names(schema: &mut Value, names: &Value) {
+    let Value::Object(keys) = schema else { return };
+    for (key, value) in keys {
+        match (key.as_str(), value) {
+            ("member", Value::Object(member)) => {
+                member.extend(names.as_object().into_iter().flatten().map(|(key, value)| (key.clone(), value.clone())));
+            }
+            (_, value) => list_names(value, names),
+        }
+    }
 }
 
 impl Look {
@@ -100,7 +126,7 @@ impl Look {
     pub fn at(self, moment: &Moment<'_>, older: &[&Entry]) -> String {
         match self {
             Self::Status => status(moment),
-            Self::Older(page) => self::older(older, page),
+            Self::Older(page) => self::older(moment, older, page),
         }
     }
 }
@@ -108,10 +134,12 @@ impl Look {
 fn status(moment: &Moment<'_>) -> String {
     let mut wrote: HashMap<&str, (usize, &Entry)> = HashMap::new();
     for entry in moment.shared.iter().rev().filter(|entry| prompt::is_shown(entry)) {
-        wrote.entry(&entry.message.sender).or_insert((0, entry)).0 += 1;
+        if let Some(member) = entry.message.member() {
+            wrote.entry(member).or_insert((0, entry)).0 += 1;
+        }
     }
     let chars = limits::COORDINATOR_LOOKUP_CHARS / moment.members.len().max(1);
-    let one = |member: &super::super::Profile| {
+    let one = |member: &Profile| {
         let who = format!("{:?} (role: {:?})", &*member.name, &*member.role);
         match wrote.get(&*member.name) {
             None => format!("{who} has said nothing yet."),
@@ -125,7 +153,7 @@ fn status(moment: &Moment<'_>) -> String {
     format!("{}{}", told.join("\n"), prompt::reports(moment))
 }
 
-fn older(older: &[&Entry], page: u32) -> String {
+fn older(moment: &Moment<'_>, older: &[&Entry], page: u32) -> String {
     let pages = older.len().div_ceil(limits::COORDINATOR_PAGE);
     if older.is_empty() {
         return "There are no messages before those that you are shown.".into();
@@ -137,6 +165,6 @@ fn older(older: &[&Entry], page: u32) -> String {
     let end = older.len() - (at - 1) * limits::COORDINATOR_PAGE;
     let start = end.saturating_sub(limits::COORDINATOR_PAGE);
     let chars = limits::COORDINATOR_LOOKUP_CHARS / limits::COORDINATOR_PAGE;
-    let shown: Vec<_> = older[start..end].iter().map(|entry| prompt::shown(entry, chars)).collect();
+    let shown: Vec<_> = older[start..end].iter().map(|entry| prompt::shown(moment, entry, chars)).collect();
     format!("Messages {} to {end} of {}, page {at} of {pages}:\n{}", start + 1, older.len(), shown.join("\n"))
 }

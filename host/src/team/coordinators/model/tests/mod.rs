@@ -11,6 +11,7 @@ use crate::{
 };
 
 mod remembered;
+mod schemas;
 mod shown;
 
 type Reply = Result<Completion, Fault>;
@@ -139,11 +140,38 @@ async fn a_decision() {
         ),
         ("in a fence", vec![says(&format!("```json\n{BOB}\n```\n"))], "ask, bob, ask".into()),
         ("in a fence without a word", vec![says(&format!("```\n{BOB}\n```"))], "ask, bob, ask".into()),
+        ("among words", vec![says(&format!("Well, {BOB} it is."))], "ask, bob, ask".into()),
         (
-            "among words, which may be quoted, then alone",
-            vec![says(&format!("Well, {BOB} it is.")), says(BOB)],
-            "ask, ask, bob, ask".into(),
+            "after others",
+            vec![says(&format!("Not {{\"done\":true}}, {{x}} nor {{\"a\":1}}: {BOB}"))],
+            "ask, bob, ask".into(),
         ),
+        ("before one that decides nothing", vec![says(&format!("{BOB} {{\"note\":{{}}}} {{"))], "ask, bob, ask".into()),
+        ("in a list", vec![says(&format!("[{BOB}]"))], "ask, bob, ask".into()),
+        (
+            "in a fence behind a sentence",
+            vec![says(&format!("So:\n```json\n{BOB}\n```\nThat is all."))],
+            "ask, bob, ask".into(),
+        ),
+        ("after a thought", vec![says(&format!("<think>{{\"done\":true}}?</think>\n\n{BOB}"))], "ask, bob, ask".into()),
+        (
+            "after a thought without its beginning",
+            vec![says(&format!("Is it {{\"done\":true}}?</think>{BOB}"))],
+            "ask, bob, ask".into(),
+        ),
+        (
+            "with a tag in its words",
+            vec![says(r#"{"members":["bob"],"reasoning":"no </think>"}"#)],
+            "ask, bob, ask".into(),
+        ),
+        (
+            "in a thought, then said",
+            vec![says(&format!("<think>{BOB}")), says(&format!("<think>{BOB}</think>Hm.")), says(BOB)],
+            format!(
+                "ask, ask, {UNUSABLE}: it is not the JSON object that was asked for: expected value at line 1 column 1"
+            ),
+        ),
+        ("in other letters", vec![says(r#"{"members":[" BOB"]}"#)], "ask, bob, ask".into()),
         ("done", vec![says(r#"{"members":[],"done":true}"#)], "ask, done".into()),
         ("done, whoever is named", vec![says(r#"{"members":["zoe",99],"done":true}"#)], "ask, done".into()),
         ("no JSON, then better", vec![says("bob!"), says(BOB)], "ask, ask, bob, ask".into()),

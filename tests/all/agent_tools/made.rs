@@ -1,0 +1,34 @@
+//! Agents that are made anew for each call.
+
+use shelly_host::{
+    agent::{AgentTool, AsTool, Refused},
+    capability::{Bound, Ceiling},
+    event::Event,
+};
+
+use super::{agent, caller, task};
+use crate::script::{Mind, run, text};
+
+#[tokio::test]
+async fn agent_made_for_each_call_fits_the_ceiling_of_its_caller() {
+    let bob = |ceiling: &Ceiling| match ceiling.admits("secrets") {
+        true => Ok(agent("whatever", Mind::new(|asked| text(&format!("{} may", asked.agent))))),
+        false => Err(Refused("it needs `secrets`".into())),
+    };
+    for (agents, expected) in [
+        (None, "lead/bob#1 may"),
+        (Some("secrets"), "lead/bob#1 may"),
+        (Some("bob"), "error: agent `bob` failed: agent `bob` cannot be started from here"),
+    ] {
+        let mut lead =
+            caller(vec![("bob", task("go"))]).with_tool(AgentTool::made("bob", "", bob, AsTool::default()).unwrap());
+        let agents = agents.map(|name| [name.to_owned()].into_iter().collect());
+        lead.delegable = Ceiling::of("lead", Bound { agents, ..Bound::default() });
+        let ran = run(&lead, "go").await;
+        assert_eq!(ran.results(), [expected]);
+        let warned = ran.events.iter().any(
+            |event| matches!(event, Event::Warning { message } if message == "lead cannot start agent `bob`: it needs `secrets`"),
+        );
+        assert_eq!(warned, expected.starts_with("error"));
+    }
+}

@@ -1,0 +1,215 @@
+//! Members that are called like somebody else: who wrote what is a matter of who it was, not of a name.
+
+use std::sync::{Arc, Mutex};
+
+use shelly_host::{
+    agent::{
+        Agent, Crew, Entry, Registry, Runner,
+        journal::{Past, Record},
+    },
+    chat::{Chat, Message, Role},
+    event::RunCx,
+    model::Completer,
+    team::{Member, ModelCoordinator, ModelOptions, RoundRobinUntil, Sequence, Team, Until},
+};
+
+use super::{agent, go, lines, plan};
+use crate::{
+    script::{Mind, said, text},
+    sessions::memory,
+};
+
+/// What each member was asked, as `instance: sender: text | …` without its system prompt.
+type Heard = Arc<Mutex<Vec<String>>>;
+
+/// A member that says `NAME says` with the number of its reply, and notes all that it hears.
+fn listens(name: &'static str, heard: &Heard) -> Agent {
+    let heard = Arc::clone(heard);
+    let mind = Mind::new(move |asked| {
+        let messages = asked.request.messages.iter().filter(|entry| entry.message.role != Role::System);
+        let lines: Vec<_> =
+            messages.map(|entry| format!("{}: {}", entry.message.sender, said(&entry.message))).collect();
+        heard.lock().unwrap().push(format!("{} <- {}", asked.agent, lines.join(" | ")));
+        text(&format!("{name} says {}", asked.turn + 1))
+    });
+    agent(name, mind)
+}
+
+fn nested(heard: &Heard) -> Team {
+    let desk = Team::new("desk", Sequence)
+        .with_member(Member::new(listens("researcher", heard)))
+        .with_member(Member::new(listens("writer", heard)));
+    Team::new("outer", plan(&[&["researcher"], &["desk"], &["researcher"], &["desk"]]))
+        .with_member(Member::new(listens("researcher", heard)))
+        .with_member(Member::new(desk))
+}
+
+const NESTED: [&str; 6] = [
+    "outer/researcher <- user: go",
+    "outer/desk/researcher <- user: go | researcher: researcher says 1",
+    "outer/desk/writer <- user: go | researcher: researcher says 1 | researcher: researcher says 1",
+    "outer/researcher <- user: go | outer/researcher: researcher says 1 | desk: writer says 1",
+    "outer/desk/researcher <- user: go | researcher: researcher says 1 | outer/desk/researcher: researcher says 1 | \
+     writer: writer says 1 | researcher: researcher says 2",
+    "outer/desk/writer <- user: go | researcher: researcher says 1 | researcher: researcher says 1 | \
+     outer/desk/writer: writer says 1 | researcher: researcher says 2 | researcher: researcher says 2",
+];
+
+#[tokio::test]
+async fn inner_member_hears_its_outer_namesake() {
+    let (heard, chat) = (Heard::default(), Chat::new());
+    let answer = go(&nested(&heard), &chat, "go").await.unwrap();
+    assert_eq!(*heard.lock().unwrap(), NESTED);
+    assert!(answer.message.meta.is_empty(), "{:?}", answer.message);
+    assert_eq!(
+        lines(&chat),
+        [
+            "user user: go",
+            "assistant researcher: researcher says 1",
+            "assistant desk: writer says 1",
+            "assistant researcher: researcher says 2",
+            "assistant desk: writer says 2",
+        ]
+    );
+}
+
+/// Sessions that were written down before members were noted with their replies go on in the same way.
+#[tokio::test]
+async fn resumed_members_hear_the_same_also_in_old_sessions() {
+    let (heard, written) = (Heard::default(), memory());
+    let crew = Arc::new(Crew::new(Registry::new()).with_recorder(written.clone()));
+    let cx = RunCx::new("outer");
+    nested(&heard).with_crew(crew).run(&cx, &Chat::recorded(), vec![Message::user("go")]).await.unwrap();
+    let records = written.records();
+    let without_notes = |(run, record): &(u64, Record)| {
+        let mut json = serde_json::to_value(record).unwrap();
+        drop_notes(&mut json);
+        (*run, serde_json::from_value(json).unwrap())
+    };
+    let old: Vec<(u64, Record)> = records.iter().map(without_notes).collect();
+    assert_ne!(serde_json::to_string(&old).unwrap(), serde_json::to_string(&records).unwrap());
+    for records in [records, old] {
+        for cut in 1..records.len() {
+            let past = Past::of(records[..cut].iter().cloned()).unwrap();
+            let (heard, written, chat) = (Heard::default(), memory(), past.chat().unwrap());
+            let crew = Arc::new(Crew::new(Registry::new()).resuming(written, past, &chat));
+            let answer = nested(&heard).with_crew(crew).resume(&cx, &chat, Vec::new()).await.unwrap().unwrap();
+            assert_eq!(answer.message.text_content(), "writer says 2", "{cut}");
+            let heard = heard.lock().unwrap().clone();
+            assert_eq!(heard, NESTED[NESTED.len() - heard.len()..], "{cut}");
+        }
+    }
+}
+
+fn drop_notes(json: &mut serde_json::Value) {
+    match json {
+        serde_json::Value::Array(items) => {
+            items.retain(|item| item[0] != "shelly.member");
+            items.iter_mut().for_each(drop_notes);
+        }
+        serde_json::Value::Object(fields) => fields.values_mut().for_each(drop_notes),
+        _ => {}
+    }
+}
+
+#[tokio::test]
+async fn member_called_like_the_person_or_its_team_hears_them() {
+    let heard = Heard::default();
+    let team = Team::new("desk", plan(&[&["user"], &["desk"], &["user"]]))
+        .with_member(Member::new(listens("user", &heard)))
+        .with_member(Member::new(listens("desk", &heard)));
+    let chat = Chat::new();
+    go(&team, &chat, "go").await.unwrap();
+    go(&team, &chat, "again").await.unwrap();
+    assert_eq!(
+        heard.lock().unwrap()[..5],
+        [
+            "desk/user <- user: go",
+            "desk/desk <- user: go | user: user says 1",
+            "desk/user <- user: go | desk/user: user says 1 | desk: desk says 1",
+            "desk/user <- user: go | desk/user: user says 1 | desk: desk says 1 | desk/user: user says 2 | user: again",
+            "desk/desk <- user: go | user: user says 1 | desk/desk: desk says 1 | user: user says 2 | user: again | \
+             user: user says 3",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn member_called_like_its_team_hears_the_coordinator() {
+    use shelly_host::{chat::Part, team::Action};
+    let heard = Heard::default();
+    let sums_up = super::Plan(|moment: &shelly_host::team::Moment<'_>| {
+        Ok(match moment.step {
+            0 => super::run(&["desk"]),
+            _ => Action::Done(Some(vec![Part::Text("In short: yes.".into())])),
+        })
+    });
+    let team = Team::new("desk", sums_up).with_member(Member::new(listens("desk", &heard)));
+    let chat = Chat::new();
+    go(&team, &chat, "go").await.unwrap();
+    go(&team, &chat, "again").await.unwrap();
+    let heard = heard.lock().unwrap();
+    assert_eq!(heard[1], "desk/desk <- user: go | desk/desk: desk says 1 | desk: In short: yes. | user: again");
+}
+
+#[tokio::test]
+async fn member_called_like_an_agent_that_spoke_before_hears_it() {
+    let (heard, chat) = (Heard::default(), Chat::new());
+    listens("researcher", &heard).run(&RunCx::new("researcher"), &chat, vec![Message::user("go")]).await.unwrap();
+    let team = Team::new("desk", Sequence).with_member(Member::new(listens("researcher", &heard)));
+    go(&team, &chat, "again").await.unwrap();
+    assert_eq!(heard.lock().unwrap()[1], "desk/researcher <- user: go | researcher: researcher says 1 | user: again");
+}
+
+#[tokio::test]
+async fn member_called_like_the_delegating_agent_keeps_its_context() {
+    let heard = Heard::default();
+    let (registry, of) = (Registry::new(), Arc::clone(&heard));
+    registry.register(Entry::new("desk", ""), move || {
+        Team::new("desk", Sequence).with_member(Member::new(listens("lead", &of)))
+    });
+    let order = serde_json::json!({"tasks": [{"agent": "desk", "task": "count", "context": "There are two."}]});
+    let lead = Mind::steps([crate::script::act("delegate", order), text("done")]);
+    let lead = agent("lead", lead).with_crew(Arc::new(Crew::new(registry)), 1);
+    lead.run(&RunCx::new("lead"), &Chat::new(), vec![Message::user("go")]).await.unwrap();
+    let heard = heard.lock().unwrap().clone();
+    let [one] = &heard[..] else { panic!("{heard:?}") };
+    assert!(one.contains("lead: <delegation_context> There are two. </delegation_context>"), "{one}");
+    assert!(one.ends_with("user: count"), "{one}");
+}
+
+#[tokio::test]
+async fn words_of_an_outer_namesake_end_no_inner_round() {
+    let heard = Heard::default();
+    let inner = Team::new("desk", RoundRobinUntil::new(1, Until::text("researcher says").unwrap()))
+        .with_member(Member::new(listens("researcher", &heard)));
+    let outer = Team::new("outer", Sequence)
+        .with_member(Member::new(listens("researcher", &heard)))
+        .with_member(Member::new(inner));
+    go(&outer, &Chat::new(), "go").await.unwrap();
+    assert_eq!(heard.lock().unwrap().len(), 2, "the inner one has worked");
+}
+
+#[tokio::test]
+async fn model_that_leads_is_told_apart_namesakes() {
+    let heard = Heard::default();
+    let leads = Arc::new(Mind::new(move |asked| {
+        let asked = asked.request.messages.last().unwrap().message.text_content();
+        match asked.contains("You decided") {
+            false => text(r#"{"members":["researcher"],"done":false,"reasoning":""}"#),
+            true => text(r#"{"members":[],"done":true,"reasoning":""}"#),
+        }
+    }));
+    let inner = Team::new("desk", ModelCoordinator::new(ModelOptions::default()))
+        .with_completer(Arc::clone(&leads) as Arc<dyn Completer>)
+        .with_member(Member::new(listens("researcher", &heard)));
+    let outer = Team::new("outer", Sequence)
+        .with_member(Member::new(listens("researcher", &heard)))
+        .with_member(Member::new(inner));
+    go(&outer, &Chat::new(), "go").await.unwrap();
+    let asked = leads.asked();
+    let first = asked[0].1.messages.last().unwrap().message.text_content();
+    assert!(first.contains("[researcher, not of the team]\n> researcher says 1"), "{first}");
+    let second = asked[1].1.messages.last().unwrap().message.text_content();
+    assert!(second.contains("[researcher]\n> researcher says 1"), "{second}");
+}
