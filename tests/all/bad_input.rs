@@ -272,7 +272,10 @@ fn a_plugin_that_cannot_be_used() {
         ("text", TOOL, b"#!/bin/sh\n".to_vec()),
         ("an empty file", TOOL, Vec::new()),
         ("another contract", TOOL, exporting("shelly:plugin/tool@0.9.0")),
-        ("no contract's", TOOL, exporting("wasi:cli/run@0.2.0")),
+        ("no contract's", TOOL, exporting("some:other/interface@0.2.0")),
+        ("the async ABI", TOOL, component("(component (type (future u8)))")),
+        ("a feature that the engine lacks", TOOL, component("(component (core module (memory 1 1 shared)))")),
+        ("a web page", TOOL, b"<!DOCTYPE html>".to_vec()),
         ("no kind", TOOL, component("(component)")),
         ("another kind than it says", "kinds = [\"effect\"]\n[effect]\nphases = [\"before-model\"]\n", hollow.clone()),
         ("a coordinator, for an agent", "kinds = [\"coordinator\"]\n", exporting("shelly:plugin/coordinator@0.1.0")),
@@ -298,6 +301,9 @@ fn a_plugin_that_cannot_be_used() {
     let place = Place::new();
     place.file("shelly.yaml", helper("    plugins: {bad: }\n"));
     let arguments = [&RUN[..], &["--plugins", "plugins"]].concat();
+    place.file("plugins/bad/bad.wasm", component(HOLLOW));
+    told.fails(&place, "a folder without a manifest", 3, &arguments);
+    fs::remove_file(place.path().join("plugins/bad/bad.wasm")).unwrap();
     place.file("plugins/bad/plugin.toml", "id = \"bad\"\ncomponent = \"bad.wasm\"\nkinds = [\"tool\"]\n");
     told.fails(&place, "the component is missing", 3, &arguments);
     fs::create_dir(place.path().join("plugins/bad/bad.wasm")).unwrap();

@@ -1,6 +1,7 @@
 //! Components that know nothing of us: their functions as tools, from the binary to the model.
 
 mod chance;
+mod inspected;
 mod resumed;
 
 use std::{
@@ -397,7 +398,7 @@ fn what_cannot_be_a_tool_is_left_out_and_the_reason_is_told() {
         )
     };
     let deep = "(list ".repeat(limits::VALUE_DEPTH) + "u8" + &")".repeat(limits::VALUE_DEPTH);
-    let mut types = "(type $t0 (tuple u8 u8))\n".to_owned();
+    let mut types = "(type $dictionary (map string u8))\n(type $t0 (tuple u8 u8))\n".to_owned();
     for at in 1..10 {
         types += &format!("(type $t{at} (tuple $t{} $t{}))\n", at - 1, at - 1);
     }
@@ -406,8 +407,7 @@ fn what_cannot_be_a_tool_is_left_out_and_the_reason_is_told() {
         ADD,
         &lifted("deep", &deep),
         &lifted("wide", "$t9"),
-        &lifted("wait", "(future u8)"),
-        &lifted("stream-in", "(stream u8)"),
+        &lifted("mapped", "(list (tuple string $dictionary))"),
     ]
     .concat();
     let (_place, package) = packed("", &component(&exports));
@@ -420,13 +420,13 @@ fn what_cannot_be_a_tool_is_left_out_and_the_reason_is_told() {
         [
             "deep: it has types within each other, more than 16 deep",
             "wide: it is made of more than 1000 types",
-            "wait: it has a `future`: no value of that is JSON",
-            "stream-in: it has a `stream`: no value of that is JSON",
+            "mapped: it has a `map`, which this host does not take",
         ]
     );
-    let (_place, package) = packed("", &component(&lifted("wait", "(future u8)")));
+    let mapped = "(type $dictionary (map string u8))\n".to_owned() + &lifted("mapped", "(list $dictionary)");
+    let (_place, package) = packed("", &component(&mapped));
     let said = told(&package.unwrap_err());
-    assert!(said.starts_with("plugin `plain` has no function that can be a tool\n`wait`: it has a `future`"), "{said}");
+    assert!(said.starts_with("plugin `plain` has no function that can be a tool\n`mapped`: it has a `map`"), "{said}");
 }
 
 #[test]
@@ -460,20 +460,25 @@ fn what_a_manifest_says_of_functions_that_are_not_there_is_refused() {
     assert!(told(&package.unwrap_err()).contains("it exports 1025 functions, at most 1024 are taken"));
 }
 
+/// Appends the custom section in which a binary says what its functions do.
+fn append_docs(component: &mut Vec<u8>, json: &str) {
+    let content = [&[12][..], b"package-docs", &[1], json.as_bytes()].concat();
+    component.push(0);
+    // Its length, seven bits a byte.
+    let mut left = content.len();
+    while left >= 128 {
+        component.push((left % 128) as u8 | 128);
+        left /= 128;
+    }
+    component.push(left as u8);
+    component.extend(content);
+}
+
 #[test]
 fn what_the_binary_says_of_its_functions_is_told_to_the_model() {
     let section = |json: &str| {
         let mut bytes = component(ADD);
-        let content = [&[12][..], b"package-docs", &[1], json.as_bytes()].concat();
-        bytes.push(0);
-        // Its length, seven bits a byte.
-        let mut left = content.len();
-        while left >= 128 {
-            bytes.push((left % 128) as u8 | 128);
-            left /= 128;
-        }
-        bytes.push(left as u8);
-        bytes.extend(content);
+        append_docs(&mut bytes, json);
         bytes
     };
     let description = |json: &str, manifest: &str| {

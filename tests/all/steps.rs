@@ -73,6 +73,56 @@ fn the_order_is_shown() {
 }
 
 #[test]
+fn plugin_in_two_lists_has_each_role_by_the_exact_one() {
+    let place = Place::new();
+    place.file("notes.txt", "one two three");
+    let effects_of = |lists: &str| {
+        let tools = "count-text: , read-files: {files: [{path: .}]}";
+        place.file("c.yaml", format!("{OFFLINE}agents: [{{name: a, {}}}]", lists.replace("TOOLS", tools)));
+        let ran = place.run(&["run", "--config", "c.yaml", "--output", "events", "How many words are in notes.txt?"]);
+        assert_eq!(ran.code, 0, "{}", ran.shown());
+        let events = ran.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let of_effects = events.filter(|event| event["event"].as_str().is_some_and(|name| name.starts_with("effect_")));
+        (of_effects.map(|event| event["event"].to_string()).collect::<Vec<_>>(), ran.stderr)
+    };
+    let step = "effects: [{kind: progress, params: {interval: 1}}]";
+    let (alone, warned) = effects_of(&format!("{step}, plugins: {{TOOLS}}"));
+    assert!(!alone.is_empty() && alone.iter().all(|event| event == "\"effect_edited\""), "{alone:?}");
+    assert!(!warned.contains("has no effect"), "{warned}");
+    let (both, warned) = effects_of(&format!("{step}, plugins: {{progress: , TOOLS}}"));
+    assert_eq!(both, alone);
+    let says = "agents.a.plugins.progress has no effect: the plugin stands under `effects` too, where it is granted what it \
+                may do; remove it from `plugins`";
+    assert!(warned.contains(says), "{warned}");
+
+    // So it is with what stands around runs, and `config check` says the same.
+    let config = format!("{OFFLINE}agents: [{{name: a, middleware: [redact], plugins: {{redact: }}}}]");
+    assert_eq!(checked(&place, &config)["order"]["runs"], json!(["redact"]));
+    let ran = place.run(&["config", "check", "--config", "c.yaml"]);
+    assert!(
+        ran.stderr.contains("agents.a.plugins.redact has no effect: the plugin stands under `middleware`"),
+        "{}",
+        ran.shown()
+    );
+}
+
+#[test]
+fn effect_under_plugins_is_told_to_move() {
+    let place = Place::new();
+    place.file("c.yaml", format!("{OFFLINE}agents: [{{name: a, plugins: {{progress: }}}}]"));
+    let says = "plugin `progress` is an effect and may do less here than it wants, perhaps nothing: move it from `plugins` to \
+                agents.a.effects, as `{kind: progress, powers: [note]}`";
+    for command in [&["config", "check", "--config", "c.yaml"][..], &["run", "--config", "c.yaml", "Hello"]] {
+        let ran = place.run(command);
+        assert!(ran.code == 0 && ran.stderr.contains(says), "{}", ran.shown());
+    }
+    // What it is told to write works.
+    place.file("c.yaml", format!("{OFFLINE}agents: [{{name: a, effects: [{{kind: progress, powers: [note]}}]}}]"));
+    let ran = place.run(&["config", "check", "--config", "c.yaml"]);
+    assert!(ran.code == 0 && !ran.stderr.contains("is an effect"), "{}", ran.shown());
+}
+
+#[test]
 fn what_is_wrong_with_a_step_is_told() {
     let place = Place::new();
     let of = |agent: &str| format!("{OFFLINE}agents: [{{name: a, {agent}}}]");

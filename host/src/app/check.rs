@@ -133,16 +133,17 @@ impl App {
             let Some(Ok(package)) = self.catalog.get(id) else { continue };
             let (manifest, id) = (&package.manifest, || id.to_owned());
             let has = |kind| manifest.kinds.contains(&kind);
+            let roles = agent.roles(listed, &manifest.id);
             if listed == Listed::Middleware {
                 while let Some((kind, _)) = own.next_if(|(_, is_own)| *is_own) {
                     order.runs.push(kind);
                 }
                 own.next();
             }
-            if listed != Listed::Middleware && has(Kind::Effect) {
+            if roles.effect && has(Kind::Effect) {
                 if manifest.shortens { &mut shorten } else { &mut order.effects }.push(id());
             }
-            if listed != Listed::Effects {
+            if roles.middleware {
                 let around = [
                     (Kind::RunMiddleware, &mut order.runs),
                     (Kind::ModelMiddleware, &mut order.requests),
@@ -247,11 +248,16 @@ impl App {
         }
         for (listed, id, uses) in agent.all_plugins() {
             let (settings, package) = self.plugin_of(agent, (listed, id), uses)?;
-            settings.check(package).map_err(|error| error.report())?;
-            warnings.extend(settings.lacking(&package.manifest));
-            warnings.extend(settings.in_vain(&package.manifest));
-            warnings.extend(self.doubts_of_credentials(&settings, &package.manifest));
-            warnings.extend(self.unset_credentials(&settings, &package.manifest));
+            match self.vain_entry(agent, listed, id) {
+                Some(warning) => warnings.push(warning),
+                None => {
+                    settings.check(package).map_err(|error| error.report())?;
+                    warnings.extend(settings.lacking(&package.manifest));
+                    warnings.extend(settings.in_vain(&package.manifest));
+                    warnings.extend(self.doubts_of_credentials(&settings, &package.manifest));
+                    warnings.extend(self.unset_credentials(&settings, &package.manifest));
+                }
+            }
             let kinds = package.manifest.kinds.iter().map(|kind| kind.name()).collect();
             let (wasi, on_failure) = (package.manifest.wasi, package.manifest.on_failure);
             known.plugins.push(KnownPlugin { kinds, wasi, on_failure });

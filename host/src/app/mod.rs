@@ -348,11 +348,16 @@ impl App {
         // Either all of its effects are the host's choice or none is.
         let has_defaults = config.effects.iter().flatten().any(|step| step.is_default);
         for (listed, id, uses) in config.all_plugins() {
+            if let Some(warning) = self.vain_entry(config, listed, id) {
+                notices.warnings.push(warning);
+                continue;
+            }
             match self.load(config, (listed, id), uses, &shared.stores, &mut notices.warnings).await {
                 Ok(plugin) => {
                     let is_default = listed == Listed::Effects && has_defaults;
                     let (confirm, changes, only) = (uses.confirm, uses.changes, only_of(config, listed, id));
-                    outfit.plugins.push(Worn { plugin, confirm, changes, only, listed, is_default });
+                    let roles = config.roles(listed, id);
+                    outfit.plugins.push(Worn { plugin, confirm, changes, only, listed, roles, is_default });
                 }
                 // Nobody named it: it was taken because it is there.
                 Err(report) if self.config.agents.is_empty() => {

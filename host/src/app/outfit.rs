@@ -19,7 +19,7 @@ use crate::{
     builtin::{AskingMiddleware, AsksFor, ChangingTool, ConfirmedTool},
     capability::{Access, Askable, Bound, Ceiling, Grant, Power},
     change::Changes,
-    config::{AgentConfig, ChangesUse, Config, List, Listed, OwnMiddleware, PluginUse, ToolboxUse, Who},
+    config::{AgentConfig, ChangesUse, Config, List, Listed, OwnMiddleware, PluginUse, Roles, ToolboxUse, Who},
     error::{ErrorKind, Report},
     limits,
     model::Completer,
@@ -72,6 +72,8 @@ pub(super) struct Worn {
     pub changes: ChangesUse,
     /// The list in which it stands.
     pub listed: Listed,
+    /// What the agent has of it by that.
+    pub roles: Roles,
     /// Whether the host has added it by itself.
     pub is_default: bool,
 }
@@ -258,13 +260,13 @@ impl Outfit {
 
     /// Gives an agent all that a plugin is.
     fn equip(&self, agent: &mut Agent, worn: &Worn, warnings: &mut Vec<String>) -> Result<(), Report> {
-        let Worn { plugin, listed, .. } = worn;
+        let Worn { plugin, listed, roles, .. } = worn;
         let place = format!("agents.{}.{listed}", agent.name);
-        if *listed != Listed::Middleware {
+        if roles.effect {
             self.equip_tools(agent, worn, &place, warnings)?;
             agent.effects.extend(PluginEffect::new(plugin).map(|effect| Arc::new(effect) as _));
         }
-        if *listed != Listed::Effects {
+        if roles.middleware {
             agent.middleware.extend(PluginMiddleware::new(plugin).map(|around| Arc::new(around) as _));
             agent.model_middleware.extend(PluginModelMiddleware::new(plugin).map(|around| Arc::new(around) as _));
             if let Some(around) = PluginToolMiddleware::new(plugin) {

@@ -39,6 +39,23 @@ impl App {
         Ok(Arc::new(plugin))
     }
 
+    /// Says that an entry of an agent's config gives it nothing, if all that its plugin is stands in more exact lists, too.
+    pub(super) fn vain_entry(&self, agent: &AgentConfig, listed: Listed, id: &str) -> Option<String> {
+        let kinds = &self.catalog.get(id)?.ok()?.manifest.kinds;
+        let roles = agent.roles(listed, id);
+        let has_any = kinds.iter().any(|kind| if kind.is_middleware() { roles.middleware } else { roles.effect });
+        let others: Vec<_> =
+            [("effects", roles.effect), ("middleware", roles.middleware)].into_iter().filter(|(_, has)| !has).collect();
+        let others = others.iter().map(|(list, _)| format!("`{list}`")).collect::<Vec<_>>().join(" and ");
+        (!has_any).then(|| {
+            format!(
+                "{}.{listed}.{id} has no effect: the plugin stands under {others} too, where it is granted what it may do; \
+                 remove it from `{listed}`",
+                agent.place()
+            )
+        })
+    }
+
     /// A plugin of an agent, and what it is given.
     pub(super) fn plugin_of(
         &self,

@@ -143,12 +143,10 @@ fn list(config: Option<&PathBuf>, plugins: &[PathBuf], output: Format) -> Result
                 Ok(package) => {
                     let manifest = &package.manifest;
                     let kinds: Vec<_> = manifest.kinds.iter().map(|kind| kind.name()).collect();
-                    let wants: Vec<_> = Grant::default()
-                        .missing(&manifest.wants)
-                        .into_iter()
-                        .map(|missing| missing.capability)
-                        .chain(manifest.wasi.then(|| "wasi (powerless)".into()))
-                        .collect();
+                    // What a runtime imports whatever its program does is nothing that the plugin asks for.
+                    let wanted = Grant::default().missing(&manifest.wants).into_iter();
+                    let wanted = wanted.filter(|_| !manifest.wants_are_optional).map(|missing| missing.capability);
+                    let wants: Vec<_> = wanted.chain(manifest.wasi.then(|| "wasi (powerless)".into())).collect();
                     let (kinds, wants, about) = (kinds.join(", "), wants.join(", "), name(&manifest.description));
                     [id.into(), kinds, size(package.size), if wants.is_empty() { "-".into() } else { wants }, about]
                 }
@@ -230,9 +228,13 @@ fn inspect(package: &Arc<PluginPackage>, output: Format) -> Result<u8, Report> {
     lines.push(format!("size         {} ({} bytes)", size(package.size), package.size));
     lines.push(format!("digest       {}", package.named_digest()));
     lines.push(format!("imports      {}", list(package.anatomy.imports.iter().map(|import| name(import)).collect())));
-    let wants = Grant::default().missing(&manifest.wants).into_iter().map(|missing| missing.line);
+    let grantable = || Grant::default().missing(&manifest.wants).into_iter().map(|missing| missing.line);
+    let wants = grantable().filter(|_| !manifest.wants_are_optional);
     let wants = wants.chain(manifest.wasi.then(|| "wasi: powerless (it need not be granted)".into())).collect();
     lines.push(format!("wants        {}", list(wants)));
+    if manifest.wants_are_optional && grantable().next().is_some() {
+        lines.push(format!("can use      {}", list(grantable().collect())));
+    }
     if let Some(params) = &manifest.params {
         let params: Vec<_> = params.iter().map(|param| name(param)).collect();
         lines.push(format!("params       {}", if params.is_empty() { "none".into() } else { params.join(", ") }));
@@ -300,6 +302,7 @@ fn summary(package: &PluginPackage) -> serde_json::Value {
         "kinds": manifest.kinds,
         "imports": package.anatomy.imports,
         "wants": manifest.wants,
+        "wants_are_optional": manifest.wants_are_optional,
         "wasi": manifest.wasi.then_some("powerless"),
         "params": manifest.params,
         "phases": manifest.phases,

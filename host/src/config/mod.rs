@@ -47,7 +47,7 @@ pub use schema::{
     AgentConfig, AgentOptions, ChangesUse, ContextConfig, DelegableConfig, FileUse, FolderUse, GrantConfig, List,
     PluginUse, SessionsConfig, params,
 };
-pub use steps::{CONTEXT_THRESHOLD, Listed, OWN_MIDDLEWARE, OwnMiddleware, StepUse, Unsaid, default_effects};
+pub use steps::{CONTEXT_THRESHOLD, Listed, OWN_MIDDLEWARE, OwnMiddleware, Roles, StepUse, Unsaid, default_effects};
 pub use team::{Chats, HandOffParams, LoopParams, MemberUse, OwnCoordinator, RolesParams, TeamConfig, UntilUse};
 pub use toolbox::{OwnToolbox, ServerUse, Shipped, ShippedUse, Toolbox, ToolboxUse};
 pub use who::Who;

@@ -307,7 +307,30 @@ impl fmt::Display for Listed {
     }
 }
 
+/// What an agent has of a plugin by one entry of its config: what no entry that is more exact has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Roles {
+    /// Its effect, and its tools.
+    pub effect: bool,
+    /// What it stands around.
+    pub middleware: bool,
+}
+
 impl AgentConfig {
+    /// What an entry has of its plugin. `effects` and `middleware` are more exact than `plugins` and `toolboxes`: a plugin
+    /// that stands in both is granted for each role what the exact entry says.
+    pub fn roles(&self, listed: Listed, id: &str) -> Roles {
+        match listed {
+            Listed::Effects => Roles { effect: true, middleware: false },
+            Listed::Middleware => Roles { effect: false, middleware: true },
+            Listed::Plugins | Listed::Toolboxes => Roles {
+                effect: self.effects.iter().flatten().all(|step| step.kind != id),
+                middleware: self.middleware.iter().all(|step| step.kind != id),
+            },
+            Listed::Coordinator => Roles { effect: true, middleware: true },
+        }
+    }
+
     /// The key that bounds what its own work may cost in dollars, if there is one.
     pub fn bounds_usd(&self) -> Option<&'static str> {
         let of_step =

@@ -1,19 +1,31 @@
 //! What a component is, read off its bytes without compiling or running any of it.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, path::Path, str::FromStr};
 
 use serde::Serialize;
 use wasmparser::{ComponentExternalKind, Encoding, Parser, Payload, Validator, WasmFeatures};
 
 use super::{
+    catalog::read_bounded,
+    error::PluginError,
     functions::{self, Docs, Exported},
     imports,
+    misshapen::{self, Misshapen},
 };
 use crate::limits;
 
 /// The version of the contract that this host speaks.
 pub const CONTRACT: &str = "0.1.0";
 const PACKAGE: &str = "shelly:plugin/";
+
+/// What the engine takes of WebAssembly, as it is configured and built: without threads, garbage collection and exceptions, and
+/// without what components do at once. Functions with maps are left out one by one.
+pub(super) const ENGINE_FEATURES: WasmFeatures = WasmFeatures::WASM3
+    .difference(WasmFeatures::GC_TYPES)
+    .difference(WasmFeatures::EXCEPTIONS)
+    .difference(WasmFeatures::THREADS)
+    .union(WasmFeatures::COMPONENT_MODEL)
+    .union(WasmFeatures::CM_MAP);
 
 /// What a plugin can be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -109,26 +121,6 @@ pub struct Anatomy {
     pub(super) exported: Exported,
 }
 
-/// Why bytes are not a plugin.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say it")]
-pub enum Misshapen {
-    #[error("it is not WebAssembly")]
-    NotWasm,
-    #[error("it is a core module, not a component")]
-    CoreModule,
-    #[error("it is cut off or damaged: {message} (at byte {offset})")]
-    Damaged { message: String, offset: usize },
-    #[error("it {verb} `{name}`, but this host speaks version {CONTRACT} of the contract")]
-    OtherContract { verb: &'static str, name: String },
-    #[error("it exports none of the kinds of the contract, and no functions")]
-    NoKind,
-    #[error("it exports {count} functions, at most {most} are taken")]
-    TooManyFunctions { count: usize, most: usize },
-    #[error("it has {what} of {count}, at most {most} are compiled")]
-    TooMuchCode { what: &'static str, count: usize, most: usize },
-}
-
 impl Anatomy {
     /// Validates the bytes and reads the names of what they import and export.
     ///
@@ -136,28 +128,44 @@ impl Anatomy {
     ///
     /// [`Misshapen`], if they are not a component of this contract.
     pub fn read(bytes: &[u8]) -> Result<Self, Misshapen> {
-        if !bytes.starts_with(b"\0asm") {
-            return Err(Misshapen::NotWasm);
-        }
-        let damaged = |error: wasmparser::BinaryReaderError| Misshapen::Damaged {
-            message: error.message().into(),
-            offset: error.offset(),
+        Self::read_documented(bytes, Docs::default())
+    }
+
+    /// The same of a file, with the doc comments of a WIT file beside it that has its name: `calc.wit` for `calc.wasm`.
+    pub(super) fn of_file(path: &Path, bytes: &[u8]) -> Result<Self, PluginError> {
+        let wit = path.with_extension("wit");
+        let documents = match wit != path && wit.is_file() {
+            true => {
+                let text = String::from_utf8(read_bounded(&wit, limits::PACKAGE_DOCS_BYTES as u64)?);
+                let docs = text.map_err(|_| "it is not UTF-8".to_owned()).and_then(|text| Docs::from_wit(&wit, &text));
+                docs.map_err(|message| PluginError::Wit { path: wit, message })?
+            }
+            false => Docs::default(),
         };
+        Self::read_documented(bytes, documents).map_err(|source| PluginError::Component { path: path.into(), source })
+    }
+
+    /// The same with doc comments from elsewhere, which come before those in the bytes.
+    fn read_documented(bytes: &[u8], documents: Docs) -> Result<Self, Misshapen> {
+        misshapen::check_header(bytes)?;
+        let broken = |error| misshapen::broken(bytes, &error);
         let (mut imports, mut exports, mut depth) = (Vec::new(), Vec::new(), 0_u32);
-        let (mut code, mut docs) = (Code::default(), Docs::default());
+        let (mut code, mut docs) = (Code::default(), documents);
         for payload in Parser::new(0).parse_all(bytes) {
-            match payload.map_err(damaged)? {
-                Payload::Version { encoding: Encoding::Module, .. } if depth == 0 => return Err(Misshapen::CoreModule),
+            match payload.map_err(broken)? {
+                Payload::Version { encoding: Encoding::Module, .. } if depth == 0 => {
+                    return Err(misshapen::core_module(bytes));
+                }
                 Payload::Version { .. } => depth += 1,
                 Payload::End(_) => depth -= 1,
                 Payload::ComponentImportSection(section) if depth == 1 => {
                     for import in section {
-                        imports.push(import.map_err(damaged)?.name.name.to_owned());
+                        imports.push(import.map_err(broken)?.name.name.to_owned());
                     }
                 }
                 Payload::ComponentExportSection(section) if depth == 1 => {
                     for export in section {
-                        let export = export.map_err(damaged)?;
+                        let export = export.map_err(broken)?;
                         exports.push((export.name.name.to_owned(), export.kind));
                     }
                 }
@@ -166,14 +174,16 @@ impl Anatomy {
                         && section.name() == functions::DOCS_SECTION
                         && section.data().len() <= limits::PACKAGE_DOCS_BYTES =>
                 {
-                    docs = Docs::read(section.data());
+                    docs = docs.or(Docs::from_section(section.data()));
                 }
                 Payload::CodeSectionEntry(body) => code.add(body.range().len())?,
                 _ => {}
             }
         }
-        // What the engine would refuse is refused here; what else it takes does not matter for the shape.
-        let types = Validator::new_with_features(WasmFeatures::all()).validate_all(bytes).map_err(damaged)?;
+        // What the engine would refuse is refused here, where more is known of why.
+        let types = Validator::new_with_features(ENGINE_FEATURES)
+            .validate_all(bytes)
+            .map_err(|error| misshapen::refused(bytes, &imports, &exports, &error))?;
 
         let mut kinds = Vec::new();
         for (name, _) in exports.iter().filter(|(_, kind)| *kind == ComponentExternalKind::Instance) {
@@ -191,8 +201,8 @@ impl Anatomy {
         }
         let mut exported = Exported::default();
         if kinds.is_empty() {
-            let exports: Vec<_> = exports.into_iter().map(|(name, _)| name).collect();
-            exported = Exported::read(types.as_ref(), &imports, &exports, &docs)
+            let names: Vec<_> = exports.iter().map(|(name, _)| name.clone()).collect();
+            exported = Exported::read(types.as_ref(), &imports, &names, &docs)
                 .map_err(|count| Misshapen::TooManyFunctions { count, most: limits::EXPORTED_FUNCTIONS })?;
             if !exported.functions.is_empty() || !exported.left_out.is_empty() {
                 kinds.push(Kind::Functions);
@@ -204,7 +214,10 @@ impl Anatomy {
         };
         imports.retain(|name| !is_types(name));
         kinds.sort();
-        if kinds.is_empty() { Err(Misshapen::NoKind) } else { Ok(Self { kinds, imports, exported }) }
+        if kinds.is_empty() {
+            return Err(misshapen::no_kind(&exports));
+        }
+        Ok(Self { kinds, imports, exported })
     }
 }
 
@@ -257,5 +270,53 @@ mod tests {
         {
             assert_eq!(speaks(version), speaks_it, "{version}");
         }
+    }
+
+    /// Components that use a feature of WebAssembly each.
+    const USES: [(&str, &str); 22] = [
+        ("nothing", ""),
+        ("a map", "(type (map string u8))"),
+        ("a list of fixed length", "(type (list u8 4))"),
+        ("a future", "(type (future u8))"),
+        ("a stream", "(type (stream u8))"),
+        ("an error context", "(type (list error-context))"),
+        ("an asynchronous function", "(type (func async))"),
+        ("the async ABI", "(core func (canon backpressure.inc))"),
+        ("threads", "(core module (memory 1 1 shared))"),
+        ("exceptions", "(core module (tag) (func (throw 0)))"),
+        ("garbage collection", "(core module (type (struct (field i32))))"),
+        ("external references", "(core module (func (param externref)))"),
+        ("function references", "(core module (type $t (func)) (func (param (ref $t)) (call_ref $t (local.get 0))))"),
+        ("memories of 64 bits", "(core module (memory i64 1))"),
+        ("many memories", "(core module (memory 1) (memory 1))"),
+        ("tail calls", "(core module (func (return_call 0)))"),
+        ("many values", "(core module (func (result i32 i32) (i32.const 0) (i32.const 0)))"),
+        ("vectors", "(core module (func (result v128) (v128.const i64x2 0 0)))"),
+        ("relaxed vectors", "(core module (func (result v128) (i32x4.relaxed_trunc_f32x4_s (v128.const i64x2 0 0))))"),
+        ("pages of other sizes", "(core module (memory 1 (pagesize 1)))"),
+        ("wide arithmetic", "(core module (func (result i64 i64) (i64.mul_wide_u (i64.const 0) (i64.const 0))))"),
+        ("stacks", "(core module (type $f (func)) (type (cont $f)))"),
+    ];
+
+    #[test]
+    fn features_are_refused_that_the_engine_refuses() {
+        let engine = wasmtime::Engine::new(&super::super::runtime::engine_config()).unwrap();
+        let mut taken = Vec::new();
+        for (feature, text) in USES {
+            let text = format!(
+                "(component (core module $m (func (export \"f\"))) (core instance $i (instantiate $m)) \
+                 (func (export \"f\") (canon lift (core func $i \"f\"))) {text})"
+            );
+            let bytes = wat::parse_str(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+            let (read, compiled) = (Anatomy::read(&bytes), wasmtime::component::Component::new(&engine, &bytes));
+            assert_eq!(read.is_ok(), compiled.is_ok(), "{feature}: {read:?}, {:?}", compiled.err());
+            match read {
+                Ok(_) => taken.push(feature),
+                Err(error) => {
+                    assert!(matches!(error, Misshapen::Feature { .. } | Misshapen::Async { .. }), "{feature}: {error}")
+                }
+            }
+        }
+        assert!(taken.starts_with(&["nothing", "a map"]) && taken.contains(&"many values"), "{taken:?}");
     }
 }

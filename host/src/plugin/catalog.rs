@@ -90,9 +90,9 @@ impl PluginPackage {
 
     /// Reads the component that this manifest of the folder names, and checks it against the manifest.
     fn read_component(manifest: Manifest, folder: &Path) -> Result<Self, PluginError> {
-        let bytes = read_bounded(&folder.join(&manifest.component), limits::COMPONENT_BYTES)?;
-        let anatomy = Anatomy::read(&bytes)
-            .map_err(|source| PluginError::Component { path: folder.join(&manifest.component), source })?;
+        let component = folder.join(&manifest.component);
+        let bytes = read_bounded(&component, limits::COMPONENT_BYTES)?;
+        let anatomy = Anatomy::of_file(&component, &bytes)?;
         Self::checked(manifest, anatomy, folder, &bytes, false)
     }
 
@@ -115,7 +115,7 @@ impl PluginPackage {
     fn read_lone(path: &Path) -> Result<Self, PluginError> {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let bytes = read_bounded(path, limits::COMPONENT_BYTES)?;
-        let anatomy = Anatomy::read(&bytes).map_err(|source| PluginError::Component { path: path.into(), source })?;
+        let anatomy = Anatomy::of_file(path, &bytes)?;
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let manifest = Manifest::of_anatomy(file_id(path), name, &anatomy);
         Self::checked(manifest, anatomy, folder, &bytes, true)
@@ -137,10 +137,13 @@ impl PluginPackage {
         bytes: &[u8],
         is_lone: bool,
     ) -> Result<Self, PluginError> {
-        check(&manifest, &anatomy)?;
+        check(&manifest, &anatomy, is_lone)?;
         let id = || manifest.id.clone();
-        let offer = Offer::new(&anatomy.exported, &manifest.functions)
-            .map_err(|message| PluginError::Functions { id: id(), message })?;
+        let offer = Offer::new(&anatomy.exported, &manifest.functions).map_err(|message| PluginError::Functions {
+            id: id(),
+            message,
+            is_lone,
+        })?;
         if let Some(why) = offer.why_nothing().filter(|_| manifest.kinds.contains(&Kind::Functions)) {
             return Err(PluginError::NoFunction { id: id(), why });
         }
@@ -163,8 +166,7 @@ impl PluginPackage {
         let path = self.folder.join(&self.manifest.component);
         let bytes = read_bounded(&path, limits::COMPONENT_BYTES)?;
         if Digest::of(&bytes) != self.digest {
-            let source = io::Error::other("it was changed after it was checked; run again");
-            return Err(PluginError::Unreadable { path, source });
+            return Err(PluginError::Changed { path });
         }
         Ok(bytes)
     }
@@ -187,7 +189,7 @@ pub(crate) fn read_bounded(path: &Path, most: u64) -> Result<Vec<u8>, PluginErro
 }
 
 /// Manifest and component agree, and this host has what they need.
-fn check(manifest: &Manifest, anatomy: &Anatomy) -> Result<(), PluginError> {
+fn check(manifest: &Manifest, anatomy: &Anatomy, is_lone: bool) -> Result<(), PluginError> {
     let id = || manifest.id.clone();
     if manifest.kinds != anatomy.kinds {
         let list = |kinds: &[Kind]| kinds.iter().map(|kind| format!("\"{kind}\"")).collect::<Vec<_>>().join(", ");
@@ -201,14 +203,20 @@ fn check(manifest: &Manifest, anatomy: &Anatomy) -> Result<(), PluginError> {
         match imports::need_of_import(import) {
             None => return Err(PluginError::ImportUnsupported { id: id(), import: import.clone() }),
             Some(Need::Kind(kind)) if !manifest.kinds.contains(&kind) => {
-                return Err(PluginError::OfAnotherKind { id: id(), import: import.clone(), kinds: vec![kind] });
+                return Err(PluginError::OfAnotherKind {
+                    id: id(),
+                    import: import.clone(),
+                    kinds: vec![kind],
+                    is_lone,
+                });
             }
             Some(Need::Chat) if !imports::reads_chat(&manifest.kinds) => {
                 let kinds = imports::CHAT_KINDS.to_vec();
-                return Err(PluginError::OfAnotherKind { id: id(), import: import.clone(), kinds });
+                return Err(PluginError::OfAnotherKind { id: id(), import: import.clone(), kinds, is_lone });
             }
             Some(need) if !need.is_asked_for_by(manifest) => {
-                return Err(PluginError::NotAskedFor { id: id(), import: import.clone(), line: need.manifest_line() });
+                let (import, line) = (import.clone(), need.manifest_line());
+                return Err(PluginError::NotAskedFor { id: id(), import, line, is_lone });
             }
             Some(_) => {}
         }
@@ -414,9 +422,15 @@ impl PluginCatalog {
     }
 }
 
-/// Whether it is a plugin's folder, or a component alone.
+/// Whether it is a plugin's folder, or a component alone. A folder with a component in it is meant as a plugin, also without
+/// a manifest.
 fn is_plugin(place: &Path) -> bool {
-    place.join(manifest::FILE).is_file() || place.extension().is_some_and(|end| end == "wasm") && place.is_file()
+    let is_component = |path: &Path| path.extension().is_some_and(|end| end == "wasm") && path.is_file();
+    let holds_component = || {
+        let names = fs::read_dir(place).into_iter().flatten().take(limits::PLUGINS_PER_DIRECTORY);
+        names.flatten().any(|entry| is_component(&entry.path()))
+    };
+    place.join(manifest::FILE).is_file() || is_component(place) || holds_component()
 }
 
 /// The id of what lies there, if it says one; of a component alone its file's name is one.

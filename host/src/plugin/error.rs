@@ -1,8 +1,9 @@
 use std::{io, path::PathBuf};
 
 use super::{
-    anatomy::{CONTRACT, Kind, Misshapen},
+    anatomy::{CONTRACT, Kind},
     manifest,
+    misshapen::Misshapen,
 };
 use crate::{
     capability::Missing,
@@ -16,12 +17,21 @@ pub enum PluginError {
     /// A file of its folder cannot be read.
     #[error("cannot read {}", path.display())]
     Unreadable { path: PathBuf, source: io::Error },
+    /// The component is not the one that was checked.
+    #[error("{} was changed after it was checked", path.display())]
+    Changed { path: PathBuf },
+    /// A folder has no manifest.
+    #[error("{} has no plugin.toml", folder.display())]
+    NoManifest { folder: PathBuf },
     /// A file is larger than is read.
     #[error("{} has {size} bytes, at most {most} are read", path.display())]
     TooLarge { path: PathBuf, size: u64, most: u64 },
     /// The manifest says something that it cannot.
     #[error("{} has a mistake", path.display())]
     Manifest { path: PathBuf, message: String },
+    /// The WIT file beside the component cannot be read.
+    #[error("{} has a mistake", path.display())]
+    Wit { path: PathBuf, message: String },
     /// The component's file is not a component of this contract.
     #[error("{} is not a plugin's component", path.display())]
     Component { path: PathBuf, source: Misshapen },
@@ -32,11 +42,11 @@ pub enum PluginError {
     #[error("plugin `{id}` imports `{import}`, which this version of shelly-host does not provide")]
     ImportUnsupported { id: String, import: String },
     /// It imports something that its manifest does not ask for.
-    #[error("plugin `{id}` imports `{import}`, but its plugin.toml does not ask for it")]
-    NotAskedFor { id: String, import: String, line: &'static str },
+    #[error("plugin `{id}` imports `{import}`, but {} does not ask for it", manifest_of(*is_lone))]
+    NotAskedFor { id: String, import: String, line: &'static str, is_lone: bool },
     /// It imports what only plugins of another kind have.
     #[error("plugin `{id}` imports `{import}`, which only a plugin of kind {} has", one_of(kinds))]
-    OfAnotherKind { id: String, import: String, kinds: Vec<Kind> },
+    OfAnotherKind { id: String, import: String, kinds: Vec<Kind>, is_lone: bool },
     /// Two folders hold a plugin of one id.
     #[error("two plugins have the id `{id}`")]
     SameId { id: String, first: PathBuf, second: PathBuf },
@@ -56,8 +66,8 @@ pub enum PluginError {
     #[error("plugin `{id}` is an effect without a plugin.toml, which says when it is called")]
     EffectAlone { id: String },
     /// Its manifest says of its functions what cannot be.
-    #[error("plugin `{id}`: its functions cannot be tools as its plugin.toml says")]
-    Functions { id: String, message: String },
+    #[error("plugin `{id}`: its functions cannot be tools as {}", as_said(*is_lone))]
+    Functions { id: String, message: String, is_lone: bool },
     /// None of its functions can be a tool.
     #[error("plugin `{id}` has no function that can be a tool")]
     NoFunction { id: String, why: String },
@@ -74,59 +84,52 @@ impl PluginError {
         let report = Report::new(ErrorKind::Plugin, self.to_string());
         match self {
             Self::Unreadable { source, path } => {
-                let hint = match path.ends_with(manifest::FILE) {
-                    true => "a plugin folder holds a plugin.toml and the component that it names",
-                    false => "check `component` in its plugin.toml, and that the plugin was built",
+                let hint = match source.kind() {
+                    io::ErrorKind::PermissionDenied => "change its permissions so that you can read it",
+                    _ if path.ends_with(manifest::FILE) => "a plugin folder holds a plugin.toml and the component that it names",
+                    _ => "check `component` in its plugin.toml, and that the plugin was built",
                 };
                 report.cause(why_unreadable(source)).hint(hint)
             }
+            Self::Changed { .. } => report.hint("run again, when nothing is building or copying it any more"),
+            Self::NoManifest { folder } => report.hint(format!(
+                "write one there that names the component (`id`, `component`, `kinds`: see host/docs/any-component.md), or put \
+                 the component alone into {}",
+                folder.parent().unwrap_or(folder).display()
+            )),
             Self::TooLarge { path, .. } => report.hint(match path.ends_with(manifest::FILE) {
                 true => "check that it is a plugin's manifest: those are short",
+                false if path.extension().is_some_and(|end| end == "wit") => {
+                    "leave out of it what the component beside it does not export, or give it another name"
+                }
                 false => "build it for release, without debug information",
             }),
             Self::Manifest { message, .. } => {
                 report.cause(message).hint("correct the file, or remove the plugin's folder")
             }
-            Self::Component { source, .. } => {
-                let hint = match source {
-                    Misshapen::NotWasm => {
-                        "`component` in plugin.toml must name the component that the build made".to_owned()
-                    }
-                    Misshapen::CoreModule => {
-                        "link it with wasm-component-ld, or make a component of it with `wasm-tools component new`"
-                            .to_owned()
-                    }
-                    Misshapen::Damaged { .. } => "build or copy it again".to_owned(),
-                    Misshapen::OtherContract { .. } => {
-                        format!(
-                            "build the plugin with an SDK for version {CONTRACT} of the contract, or use a host that speaks its version"
-                        )
-                    }
-                    Misshapen::TooMuchCode { .. } | Misshapen::TooManyFunctions { .. } => {
-                        "leave out what it does not need; a plugin of many parts is better several plugins".to_owned()
-                    }
-                    Misshapen::NoKind => {
-                        let kinds = Kind::ALL.into_iter().filter(|kind| *kind != Kind::Functions).map(Kind::name);
-                        let kinds = kinds.collect::<Vec<_>>().join(", ");
-                        format!("export functions, or a kind of `shelly:plugin`: {kinds}")
-                    }
-                };
-                report.cause(source).hint(hint)
-            }
+            Self::Component { source, .. } => report.cause(source).hint(source.mend()),
+            Self::Wit { message, .. } => report.cause(message).hint(
+                "correct the file, or give it another name: a WIT file with the name of a component says what its functions do",
+            ),
             Self::KindsDiffer { exported, .. } => report.hint(format!("write kinds = [{exported}] in its plugin.toml")),
             Self::ImportUnsupported { .. } => {
                 report.hint("remove the import from the plugin's world, or use a newer shelly-host")
             }
+            Self::NotAskedFor { line, is_lone: true, .. } => report.hint(format!(
+                "put it into a folder of its own, with a plugin.toml that has `{line}` under [wants], or remove the import"
+            )),
             Self::NotAskedFor { line, .. } => {
                 report.hint(format!("add `{line}` to [wants] in its plugin.toml, or remove the import"))
             }
-            Self::OfAnotherKind { kinds, .. } => report.hint(format!(
-                "remove the import, or export {} and name it in `kinds` of its plugin.toml",
-                one_of(kinds)
-            )),
+            Self::OfAnotherKind { kinds, is_lone, .. } => {
+                let and_say = if *is_lone { "" } else { " and name it in `kinds` of its plugin.toml" };
+                report.hint(format!("remove the import, or export {}{and_say}", one_of(kinds)))
+            }
             Self::SameId { first, second, .. } => report
                 .cause(format!("they are in {} and {}", first.display(), second.display()))
-                .hint("remove one of them, or give it another id in its plugin.toml"),
+                .hint(
+                    "remove one of them, or give it another id: in its plugin.toml, or, if it has none, by the name of its file",
+                ),
             Self::NotGranted { place, import, missing, .. } => {
                 // Of the several interfaces that come with one, the one that is meant.
                 let import = match missing.capability.as_str() {
@@ -135,7 +138,7 @@ impl PluginError {
                     _ => import,
                 };
                 report
-                    .cause(format!("it imports `{import}`, and its plugin.toml asks for `{}`", missing.capability))
+                    .cause(format!("it imports `{import}`, which takes `{}`", missing.capability))
                     .hint(format!("grant it under {place} in the config: `{}`", missing.line))
             }
             Self::NoFolder { id, agent, message, .. } => report
@@ -145,6 +148,9 @@ impl PluginError {
                 report.cause(message).hint(format!("build it with an SDK for version {CONTRACT} of the contract"))
             }
             Self::EffectAlone { .. } => report.hint("put it into a folder of its own, with a plugin.toml"),
+            Self::Functions { message, is_lone: true, .. } => {
+                report.cause(message).hint("put it into a folder of its own, with a plugin.toml that says which are meant")
+            }
             Self::Functions { message, .. } => report.cause(message).hint("correct its plugin.toml"),
             Self::NoFunction { why, .. } => {
                 report.cause(why).hint("export a function of values that JSON has: see host/docs/any-component.md")
@@ -160,6 +166,16 @@ impl PluginError {
                 }),
         }
     }
+}
+
+/// As what functions were meant to be tools.
+fn as_said(is_lone: bool) -> &'static str {
+    if is_lone { "they are" } else { "its plugin.toml says" }
+}
+
+/// What says something of a plugin, or would have to.
+fn manifest_of(is_lone: bool) -> &'static str {
+    if is_lone { "a component without a plugin.toml" } else { "its plugin.toml" }
 }
 
 /// `tool`, or `effect` or `tool`.

@@ -164,7 +164,17 @@ impl Settings {
             manifest.wants_are_optional || optional.contains(&(missing.capability.as_str(), true)) || asked(missing)
         };
         let missing = missing.filter(|missing| !is_optional(missing));
+        // What stands under `plugins` is given no power unless it is named; under `effects` one that comes with the host is.
+        let agent = place.strip_suffix(&format!(".plugins.{id}"));
+        let is_effect =
+            manifest.kinds.contains(&Kind::Effect) && !manifest.kinds.iter().any(|kind| kind.is_middleware());
         let lacking = missing.map(|Missing { capability, line }| {
+            if let Some(agent) = agent.filter(|_| capability == "powers" && is_effect) {
+                return format!(
+                    "plugin `{id}` is an effect and may do less here than it wants, perhaps nothing: move it from `plugins` to \
+                     {agent}.effects, as `{{kind: {id}, {line}}}`"
+                );
+            }
             let without = match capability == "powers" && !offers_tools(manifest, &self.granted(manifest)) {
                 true => " (without `provide-tools` its tools are not offered)",
                 false => "",
@@ -473,14 +483,14 @@ impl Plugin {
         };
         let (asked, log) = tokio::join!(asking, last_logged(stream));
         let asked = asked.map_err(|fault| PluginError::Probe { id: id(), fault, log })?.map_err(not_runnable)?;
+        // The same component may stand in two folders, whose manifests make other tools of its functions.
+        if self.package.manifest.kinds.contains(&Kind::Functions) {
+            return Ok(self.package.offer.specs());
+        }
         if let Some(known) = known {
             return Ok(known);
         }
-        let specs = match self.package.manifest.kinds.contains(&Kind::Functions) {
-            true => Ok(self.package.offer.specs()),
-            false => check_specs(asked),
-        };
-        let specs = specs.map_err(|message| PluginError::BadTool { id: id(), message })?;
+        let specs = check_specs(asked).map_err(|message| PluginError::BadTool { id: id(), message })?;
         self.engine.keep_specs(self.package.digest, &self.config, &specs);
         Ok(specs)
     }

@@ -2,7 +2,7 @@
 
 mod file;
 
-use std::{collections::BTreeMap, path::Path};
+use std::{collections::BTreeMap, io, path::Path};
 
 use serde::Serialize;
 
@@ -74,7 +74,12 @@ impl Manifest {
     /// [`PluginError`] that names the file and the place in it.
     pub fn read(folder: &Path) -> Result<Self, PluginError> {
         let path = folder.join(FILE);
-        let bytes = read_bounded(&path, limits::MANIFEST_BYTES)?;
+        let bytes = read_bounded(&path, limits::MANIFEST_BYTES).map_err(|error| match error {
+            PluginError::Unreadable { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                PluginError::NoManifest { folder: folder.into() }
+            }
+            error => error,
+        })?;
         let text = String::from_utf8(bytes)
             .map_err(|_| PluginError::Manifest { path: path.clone(), message: "it is not UTF-8".into() })?;
         Self::parse(&text).map_err(|message| PluginError::Manifest { path, message: with_line(&text, message) })
@@ -93,9 +98,10 @@ impl Manifest {
     /// What the manifest of a component without one would have to say.
     pub(super) fn of_anatomy(id: String, component: String, anatomy: &Anatomy) -> Self {
         let needs = |need| anatomy.imports.iter().any(|import| imports::need_of_import(import) == Some(need));
-        // A clock of WASI without what takes types from it is there to be read.
+        // Clocks and streams of WASI without what takes types from them are there to be used.
         let takes_types = needs(Need::Files) || needs(Need::Http);
-        let wasi = needs(Need::WasiBase) || needs(Need::WasiRandom) || needs(Need::WasiClock) && !takes_types;
+        let is_read = needs(Need::WasiClock) || needs(Need::Streams);
+        let wasi = needs(Need::WasiBase) || needs(Need::WasiRandom) || is_read && !takes_types;
         let wants = Wants {
             files: needs(Need::Files).then_some(Access::Read),
             clock: needs(Need::Clock) || wasi && needs(Need::WasiClock),

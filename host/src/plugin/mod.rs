@@ -21,6 +21,7 @@ mod functions;
 mod imports;
 mod loader;
 mod manifest;
+mod misshapen;
 mod runtime;
 
 /// What paths of grants are made of before they are compared.
@@ -29,7 +30,7 @@ pub use adapter::{
     PluginCoordinator, PluginEffect, PluginMiddleware, PluginModel, PluginModelMiddleware, PluginTool,
     PluginToolMiddleware,
 };
-pub use anatomy::{Anatomy, Kind, Misshapen};
+pub use anatomy::{Anatomy, Kind};
 pub(crate) use catalog::read_bounded;
 pub use catalog::{CatalogEntry, PluginCatalog, PluginDirs, PluginPackage};
 pub use certificate::{Certificate, CertifiedFunction, Host, Import, ImportState};
@@ -38,4 +39,5 @@ pub use folders::Mount;
 pub use functions::{FunctionTool, Offer, Said};
 pub use loader::{Plugin, Settings};
 pub use manifest::Manifest;
+pub use misshapen::Misshapen;
 pub use runtime::{Limits, PluginEngine, engine_config};

@@ -4,9 +4,50 @@
 //! of all. What is here beside the host's functions takes their bounds away, so that nobody has to turn pages.
 
 #[doc(inline)]
-pub use crate::bindings::imports::shelly::plugin::chat::{Entry, Traits, entries, find, length, read, tools};
+pub use host::{Entry, Traits};
 
-use crate::types::{Message, Part, Role};
+use crate::{
+    bindings::imports::shelly::plugin::chat as host,
+    imports::only_in_host,
+    types::{Message, Part, Role},
+};
+
+/// How many messages there are.
+#[track_caller]
+pub fn length() -> u32 {
+    only_in_host("chat::length");
+    host::length()
+}
+
+/// Facts of the messages from position `start` up to but without `end`; what lies beyond the chat is left out. Cheap. Bound:
+/// 1,024 a call (the first ones).
+#[track_caller]
+pub fn entries(start: u32, end: u32) -> Vec<Entry> {
+    only_in_host("chat::entries");
+    host::entries(start, end)
+}
+
+/// The messages from position `start` up to but without `end`. Bound: as many whole ones as fit into 1 MiB, at least one if
+/// there is one; ask again for the rest.
+#[track_caller]
+pub fn read(start: u32, end: u32) -> Vec<Message> {
+    only_in_host("chat::read");
+    host::read(start, end)
+}
+
+/// The position of a message now. None if it was removed or replaced.
+#[track_caller]
+pub fn find(id: u64) -> Option<u32> {
+    only_in_host("chat::find");
+    host::find(id)
+}
+
+/// The names of the tools that the agent has, before effects hide any.
+#[track_caller]
+pub fn tools() -> Vec<String> {
+    only_in_host("chat::tools");
+    host::tools()
+}
 
 impl Entry {
     /// Whether it is what a person, or another agent, said: not a note.

@@ -13,34 +13,44 @@
 
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::{bindings::imports::shelly::plugin::kv as host, types::Error};
+use crate::{bindings::imports::shelly::plugin::kv as host, imports::only_in_host, types::Error};
 
 #[doc(inline)]
 pub use host::Entry;
 
 /// Reads. Keys: 1 to 512 bytes.
+#[track_caller]
 pub fn get(key: &str) -> Result<Option<Entry>, Error> {
+    only_in_host("kv::get");
     host::get(key)
 }
 
 /// Writes, whatever was there. Bounds: 1 MiB a value, 64 MiB and 65,536 keys a store (`Error::Exhausted`).
+#[track_caller]
 pub fn set(key: &str, value: &[u8]) -> Result<(), Error> {
+    only_in_host("kv::set");
     host::set(key, Some(value))
 }
 
 /// Removes, if there is something.
+#[track_caller]
 pub fn remove(key: &str) -> Result<(), Error> {
+    only_in_host("kv::remove");
     host::set(key, None)
 }
 
 /// Writes (none removes) if the key still has revision `expected`; none: if it does not exist. `false`, and nothing done,
 /// if not: read again and repeat, or have [`update`] do that.
+#[track_caller]
 pub fn compare_and_swap(key: &str, expected: Option<u64>, value: Option<&[u8]>) -> Result<bool, Error> {
+    only_in_host("kv::compare_and_swap");
     host::compare_and_swap(key, expected, value)
 }
 
 /// Keys that start with `prefix` and come after `after`, in byte order. Bound: 1,000 a call; ask again after the last one.
+#[track_caller]
 pub fn keys(prefix: &str, after: Option<&str>) -> Result<Vec<String>, Error> {
+    only_in_host("kv::keys");
     host::keys(prefix, after)
 }
 

@@ -1,60 +1,169 @@
-//! What a component says of its functions, where its binary carries that: the custom section `package-docs`, which tools
-//! for WIT write.
+//! What a component's WIT says of its functions and types: from the custom section `package-docs`, which tools for WIT write
+//! into binaries of WIT packages, and from a WIT file beside the component. Compilers leave doc comments out of components.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, path::Path, sync::Arc};
 
 use serde_json::Value;
+use wit_parser::{Interface, TypeDefKind, UnresolvedPackage, UnresolvedPackageGroup, WorldItem, WorldKey};
 
 /// The section's name.
 pub const SECTION: &str = "package-docs";
 
-/// Texts about functions. The section is for readers and decides nothing: what of it is not understood is left out.
+/// Doc comments of functions and types. They are for readers and decide nothing.
 #[derive(Debug, Default)]
 pub struct Docs {
-    /// By interface (its last name, without package and version; empty for the root) and function.
-    functions: HashMap<(String, String), String>,
+    functions: HashMap<Item, String>,
+    types: HashMap<Item, Arc<TypeDocs>>,
+}
+
+/// A function or type: its interface (the last name, without package and version; empty for the root) and its own name.
+type Item = (String, String);
+
+/// The doc comments of one type.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct TypeDocs {
+    /// The comment on the type itself; may be empty.
+    pub about: String,
+    /// Comments on its fields, cases or flags, by their names.
+    pub items: HashMap<String, String>,
 }
 
 impl Docs {
-    /// Reads the section: a version of 0 or 1, and JSON.
-    pub fn read(section: &[u8]) -> Self {
+    /// Reads the section: a version of 0 or 1, and JSON. What of it is not understood is left out.
+    pub fn from_section(section: &[u8]) -> Self {
         let json = match section {
             [0 | 1, json @ ..] => serde_json::from_slice(json).unwrap_or_default(),
             _ => Value::Null,
         };
         let mut docs = Self::default();
         for (interface, of) in objects(&json["interfaces"]) {
-            docs.add(interface, &of["funcs"]);
+            docs.add_json(interface, &of["funcs"], &of["types"]);
         }
         for (_, world) in objects(&json["worlds"]) {
-            for kind in ["funcs", "func_exports"] {
-                docs.add("", &world[kind]);
-            }
+            docs.add_json("", &world["funcs"], &world["types"]);
+            docs.add_json("", &world["func_exports"], &Value::Null);
             for kind in ["interfaces", "interface_exports"] {
                 for (interface, of) in objects(&world[kind]) {
-                    docs.add(interface, &of["funcs"]);
+                    docs.add_json(interface, &of["funcs"], &of["types"]);
                 }
             }
         }
         docs
     }
 
-    fn add(&mut self, interface: &str, functions: &Value) {
+    /// Parses a WIT file. Packages that it names need not be there.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong in the file, with its line.
+    pub fn from_wit(path: &Path, text: &str) -> Result<Self, String> {
+        let group = UnresolvedPackageGroup::parse(path, text).map_err(|(sources, error)| error.render(&sources))?;
+        let mut docs = Self::default();
+        for package in group.nested.iter().chain([&group.main]) {
+            docs.add_package(package);
+        }
+        Ok(docs)
+    }
+
+    /// These, and of `others` what these say nothing about.
+    pub fn or(mut self, others: Self) -> Self {
+        for (item, text) in others.functions {
+            self.functions.entry(item).or_insert(text);
+        }
+        for (item, docs) in others.types {
+            self.types.entry(item).or_insert(docs);
+        }
+        self
+    }
+
+    /// What is said of a function.
+    pub fn of_function(&self, interface: Option<&str>, function: &str) -> Option<&str> {
+        self.functions.get(&item(interface, function)).map(String::as_str)
+    }
+
+    /// What is said of a type.
+    pub fn of_type(&self, interface: Option<&str>, name: &str) -> Option<&Arc<TypeDocs>> {
+        self.types.get(&item(interface, name))
+    }
+
+    fn add_json(&mut self, interface: &str, functions: &Value, types: &Value) {
+        let text = |value: &Value| value.as_str().unwrap_or_default().trim().to_owned();
         for (function, said) in objects(functions) {
             // Its first version had the text alone.
-            if let Some(text) = said.as_str().or(said["docs"].as_str()) {
-                self.functions.insert((interface.to_owned(), function.clone()), text.trim().to_owned());
+            self.add_function(interface, function, said.as_str().or(said["docs"].as_str()));
+        }
+        for (name, said) in objects(types) {
+            let items = objects(&said["items"]).map(|(item, said)| (item.clone(), text(said))).collect();
+            self.add_type(interface, name, TypeDocs { about: text(&said["docs"]), items });
+        }
+    }
+
+    fn add_package(&mut self, package: &UnresolvedPackage) {
+        for (_, interface) in package.interfaces.iter() {
+            if let Some(name) = &interface.name {
+                self.add_interface(package, name, interface);
+            }
+        }
+        for (_, world) in package.worlds.iter() {
+            // An interface that is written in the world has its name there.
+            for (key, found) in world.imports.iter().chain(&world.exports) {
+                match (key, found) {
+                    (WorldKey::Name(name), WorldItem::Interface { id, .. }) => {
+                        self.add_interface(package, name, &package.interfaces[*id]);
+                    }
+                    (_, WorldItem::Function(function)) => {
+                        self.add_function("", &function.name, function.docs.contents.as_deref());
+                    }
+                    (WorldKey::Name(name), WorldItem::Type { id, .. }) => {
+                        self.add_type("", name, type_docs(package, *id));
+                    }
+                    _ => {}
+                }
             }
         }
     }
 
-    /// What is said of a function.
-    pub fn of(&self, interface: Option<&str>, function: &str) -> Option<&str> {
-        let interface = interface.unwrap_or_default();
-        let last = interface.rsplit_once('/').map_or(interface, |(_, last)| last);
-        let last = last.split_once('@').map_or(last, |(last, _)| last);
-        self.functions.get(&(last.to_owned(), function.to_owned())).map(String::as_str)
+    fn add_interface(&mut self, package: &UnresolvedPackage, name: &str, interface: &Interface) {
+        for (function, said) in &interface.functions {
+            self.add_function(name, function, said.docs.contents.as_deref());
+        }
+        for (of, id) in &interface.types {
+            self.add_type(name, of, type_docs(package, *id));
+        }
     }
+
+    fn add_function(&mut self, interface: &str, function: &str, text: Option<&str>) {
+        if let Some(text) = text.map(str::trim).filter(|text| !text.is_empty()) {
+            self.functions.insert((interface.to_owned(), function.to_owned()), text.to_owned());
+        }
+    }
+
+    fn add_type(&mut self, interface: &str, name: &str, mut docs: TypeDocs) {
+        docs.items.retain(|_, text| !text.is_empty());
+        if !docs.about.is_empty() || !docs.items.is_empty() {
+            self.types.insert((interface.to_owned(), name.to_owned()), docs.into());
+        }
+    }
+}
+
+fn type_docs(package: &UnresolvedPackage, id: wit_parser::TypeId) -> TypeDocs {
+    let text = |docs: &wit_parser::Docs| docs.contents.as_deref().unwrap_or_default().trim().to_owned();
+    let of = &package.types[id];
+    let items = match &of.kind {
+        TypeDefKind::Record(record) => record.fields.iter().map(|it| (it.name.clone(), text(&it.docs))).collect(),
+        TypeDefKind::Variant(variant) => variant.cases.iter().map(|it| (it.name.clone(), text(&it.docs))).collect(),
+        TypeDefKind::Enum(cases) => cases.cases.iter().map(|it| (it.name.clone(), text(&it.docs))).collect(),
+        TypeDefKind::Flags(flags) => flags.flags.iter().map(|it| (it.name.clone(), text(&it.docs))).collect(),
+        _ => HashMap::new(),
+    };
+    TypeDocs { about: text(&of.docs), items }
+}
+
+fn item(interface: Option<&str>, name: &str) -> Item {
+    let interface = interface.unwrap_or_default();
+    let last = interface.rsplit_once('/').map_or(interface, |(_, last)| last);
+    let last = last.split_once('@').map_or(last, |(last, _)| last);
+    (last.to_owned(), name.to_owned())
 }
 
 fn objects(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
@@ -71,7 +180,7 @@ mod tests {
             "interfaces": {"calc": {"funcs": {"add": {"docs": "Adds.\n"}, "sub": "Takes away."}}},
             "worlds": {"w": {"func_exports": {"run": {"docs": "Runs."}}, "interface_exports": {"own": {"funcs": {"f": {"docs": "F."}}}}}}
         }"#;
-        let docs = Docs::read(&[&[1], &json[..]].concat());
+        let docs = Docs::from_section(&[&[1], &json[..]].concat());
         for (interface, function, says) in [
             (Some("a:b/calc@1.0.0"), "add", Some("Adds.")),
             (Some("a:b/calc"), "sub", Some("Takes away.")),
@@ -80,14 +189,105 @@ mod tests {
             (None, "add", None),
             (Some("a:b/other"), "add", None),
         ] {
-            assert_eq!(docs.of(interface, function), says, "{interface:?} {function}");
+            assert_eq!(docs.of_function(interface, function), says, "{interface:?} {function}");
         }
     }
 
     #[test]
-    fn what_is_not_understood_is_left_out() {
+    fn sections_that_are_not_understood_are_left_out() {
         for section in [&b""[..], b"\x02{}", b"\x01", b"\x01[1", b"\x01{\"interfaces\": [1], \"worlds\": {\"w\": 3}}"] {
-            assert!(Docs::read(section).functions.is_empty(), "{section:?}");
+            assert!(Docs::from_section(section).functions.is_empty(), "{section:?}");
         }
+    }
+
+    const WIT: &str = "
+        package a:b@1.0.0;
+        interface calc {
+          use other:things/types@2.0.0.{elsewhere};
+          /// A sum.
+          record sum {
+            /// Its value.
+            value: u32,
+            unsaid: bool,
+          }
+          /// Which way.
+          enum way { /// Upwards.
+            up, down }
+          resource counter {
+            /// Begins at zero.
+            constructor();
+            /// Counts on.
+            next: func() -> u32;
+          }
+          /// Adds.
+          add: func(it: elsewhere) -> sum;
+        }
+        world w {
+          record pair {
+            /// The first one.
+            one: u8,
+          }
+          export calc;
+          export inline: interface {
+            /// Says so.
+            say: func();
+          }
+          /// Runs.
+          export run: func(it: pair);
+        }";
+
+    fn about(docs: &Docs, interface: Option<&str>, name: &str, item: &str) -> (String, String) {
+        let docs = docs.of_type(interface, name).unwrap_or_else(|| panic!("{interface:?} {name}"));
+        (docs.about.clone(), docs.items.get(item).cloned().unwrap_or_default())
+    }
+
+    #[test]
+    fn wit_file_is_read_without_the_packages_it_names() {
+        let docs = Docs::from_wit(Path::new("w.wit"), WIT).unwrap();
+        for (interface, function, says) in [
+            (Some("a:b/calc@1.0.0"), "add", "Adds."),
+            (Some("a:b/calc@1.0.0"), "[constructor]counter", "Begins at zero."),
+            (Some("a:b/calc@1.0.0"), "[method]counter.next", "Counts on."),
+            (Some("inline"), "say", "Says so."),
+            (None, "run", "Runs."),
+        ] {
+            assert_eq!(docs.of_function(interface, function), Some(says), "{interface:?} {function}");
+        }
+        let calc = Some("a:b/calc@1.0.0");
+        assert_eq!(about(&docs, calc, "sum", "value"), ("A sum.".into(), "Its value.".into()));
+        assert_eq!(about(&docs, calc, "way", "up"), ("Which way.".into(), "Upwards.".into()));
+        assert_eq!(about(&docs, None, "pair", "one"), (String::new(), "The first one.".into()));
+        assert!(docs.of_type(calc, "elsewhere").is_none());
+    }
+
+    #[test]
+    fn wit_file_and_section_say_the_same() {
+        let wit = WIT.replace("use other:things/types@2.0.0.{elsewhere};", "type elsewhere = u8;");
+        let mut resolve = wit_parser::Resolve::default();
+        let package = resolve.push_str("w.wit", &wit).unwrap();
+        let section = wit_parser::PackageMetadata::extract(&resolve, package).encode().unwrap();
+        let (one, other) = (Docs::from_section(&section), Docs::from_wit(Path::new("w.wit"), &wit).unwrap());
+        assert_eq!((&one.functions, &one.types), (&other.functions, &other.types));
+    }
+
+    #[test]
+    fn mistake_in_a_wit_file_is_told_with_its_line() {
+        let told = Docs::from_wit(Path::new("w.wit"), "package a:b;\nworld w {\n  export run: fun();\n}").unwrap_err();
+        assert!(told.contains("w.wit:3:"), "{told}");
+        let deep = format!(
+            "package a:b; world w {{ export f: func(it: {}u8{}); }}",
+            "list<".repeat(10_000),
+            ">".repeat(10_000)
+        );
+        assert!(Docs::from_wit(Path::new("w.wit"), &deep).is_err());
+    }
+
+    #[test]
+    fn first_docs_win_where_both_say_something() {
+        let docs = |text: &str| Docs::from_wit(Path::new("w.wit"), text).unwrap();
+        let one = docs("package a:b; world w { /// One.\n export f: func(); export g: func(); }");
+        let other = docs("package a:b; world w { /// Other.\n export f: func(); /// G.\n export g: func(); }");
+        let both = one.or(other);
+        assert_eq!((both.of_function(None, "f"), both.of_function(None, "g")), (Some("One."), Some("G.")));
     }
 }

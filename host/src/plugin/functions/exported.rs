@@ -11,7 +11,8 @@ use wasmparser::{
 use super::{
     docs::Docs,
     names::{Naming, Path, tool_names},
-    shape::{Field, Form, Names, Reader, Shape},
+    runtime_exports,
+    shape::{CONCURRENT, Field, Form, IS_ASYNC, Names, Reader, Shape},
 };
 use crate::{limits, plugin::anatomy::of_contract};
 
@@ -57,7 +58,7 @@ impl Exported {
     ///
     /// How many functions there are, if those are more than [`limits::EXPORTED_FUNCTIONS`].
     pub fn read(types: TypesRef<'_>, imports: &[String], exports: &[String], docs: &Docs) -> Result<Self, usize> {
-        let (names, found) = found(types, imports, exports);
+        let (names, found) = found(types, imports, exports, docs);
         if found.len() > limits::EXPORTED_FUNCTIONS {
             return Err(found.len());
         }
@@ -65,9 +66,13 @@ impl Exported {
         for (path, entity) in found {
             let ComponentEntityType::Func(id) = entity else { continue };
             let Some(of) = types.get(id) else { continue };
+            if let Some(purpose) = runtime_exports::purpose(&path, of) {
+                exported.left_out.push((path.to_string(), format!("it is no function of the program: {purpose}")));
+                continue;
+            }
             match taken_and_given(Reader::new(types, &names), of) {
                 Ok((params, result)) => {
-                    let docs = docs.of(path.interface.as_deref(), &path.function).map(str::to_owned);
+                    let docs = docs.of_function(path.interface.as_deref(), &path.function).map(str::to_owned);
                     exported.functions.push(Function {
                         tool: String::new(),
                         path,
@@ -83,6 +88,12 @@ impl Exported {
         exported.add_drops();
         exported.name();
         Ok(exported)
+    }
+
+    /// The functions because of which the engine refuses the component: as the component names them.
+    pub fn concurrent(&self) -> impl Iterator<Item = &str> {
+        let left_out = self.left_out.iter().filter(|(_, why)| CONCURRENT.contains(&why.as_str()));
+        left_out.map(|(function, _)| function.as_str())
     }
 
     /// Whether handles go in or out: they last as long as an instance.
@@ -130,7 +141,7 @@ impl Exported {
 /// What a function takes, and what it gives back.
 fn taken_and_given(mut reader: Reader<'_>, of: &ComponentFuncType) -> Result<(Vec<Field>, Option<Shape>), String> {
     if of.async_ {
-        return Err("it is asynchronous, which this host does not call".into());
+        return Err(IS_ASYNC.into());
     }
     let mut params = Vec::new();
     for (name, of) in of.params.iter() {
@@ -139,14 +150,19 @@ fn taken_and_given(mut reader: Reader<'_>, of: &ComponentFuncType) -> Result<(Ve
     Ok((params, of.result.as_ref().map(|of| reader.shape(of)).transpose()?))
 }
 
-/// What the types are called, and where the functions are.
-fn found(types: TypesRef<'_>, imports: &[String], exports: &[String]) -> (Names, Vec<(Path, ComponentEntityType)>) {
+/// What the types are called, what is said of them, and where the functions are.
+fn found(
+    types: TypesRef<'_>,
+    imports: &[String],
+    exports: &[String],
+    docs: &Docs,
+) -> (Names, Vec<(Path, ComponentEntityType)>) {
     let (mut names, mut found) = (Names::default(), Vec::new());
     for import in imports {
         if let Some(item) = types.component_item_for_import(import) {
-            each(types, import, &item.ty, &mut |_, name, entity| {
+            each(types, import, &item.ty, &mut |interface, name, entity| {
                 if let ComponentEntityType::Type { created, .. } = entity {
-                    names.add(name, true, *created);
+                    names.add(name, true, *created, docs.of_type(interface, name));
                 }
             });
         }
@@ -154,7 +170,9 @@ fn found(types: TypesRef<'_>, imports: &[String], exports: &[String]) -> (Names,
     for export in exports.iter().filter(|export| of_contract(export).is_none()) {
         if let Some(item) = types.component_item_for_export(export) {
             each(types, export, &item.ty, &mut |interface, name, entity| match entity {
-                ComponentEntityType::Type { created, .. } => names.add(name, false, *created),
+                ComponentEntityType::Type { created, .. } => {
+                    names.add(name, false, *created, docs.of_type(interface, name));
+                }
                 ComponentEntityType::Func(_) => {
                     let path = Path { interface: interface.map(str::to_owned), function: name.to_owned() };
                     found.push((path, *entity));

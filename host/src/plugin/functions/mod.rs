@@ -9,6 +9,7 @@ mod exported;
 mod handles;
 mod names;
 mod offer;
+mod runtime_exports;
 mod said;
 mod schema;
 mod shape;

@@ -11,6 +11,7 @@ use wasmparser::{
     types::TypesRef,
 };
 
+use super::docs::TypeDocs;
 use crate::limits;
 
 /// A type, and what the component calls it.
@@ -18,6 +19,8 @@ use crate::limits;
 pub struct Shape {
     /// Its name, if it has one.
     pub name: Option<Arc<str>>,
+    /// What its WIT says of it, if that is known.
+    pub docs: Option<Arc<TypeDocs>>,
     /// What it is made of.
     pub form: Form,
 }
@@ -100,7 +103,7 @@ impl Int {
 impl Shape {
     /// A type without a name.
     pub fn of(form: Form) -> Self {
-        Self { name: None, form }
+        Self { name: None, docs: None, form }
     }
 
     /// Whether its values are bytes.
@@ -130,17 +133,26 @@ impl Shape {
 /// What a component calls its types.
 #[derive(Default)]
 pub struct Names {
-    types: HashMap<ComponentDefinedTypeId, Arc<str>>,
+    types: HashMap<ComponentDefinedTypeId, TypeName>,
     /// Resources that the component makes itself: of others nobody can hand it a handle.
     resources: HashMap<ResourceId, Arc<str>>,
     imported: HashMap<ResourceId, Arc<str>>,
 }
 
+/// The name of a type, and what its WIT says of it.
+#[derive(Clone)]
+struct TypeName {
+    name: Arc<str>,
+    docs: Option<Arc<TypeDocs>>,
+}
+
 impl Names {
-    /// Takes down a type that is imported or exported under this name.
-    pub fn add(&mut self, name: &str, is_imported: bool, created: ComponentAnyTypeId) {
+    /// Takes down a type that is imported or exported under this name, with what is said of it.
+    pub fn add(&mut self, name: &str, is_imported: bool, created: ComponentAnyTypeId, docs: Option<&Arc<TypeDocs>>) {
         match created {
-            ComponentAnyTypeId::Defined(id) => drop(self.types.entry(id).or_insert_with(|| name.into())),
+            ComponentAnyTypeId::Defined(id) => {
+                self.types.entry(id).or_insert_with(|| TypeName { name: name.into(), docs: docs.cloned() });
+            }
             ComponentAnyTypeId::Resource(id) if is_imported => {
                 self.imported.entry(id.resource()).or_insert_with(|| name.into());
             }
@@ -167,6 +179,14 @@ impl Names {
         self.resources.get(&id)
     }
 }
+
+/// Why a function is left out that is asynchronous.
+pub const IS_ASYNC: &str = "it is asynchronous, which this host does not call";
+const HAS_FUTURE: &str = "it has a `future`: no value of that is JSON";
+const HAS_STREAM: &str = "it has a `stream`: no value of that is JSON";
+const HAS_ERROR_CONTEXT: &str = "it has an `error-context`: no value of that is JSON";
+/// The reasons that make the engine refuse the whole component.
+pub const CONCURRENT: [&str; 4] = [IS_ASYNC, HAS_FUTURE, HAS_STREAM, HAS_ERROR_CONTEXT];
 
 /// Reads types of one function.
 pub struct Reader<'a> {
@@ -199,20 +219,19 @@ impl<'a> Reader<'a> {
         match of {
             ComponentValType::Primitive(primitive) => primitive_form(*primitive).map(Shape::of),
             ComponentValType::Type(id) => {
-                let (name, id) = (self.name(*id), *id);
-                let defined = self.types.get(id).ok_or("it has a type that is not there")?;
-                Ok(Shape { name, form: self.form(defined, depth + 1)? })
+                let (name, docs) = self.named(*id);
+                let defined = self.types.get(*id).ok_or("it has a type that is not there")?;
+                Ok(Shape { name, docs, form: self.form(defined, depth + 1)? })
             }
         }
     }
 
-    fn name(&self, mut id: ComponentDefinedTypeId) -> Option<Arc<str>> {
-        loop {
-            if let Some(name) = self.names.types.get(&id) {
-                return Some(Arc::clone(name));
-            }
-            id = self.types.peel_alias(id)?;
-        }
+    /// The name of a type, or of what it stands for in another interface, and what the first of them that is documented says.
+    fn named(&self, id: ComponentDefinedTypeId) -> (Option<Arc<str>>, Option<Arc<TypeDocs>>) {
+        let chain = std::iter::successors(Some(id), |id| self.types.peel_alias(*id));
+        let names: Vec<_> = chain.filter_map(|id| self.names.types.get(&id)).collect();
+        let docs = names.iter().find_map(|name| name.docs.clone());
+        (names.first().map(|first| Arc::clone(&first.name)), docs)
     }
 
     fn form(&mut self, defined: &ComponentDefinedType, depth: usize) -> Result<Form, String> {
@@ -257,8 +276,8 @@ impl<'a> Reader<'a> {
             ComponentDefinedType::FixedLengthList { .. } => {
                 return Err("it has a list of fixed length, which this host does not take".into());
             }
-            ComponentDefinedType::Future { .. } => return Err("it has a `future`: no value of that is JSON".into()),
-            ComponentDefinedType::Stream { .. } => return Err("it has a `stream`: no value of that is JSON".into()),
+            ComponentDefinedType::Future { .. } => return Err(HAS_FUTURE.into()),
+            ComponentDefinedType::Stream { .. } => return Err(HAS_STREAM.into()),
         })
     }
 
@@ -285,6 +304,6 @@ fn primitive_form(primitive: PrimitiveValType) -> Result<Form, String> {
         PrimitiveValType::F64 => Form::F64,
         PrimitiveValType::Char => Form::Char,
         PrimitiveValType::String => Form::String,
-        PrimitiveValType::ErrorContext => return Err("it has an `error-context`: no value of that is JSON".into()),
+        PrimitiveValType::ErrorContext => return Err(HAS_ERROR_CONTEXT.into()),
     })
 }

@@ -311,6 +311,21 @@ fn numbers_are_taken_as_json_writes_them() {
 }
 
 #[test]
+fn base64_is_taken_with_padding_and_without() {
+    let params = [field("data", list(Form::Int(Int::U8)))];
+    let read = |text: &str| arguments(&params, &json!({ "data": text }).to_string(), None);
+    for (text, bytes) in
+        [("AQI=", &[1, 2][..]), ("AQI", &[1, 2]), ("AQ==", &[1]), ("AQ=", &[1]), ("AQ", &[1]), ("", &[])]
+    {
+        let expected = Val::List(bytes.iter().map(|byte| Val::U8(*byte)).collect());
+        assert_eq!(read(text).unwrap().values, [expected], "{text}");
+    }
+    for text in ["A", "AQI==", "A=QI", "AQ-_", "AQ ", "AR"] {
+        assert!(read(text).is_err(), "{text}");
+    }
+}
+
+#[test]
 fn arguments_within_each_other_are_bounded_and_numbers_beyond_all_bounds_are_told() {
     let params = [field("n", Form::F64)];
     let deep = format!("{{\"n\": {}{}}}", "[".repeat(100), "]".repeat(100));

@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
+use base64::{
+    Engine as _, alphabet,
+    engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
+};
 use serde_json::{Map, Number, Value, value::RawValue};
 use wasmtime::component::Val;
 
@@ -16,6 +19,12 @@ use crate::{
     error::{Fault, cut},
     limits,
 };
+
+/// Base64 with padding or without: a schema says `contentEncoding: base64`, which allows both.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
 
 /// Arguments of a call.
 #[derive(Debug)]
@@ -154,7 +163,7 @@ impl Reader<'_> {
             }
             (Form::String, _) => return Err(expected(self, "a string")),
             (Form::List(_), Value::String(text)) if shape.is_bytes() => {
-                let bytes = STANDARD.decode(text).map_err(|_| expected(self, "bytes in base64"))?;
+                let bytes = BASE64.decode(text).map_err(|_| expected(self, "bytes in base64"))?;
                 self.paid(bytes.len() * size_of::<Val>())?;
                 Val::List(bytes.into_iter().map(Val::U8).collect())
             }

@@ -3,33 +3,41 @@
 use std::{collections::HashSet, fmt::Write as _};
 
 use super::{
+    docs::TypeDocs,
     exported::{Act, Function},
-    shape::{Form, Shape},
+    shape::{Case, Field, Form, Shape},
 };
 use crate::{limits, plugin::convert};
 
-/// The signature of a function, and below it the types that it names, cut at [`limits::SIGNATURE_BYTES`].
+/// The signature of a function, and below it the types that it names with their doc comments, cut at
+/// [`limits::SIGNATURE_BYTES`]. Where comments would have types cut, they are left out.
 pub fn signature(function: &Function) -> String {
-    let mut text = String::new();
-    if let Act::Call = function.act {
-        let params: Vec<_> = function.params.iter().map(|it| format!("{}: {}", it.name, called(&it.shape))).collect();
-        let own = function.path.function.split(['.', ']']).next_back().unwrap_or_default();
-        let _ = write!(text, "{own}: func({})", params.join(", "));
-        if let Some(result) = &function.result {
-            let _ = write!(text, " -> {}", called(result));
-        }
-        let mut seen = HashSet::new();
-        for shape in function.params.iter().map(|param| &param.shape).chain(&function.result) {
-            shape.each(&mut |shape| {
-                let Some(name) = shape.name.as_ref().filter(|_| text.len() < limits::SIGNATURE_BYTES) else { return };
-                let definition = defined(name, &shape.form);
-                if seen.insert(definition.clone()) {
-                    let _ = write!(text, "\n{definition}");
-                }
-            });
-        }
+    let Act::Call = function.act else { return String::new() };
+    let params: Vec<_> = function.params.iter().map(|it| format!("{}: {}", it.name, called(&it.shape))).collect();
+    let own = function.path.function.split(['.', ']']).next_back().unwrap_or_default();
+    let mut text = format!("{own}: func({})", params.join(", "));
+    if let Some(result) = &function.result {
+        let _ = write!(text, " -> {}", called(result));
     }
-    convert::bounded(text, limits::SIGNATURE_BYTES)
+    let documented = with_types(text.clone(), function, true);
+    let all = if documented.len() > limits::SIGNATURE_BYTES { with_types(text, function, false) } else { documented };
+    convert::bounded(all, limits::SIGNATURE_BYTES)
+}
+
+/// A signature with the types that it names below it, up to the first that ends beyond the bound.
+fn with_types(mut text: String, function: &Function, is_documented: bool) -> String {
+    let mut seen = HashSet::new();
+    for shape in function.params.iter().map(|param| &param.shape).chain(&function.result) {
+        shape.each(&mut |shape| {
+            let Some(name) = shape.name.as_ref().filter(|_| text.len() <= limits::SIGNATURE_BYTES) else { return };
+            let docs = shape.docs.as_deref().filter(|_| is_documented);
+            let definition = defined(name, &shape.form, docs);
+            if seen.insert(definition.clone()) {
+                let _ = write!(text, "\n{definition}");
+            }
+        });
+    }
+    text
 }
 
 /// What a type is called: its name, or what it is made of.
@@ -65,37 +73,48 @@ fn form(form: &Form) -> String {
     }
 }
 
-fn defined(name: &str, of: &Form) -> String {
-    match of {
+/// The definition of a type: in one line, or with one for each part where comments stand on parts.
+fn defined(name: &str, of: &Form, docs: Option<&TypeDocs>) -> String {
+    let (keyword, parts): (_, Vec<(&str, String)>) = match of {
         Form::Record(fields) => {
-            let fields: Vec<_> = fields.iter().map(|it| format!("{}: {}", it.name, called(&it.shape))).collect();
-            format!("record {name} {{ {} }}", fields.join(", "))
+            let field = |it: &Field| format!("{}: {}", it.name, called(&it.shape));
+            ("record", fields.iter().map(|it| (it.name.as_str(), field(it))).collect())
         }
         Form::Variant(cases) => {
-            let case =
-                |payload: &Option<Shape>| payload.as_ref().map_or(String::new(), |it| format!("({})", called(it)));
-            let cases: Vec<_> = cases.iter().map(|it| format!("{}{}", it.name, case(&it.payload))).collect();
-            format!("variant {name} {{ {} }}", cases.join(", "))
+            let payload = |it: &Case| it.payload.as_ref().map_or(String::new(), |of| format!("({})", called(of)));
+            let case = |it: &Case| format!("{}{}", it.name, payload(it));
+            ("variant", cases.iter().map(|it| (it.name.as_str(), case(it))).collect())
         }
-        Form::Enum(cases) => format!("enum {name} {{ {} }}", cases.join(", ")),
-        Form::Flags(flags) => format!("flags {name} {{ {} }}", flags.join(", ")),
-        other => format!("type {name} = {}", form(other)),
+        Form::Enum(cases) => ("enum", cases.iter().map(|it| (it.as_str(), it.clone())).collect()),
+        Form::Flags(flags) => ("flags", flags.iter().map(|it| (it.as_str(), it.clone())).collect()),
+        other => return format!("{}type {name} = {}", comment(docs.map(|docs| &docs.about), ""), form(other)),
+    };
+    let about = comment(docs.map(|docs| &docs.about), "");
+    let said = |part: &str| docs.and_then(|docs| docs.items.get(part));
+    if parts.iter().all(|(part, _)| said(part).is_none()) {
+        let parts: Vec<_> = parts.into_iter().map(|(_, text)| text).collect();
+        return format!("{about}{keyword} {name} {{ {} }}", parts.join(", "));
     }
+    let part = |(part, text): &(&str, String)| format!("{}  {text},\n", comment(said(part), "  "));
+    format!("{about}{keyword} {name} {{\n{}}}", parts.iter().map(part).collect::<String>())
+}
+
+/// The lines of a doc comment, each with an end.
+fn comment(text: Option<&String>, indent: &str) -> String {
+    let lines = text.into_iter().flat_map(|text| text.lines());
+    lines.map(|line| format!("{indent}/// {line}").trim_end().to_owned() + "\n").collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plugin::functions::{
-        Path,
-        shape::{Case, Field},
-    };
+    use crate::plugin::functions::Path;
 
     fn function(cases: usize) -> Function {
         let payload = Some(Shape::of(Form::List(Box::new(Shape::of(Form::Bool)))));
         let case = |at: usize| Case { name: format!("case-{at}"), payload: payload.clone().filter(|_| at > 0) };
         let form = Form::Variant((0..cases).map(case).collect());
-        let shape = Shape { name: Some("choice".into()), form };
+        let shape = Shape { name: Some("choice".into()), ..Shape::of(form) };
         Function {
             tool: "box_choose".into(),
             path: Path { interface: None, function: "[method]box.choose".into() },
@@ -120,5 +139,32 @@ mod tests {
     fn what_is_shown_of_a_function_is_bounded() {
         let text = signature(&function(1_000));
         assert!(text.len() <= limits::SIGNATURE_BYTES && text.ends_with('…'), "{}", text.len());
+    }
+
+    fn documented(cases: usize, about: &str, items: &[(&str, &str)]) -> Function {
+        let items = items.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
+        let mut function = function(cases);
+        function.params[1].shape.docs = Some(TypeDocs { about: about.into(), items }.into());
+        function.result = None;
+        function
+    }
+
+    #[test]
+    fn types_are_shown_with_their_doc_comments() {
+        let expected = "choose: func(self: borrow<box>, one: choice)\n\
+                        /// What to take.\n\
+                        ///\n\
+                        /// One of them.\n\
+                        variant choice { case-0, case-1(list<bool>) }";
+        assert_eq!(signature(&documented(2, "What to take.\n\nOne of them.", &[])), expected);
+        let expected = "choose: func(self: borrow<box>, one: choice)\n\
+                        variant choice {\n  case-0,\n  /// The second.\n  case-1(list<bool>),\n}";
+        assert_eq!(signature(&documented(2, "", &[("case-1", "The second."), ("other", "Nothing.")])), expected);
+    }
+
+    #[test]
+    fn doc_comments_give_way_to_the_types_they_are_about() {
+        let text = signature(&documented(2, &"x".repeat(limits::SIGNATURE_BYTES), &[]));
+        assert!(text.ends_with("\nvariant choice { case-0, case-1(list<bool>) }") && !text.contains("///"), "{text}");
     }
 }

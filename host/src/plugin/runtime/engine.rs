@@ -231,6 +231,8 @@ fn base_config(stack_bytes: usize) -> Config {
     let mut config = Config::new();
     config
         .wasm_component_model(true)
+        // So that a function that takes or gives a map is left out alone, and not its whole component.
+        .wasm_component_model_map(true)
         .epoch_interruption(true)
         .max_wasm_stack(stack_bytes)
         .async_stack_size(stack_bytes + limits::PLUGIN_HOST_STACK_BYTES)

@@ -26,7 +26,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::{bindings::imports::shelly::plugin::http as host, types::Error};
+use crate::{bindings::imports::shelly::plugin::http as host, imports::only_in_host, types::Error};
 
 mod body;
 mod events;
@@ -134,14 +134,18 @@ impl Request {
     }
 
     /// Sends it and waits for the head of the response.
+    #[track_caller]
     pub fn send(self) -> Result<Response, Error> {
         let (head, body, origin) = self.parts()?;
+        only_in_host("http::Request::send");
         Ok(Response::of(host::send(&head, &body)?, origin))
     }
 
     /// Sends the head; the body follows piece by piece.
+    #[track_caller]
     pub fn upload(self) -> Result<Upload, Error> {
         let (head, body, origin) = self.parts()?;
+        only_in_host("http::Request::upload");
         let mut upload = Upload { host: host::begin(&head)?, origin };
         upload.write(&body)?;
         Ok(upload)
@@ -218,7 +222,9 @@ impl Response {
 }
 
 /// The names of the credentials that are granted and exist.
+#[track_caller]
 pub fn credentials() -> Vec<String> {
+    only_in_host("http::credentials");
     host::credentials()
 }
 

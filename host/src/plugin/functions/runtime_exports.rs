@@ -1,0 +1,73 @@
+//! Exports that the toolchain of a language adds to a component beside those of its author: they prepare the runtime, or start
+//! a program. A model has no use for them, and a call of one resets what the component holds.
+
+use wasmparser::component_types::ComponentFuncType;
+
+use super::names::Path;
+
+/// An export that is recognised by its place, its name and its parameters: an author may call a function `init`, too.
+struct RuntimeExport {
+    /// The interface without its version; empty for the root.
+    interface: &'static str,
+    function: Name,
+    /// The names of its first parameters.
+    params: &'static [&'static str],
+    /// What it does.
+    reason: &'static str,
+}
+
+/// How a function is named.
+enum Name {
+    Is(&'static str),
+    BeginsWith(&'static str),
+}
+
+const RUNTIME_EXPORTS: [RuntimeExport; 5] = [
+    RuntimeExport {
+        interface: "exports",
+        function: Name::Is("init"),
+        params: &["app-name", "symbols"],
+        reason: "componentize-py prepares the Python runtime with it when it builds the component",
+    },
+    RuntimeExport {
+        interface: "",
+        function: Name::Is("init"),
+        params: &["shim", "script"],
+        reason: "componentize-qjs prepares the QuickJS runtime with it when it builds the component",
+    },
+    RuntimeExport {
+        interface: "",
+        function: Name::BeginsWith("wizer-"),
+        params: &[],
+        reason: "Wizer prepares the component with it when it is built",
+    },
+    RuntimeExport {
+        interface: "",
+        function: Name::BeginsWith("cabi-"),
+        params: &[],
+        reason: "it belongs to the canonical ABI: it manages memory",
+    },
+    RuntimeExport {
+        interface: "wasi:cli/run",
+        function: Name::Is("run"),
+        params: &[],
+        reason: "it starts a program of the command line, which takes no arguments here",
+    },
+];
+
+/// Returns what an exported function is for if it belongs to a runtime and not to the component's author.
+pub fn purpose(path: &Path, function: &ComponentFuncType) -> Option<&'static str> {
+    let interface = path.interface.as_deref().unwrap_or_default();
+    let interface = interface.split_once('@').map_or(interface, |(interface, _)| interface);
+    let is_it = |export: &&RuntimeExport| {
+        let is_named = match export.function {
+            Name::Is(name) => path.function == name,
+            Name::BeginsWith(start) => path.function.starts_with(start),
+        };
+        let params = function.params.iter().map(|(name, _)| name.as_str());
+        let has_params =
+            function.params.len() >= export.params.len() && params.zip(export.params).all(|(a, b)| a == *b);
+        export.interface == interface && is_named && has_params
+    };
+    RUNTIME_EXPORTS.iter().find(is_it).map(|export| export.reason)
+}
