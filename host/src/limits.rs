@@ -30,8 +30,15 @@ pub const KEPT_RESULT_CHARS: usize = 1_000_000;
 
 /// Bytes of such results that a conversation keeps; the oldest go first.
 pub const KEPT_RESULTS_BYTES: usize = 32 << 20;
+/// Mistakes of a config that are told at once: what is wrong is most often wrong in one way.
+pub const CONFIG_MISTAKES: usize = 50;
 /// Bytes of one task given on the command line, in a file or on standard input.
 pub const TASK_BYTES: usize = 1 << 20;
+/// Bytes of standard input that go to the model beside a task: as a task, it is held in memory and sent whole.
+pub const STDIN_BYTES: usize = 1 << 20;
+/// How long the first byte of a pipe on standard input is waited for: programs that start others often leave one open in
+/// which nothing ever comes.
+pub const STDIN_WAIT: Duration = Duration::from_secs(3);
 /// Questions to a model that one effect may ask in a row.
 pub const ASKS_IN_A_ROW: u32 = 8;
 /// Times that one middleware, around a run or around a request to a model, may ask for another attempt: with pauses that
@@ -538,6 +545,14 @@ pub const SESSION_INLINE_STRING_BYTES: usize = 4 << 10;
 pub const SESSION_INLINE_PROMPT_BYTES: usize = 1 << 10;
 /// Bytes of a header; what is longer is not read.
 pub const SESSION_HEADER_BYTES: usize = 256 << 10;
+/// Bytes of the paths and names of the command line that a header keeps; longer ones are given again on resume.
+pub const SESSION_OPTIONS_BYTES: usize = 32 << 10;
+/// Folders for which it is kept which configs sessions were begun with there; the oldest go.
+pub const SESSION_FOLDERS: usize = 256;
+/// Configs kept for one such folder; the oldest go.
+pub const SESSION_FOLDER_CONFIGS: usize = 8;
+/// Bytes of the file in which they stand; a larger one is not read.
+pub const SESSION_FOLDERS_BYTES: u64 = 8 << 20;
 /// Bytes of the end of a journal that are read to tell how its last run ended.
 pub const SESSION_TAIL_BYTES: usize = 64 << 10;
 /// Characters of a session's title.

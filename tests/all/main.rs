@@ -26,6 +26,9 @@ mod guests;
 mod hostile;
 mod index;
 mod init;
+#[cfg(unix)]
+mod input;
+mod installed;
 mod interleavings;
 mod kv;
 mod mcp;
@@ -44,6 +47,7 @@ mod sessions;
 mod steps;
 mod teams;
 mod tidy;
+mod tls;
 mod toolboxes;
 mod transcripts;
 mod trust;

@@ -2,6 +2,7 @@
 
 use std::{
     fs::File,
+    io::{BufRead, BufReader},
     process::{Command, Stdio},
     time::{Duration, Instant},
 };
@@ -32,6 +33,52 @@ fn an_answer_that_cannot_be_written_is_no_answer() {
         assert_eq!(ran.code, 1, "{output}: {}", ran.shown());
         assert!(ran.stderr.contains("error: cannot write to standard output"), "{}", ran.shown());
     }
+}
+
+/// Where standard output was closed from the beginning, no write says that it is lost.
+#[test]
+#[cfg(target_os = "linux")]
+fn an_answer_without_standard_output_is_no_answer() {
+    let place = place();
+    let with = |redirection: &str, arguments: &[&str]| {
+        let program = place.command(arguments);
+        let words =
+            program.get_args().map(|word| format!("'{}'", word.to_str().unwrap())).collect::<Vec<_>>().join(" ");
+        let script = format!("'{}' {words} {redirection}", program.get_program().to_str().unwrap());
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &script]).current_dir(place.path()).env_clear();
+        shell.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?)))).stdin(Stdio::null());
+        place.ran(shell.output().unwrap())
+    };
+    for output in ["text", "json", "events"] {
+        let arguments = [&RUN[..], &["--output", output]].concat();
+        let closed = with(">&-", &arguments);
+        assert_eq!(closed.code, 1, "{output}: {}", closed.shown());
+        for says in [
+            "error: cannot write to standard output",
+            "it was closed when the program was started",
+            "the answer is kept: shelly-host session show [SESSION]",
+        ] {
+            assert!(closed.stderr.contains(says), "{says}: {}", closed.shown());
+        }
+        // Who throws it away, or has read enough, wants no more.
+        assert_eq!(with(">/dev/null", &arguments).code, 0);
+        assert_eq!(with("<>/dev/null >&0", &arguments).code, 0);
+        assert_eq!(with("| true", &arguments).code, 0);
+    }
+    for arguments in [&["--help"][..], &["config", "check", "--plugins", crate::PLUGIN_ROOT], &["session", "list"]] {
+        assert_eq!(with(">/dev/full", arguments).code, 1, "{arguments:?}");
+    }
+    assert_eq!(with(">&-", &["session", "list"]).code, 1);
+}
+
+#[test]
+fn a_reader_that_leaves_early_wants_no_more() {
+    let place = place();
+    let mut run = place.command(&RUN).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(run.stdout.take());
+    let ran = place.ran(run.wait_with_output().unwrap());
+    assert!(ran.code == 0 && !ran.stderr.contains("error"), "{}", ran.shown());
 }
 
 #[test]
@@ -71,6 +118,38 @@ fn a_shelly_folder_that_is_none_is_told() {
     place.file(".shelly", "x");
     let ran = place.run(&RUN);
     assert!(ran.code == 2 && ran.stderr.contains(".shelly is no folder"), "{}", ran.shown());
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_folder_that_cannot_be_written_to_is_told_with_the_way_out() {
+    let place = Place::new();
+    let run = ["run", "--plugins", crate::PLUGIN_ROOT, "--model", "offline-model", "hello"];
+    // Nobody makes a folder there, whatever the user's rights.
+    let in_sys = |arguments: &[&str]| place.ran(place.command(arguments).current_dir("/sys").output().unwrap());
+    let ran = in_sys(&run);
+    assert!(ran.code == 2 && ran.stderr.contains("write nothing down with --no-session"), "{}", ran.shown());
+    let ran = in_sys(&[&run[..], &["--no-session"]].concat());
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+}
+
+#[test]
+fn a_run_that_is_cancelled_does_not_give_up() {
+    let place = Place::new();
+    place.file(
+        "shelly.yaml",
+        "providers: [{name: endless, kind: plugin, plugin: probe-hooks, params: {provider: spin}}]\nagents: [{name: a}]\n",
+    );
+    let mut run = place.command(&["run", "--plugins", crate::GUEST_ROOT, "go"]);
+    let mut run = run.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(run.stderr.take().unwrap()).lines();
+    let begun = lines.by_ref().map_while(Result::ok).any(|line| line.contains(" on ") && !line.contains("config"));
+    assert!(begun, "it has begun");
+    assert!(Command::new("kill").args(["-INT", &run.id().to_string()]).status().unwrap().success());
+    let rest: Vec<_> = lines.map_while(Result::ok).collect();
+    assert_eq!(run.wait().unwrap().code(), Some(130), "{rest:#?}");
+    assert!(rest.iter().any(|line| line.contains("is cancelled:")), "{rest:#?}");
+    assert!(!rest.iter().any(|line| line.contains("gives up")), "{rest:#?}");
 }
 
 #[test]

@@ -24,6 +24,7 @@ use shelly_host::{
     chat::ToolCall,
     config::Config,
     event::RunCx,
+    session::LaunchOptions,
 };
 
 include!(concat!(env!("OUT_DIR"), "/guests.rs"));
@@ -141,7 +142,7 @@ async fn single_files(ground: &Ground, calls: usize) -> Result<(), Failed> {
     }
     let agent = ground.agent(&format!("[{toolboxes}]"), Recording::Off).await?;
     let title = String::from("everyday");
-    let recording = Recording::New { id: None, title, follows: None };
+    let recording = Recording::New { id: None, title, follows: None, options: LaunchOptions::default() };
     let in_session = ground.agent("[{name: filesystem, changes: apply}]", recording).await?;
     let path = |name: &str| ground.root.join(name).display().to_string();
     let edit = |n: usize, by: usize| (format!("// counter {n} here"), format!("// counter {} here", n + by));

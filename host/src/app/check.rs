@@ -5,7 +5,7 @@ use crate::{
     capability::Budget,
     config::{
         self, AgentConfig, Config, Effective, Known, KnownAgent, KnownPlugin, List, Listed, Order, ProviderConfig,
-        ProviderKind, TeamConfig, ToolboxUse, Who,
+        ProviderKind, ToolboxUse, Who,
     },
     error::{ErrorKind, Report},
     plugin::{Certificate, Kind},
@@ -21,39 +21,73 @@ pub struct Checked {
     pub warnings: Vec<String>,
 }
 
+/// A config that cannot be used.
+#[derive(Debug, Clone)]
+pub struct Unusable {
+    /// Why not; at least one.
+    pub mistakes: Vec<Report>,
+    /// What else is not as it should be.
+    pub warnings: Vec<String>,
+}
+
+/// What is found on the way.
+#[derive(Default)]
+struct Told {
+    mistakes: Vec<Report>,
+    warnings: Vec<String>,
+}
+
+impl Told {
+    /// What was looked at, if nothing is wrong with it.
+    fn take<T>(&mut self, look: impl FnOnce(&mut Vec<String>) -> Result<T, Report>) -> Option<T> {
+        match look(&mut self.warnings) {
+            Ok(found) => Some(found),
+            Err(report) => {
+                if !self.mistakes.contains(&report) {
+                    self.mistakes.push(report);
+                }
+                None
+            }
+        }
+    }
+}
+
 impl App {
     /// Looks at all that can be told of every agent and model without asking a model and without running anything of a
     /// plugin.
     ///
     /// # Errors
     ///
-    /// The first [`Report`] that [`App::agent`] would end with.
-    pub fn check(&self) -> Result<Checked, Report> {
-        let mut warnings = self.project.warnings().to_vec();
+    /// All that is wrong, each as [`App::agent`] would end with it.
+    pub fn check(&self) -> Result<Checked, Unusable> {
+        let mut told = Told::default();
+        told.warnings.extend_from_slice(self.project.warnings());
         let mut config = self.config.clone();
         if config.agents.is_empty() {
-            config.agents.push(self.default_agent(&mut warnings));
+            config.agents.push(self.default_agent(&mut told.warnings));
         }
         for provider in &config.providers {
-            self.check_provider(provider, &mut warnings)?;
+            told.take(|warnings| self.check_provider(provider, warnings));
         }
-        config.runners().filter(|who| !who.needs().is_empty()).try_for_each(|who| self.check_prices(who, &config))?;
-        let (shared, mut more) = (Shared::new(&self.project, &self.desk, self.changes()), Vec::new());
-        let agents = config.agents.iter().map(|agent| self.check_agent(agent, &config, &shared, &mut warnings));
+        for who in config.runners().filter(|who| !who.needs().is_empty()) {
+            told.take(|_| self.check_prices(who, &config));
+        }
+        told.warnings.extend(self.missing_programs());
+        let shared = Shared::new(&self.project, &self.desk, self.changes());
         let known = Known {
             plugin_dirs: self.plugin_dirs.clone(),
             prices: config.providers.iter().map(|provider| self.price(provider)).collect(),
-            agents: agents.collect::<Result<_, _>>()?,
-            teams: config
-                .teams
-                .iter()
-                .map(|team| self.check_team(team, &config, &shared, &mut more))
-                .collect::<Result<_, _>>()?,
+            agents: config.agents.iter().map(|agent| self.check_agent(agent, &config, &shared, &mut told)).collect(),
+            // What a team has as an agent has it; its members are looked at by themselves.
+            teams: config.teams.iter().map(|team| self.check_agent(&team.own, &config, &shared, &mut told)).collect(),
         };
-        warnings.extend(more);
-        let mut told = HashSet::new();
-        warnings.retain(|warning| told.insert(warning.clone()));
-        Ok(Checked { effective: Effective::new(&config, &known), warnings })
+        let Told { mistakes, mut warnings } = told;
+        let mut seen = HashSet::new();
+        warnings.retain(|warning| seen.insert(warning.clone()));
+        match mistakes.is_empty() {
+            true => Ok(Checked { effective: Effective::new(&config, &known), warnings }),
+            false => Err(Unusable { mistakes, warnings }),
+        }
     }
 
     /// What a plugin can reach for an agent. It is linked and tried.
@@ -174,54 +208,40 @@ impl App {
         Ok(())
     }
 
-    /// What a team has as an agent has it; its members are looked at by themselves.
-    fn check_team(
-        &self,
-        team: &TeamConfig,
-        config: &Config,
-        shared: &Shared,
-        warnings: &mut Vec<String>,
-    ) -> Result<KnownAgent, Report> {
-        let own = &team.own;
-        self.check_agent(own, config, shared, warnings)
+    /// Whether the costs of an agent can be counted, if they are bounded.
+    fn check_own_prices(&self, agent: &AgentConfig, config: &Config, warnings: &mut Vec<String>) -> Result<(), Report> {
+        let Some(key) = agent.bounds_usd() else { return Ok(()) };
+        let of_plugins = agent.all_plugins().flat_map(|(_, _, uses)| &uses.models);
+        let own = config.provider(agent.provider.as_deref())?;
+        if own.is_none() {
+            warnings.push(format!("{}.{key}: it holds only for a model whose price is known", agent.place()));
+        }
+        // A team asks no model by itself.
+        let own = own.filter(|_| agent.list == List::Agents).map(Ok);
+        let others = of_plugins.filter_map(|name| config.provider(Some(name)).transpose());
+        for provider in own.into_iter().chain(others) {
+            let provider = provider?;
+            if self.price(provider).is_none() {
+                return Err(no_price(agent, &model_name(provider)));
+            }
+        }
+        Ok(())
     }
 
-    fn check_agent(
-        &self,
-        agent: &AgentConfig,
-        config: &Config,
-        shared: &Shared,
-        warnings: &mut Vec<String>,
-    ) -> Result<KnownAgent, Report> {
+    fn check_agent(&self, agent: &AgentConfig, config: &Config, shared: &Shared, told: &mut Told) -> KnownAgent {
         let at = |key: &str| format!("{}.{key}", agent.place());
-        match config.provider(agent.provider.as_deref())? {
-            Some(provider)
-                if agent.list == List::Agents && agent.bounds_usd().is_some() && self.price(provider).is_none() =>
-            {
-                return Err(no_price(agent, &model_name(provider)));
-            }
-            None => {
-                let holds = |key| format!("{}: it holds only for a model whose price is known", at(key));
-                warnings.extend(agent.bounds_usd().map(holds));
-            }
-            Some(_) => {}
-        }
-        for name in agent.all_plugins().flat_map(|(_, _, uses)| &uses.models) {
-            if let Some(provider) = config.provider(Some(name))?
-                && agent.bounds_usd().is_some()
-                && self.price(provider).is_none()
-            {
-                return Err(no_price(agent, &model_name(provider)));
-            }
-        }
+        told.take(|warnings| self.check_own_prices(agent, config, warnings));
         if agent.options.max_delegation_depth > 0 && config.everyone().count() == 1 {
-            warnings.push(format!("{}: there is no other agent to delegate to", at("options.max_delegation_depth")));
+            let place = at("options.max_delegation_depth");
+            told.warnings.push(format!("{place}: there is no other agent to delegate to"));
         }
-        let provider = config.provider(agent.provider.as_deref())?;
-        if provider.is_some_and(|provider| config.context_window(provider).is_none()) {
-            warnings.extend(self.sleepers(agent));
+        let provider = config.provider(agent.provider.as_deref()).ok().flatten();
+        match provider.map(|provider| config.context_window(provider)) {
+            Some(None) => told.warnings.extend(self.sleepers(agent)),
+            Some(Some(_)) => told.warnings.extend(self.missing_effects(agent)),
+            None => {}
         }
-        warnings.extend(self.ceilings_in_vain(agent));
+        told.warnings.extend(self.ceilings_in_vain(agent));
         let mut known = KnownAgent::default();
         let mut tools = ToolBox::new();
         for toolbox in &agent.toolboxes {
@@ -234,24 +254,34 @@ impl App {
                     continue;
                 }
                 ToolboxUse::Server(uses) => {
-                    warnings.extend(self.doubt_of_server(&uses.name));
+                    told.warnings.extend(self.doubt_of_server(&uses.name));
                     known.toolboxes.push(Vec::new());
                     continue;
                 }
             };
-            let of_it = match self.running(toolbox) {
-                Some(running) => running.under(&agent.name, &own_ceiling(agent, &self.config.root), "")?.0,
-                None => shared.tools(&agent.name, toolbox)?,
-            };
+            let of_it = told.take(|_| match self.running(toolbox) {
+                Some(running) => Ok(running.under(&agent.name, &own_ceiling(agent, &self.config.root), "")?.0),
+                None => shared.tools(&agent.name, toolbox),
+            });
+            let of_it = of_it.unwrap_or_default();
             known.toolboxes.push(of_it.names().map(str::to_owned).collect());
-            extend(&mut tools, of_it, &at("toolboxes"), warnings);
+            extend(&mut tools, of_it, &at("toolboxes"), &mut told.warnings);
         }
         for (listed, id, uses) in agent.all_plugins() {
-            let (settings, package) = self.plugin_of(agent, (listed, id), uses)?;
-            match self.vain_entry(agent, listed, id) {
+            let found = told.take(|_| {
+                let (settings, package) = self.plugin_of(agent, (listed, id), uses)?;
+                let vain = self.vain_entry(agent, listed, id);
+                if vain.is_none() {
+                    settings.check(package).map_err(|error| error.report())?;
+                }
+                Ok((settings, package, vain))
+            });
+            let Some((settings, package, vain)) = found else { continue };
+            let warnings = &mut told.warnings;
+            warnings.extend(self.stands_in(package));
+            match vain {
                 Some(warning) => warnings.push(warning),
                 None => {
-                    settings.check(package).map_err(|error| error.report())?;
                     warnings.extend(settings.lacking(&package.manifest));
                     warnings.extend(settings.in_vain(&package.manifest));
                     warnings.extend(self.doubts_of_credentials(&settings, &package.manifest));
@@ -264,12 +294,13 @@ impl App {
         }
         known.order = self.order(agent);
         if agent.options.context_threshold.is_some() && agent.effects.iter().flatten().any(|step| !step.is_default) {
-            warnings.push(format!(
+            told.warnings.push(format!(
                 "{}: it has no effect beside `effects`: set the threshold of `compact` there",
                 at("options.context_threshold")
             ));
         }
-        known.skills = self.project.skills(agent)?.into_iter().map(|skill| skill.name).collect();
-        Ok(known)
+        let skills = told.take(|_| self.project.skills(agent)).into_iter().flatten();
+        known.skills = skills.map(|skill| skill.name).collect();
+        known
     }
 }

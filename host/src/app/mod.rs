@@ -41,7 +41,7 @@ use shared::Shared;
 use teams::Makers;
 use tokio::sync::OnceCell;
 
-pub use check::Checked;
+pub use check::{Checked, Unusable};
 pub use mcp::OfServer;
 pub use mcp_login::{mcp_login, mcp_logout, mcp_server_at};
 pub use probe::Probe;
@@ -78,6 +78,8 @@ pub struct App {
     named_dirs: Vec<PathBuf>,
     /// Where those lie that need not be named.
     standard_dirs: Vec<PathBuf>,
+    /// Of them those in which plugins lie that come with the host, there or not.
+    shipped_dirs: Vec<PathBuf>,
     project: Project,
     prices: PriceTable,
     /// Where agents ask.
@@ -158,7 +160,7 @@ impl App {
         let standard = [vec![config.root.join(".shelly/plugins")], standard].concat();
         catalog.add_by_id(&standard, asked_for(&config).iter().map(String::as_str));
         catalog.mark_shipped(&shipped);
-        let standard_dirs = standard;
+        let (standard_dirs, shipped_dirs) = (standard, shipped);
         let package = |id: &str| catalog.get(id).and_then(Result::ok);
         let shipped = |id: &str| package(id).filter(|package| catalog.is_shipped(package));
         config.settle(
@@ -176,6 +178,7 @@ impl App {
             plugin_dirs,
             named_dirs,
             standard_dirs,
+            shipped_dirs,
             project,
             prices,
             desk,
@@ -236,6 +239,7 @@ impl App {
     ) -> Result<Prepared, Report> {
         let mut notices = Notices { notes: Vec::new(), warnings: self.project.warnings().to_vec() };
         notices.warnings.extend(self.recover_changes());
+        notices.warnings.extend(self.missing_programs());
         let default;
         let who = match self.is_default(name) {
             true => {
@@ -309,8 +313,9 @@ impl App {
         let mut outfit = self.dress(config, Arc::clone(&model.completer), shared, notices).await?;
         outfit.agent.models = self.other_models(config, models, notices).await?;
         self.add_agent_tools(config, &mut outfit, notices);
-        if model.completer.info().context_window.is_none() {
-            notices.warnings.extend(self.sleepers(config));
+        match model.completer.info().context_window {
+            None => notices.warnings.extend(self.sleepers(config)),
+            Some(_) => notices.warnings.extend(self.missing_effects(config)),
         }
         Ok((outfit, model))
     }

@@ -16,7 +16,10 @@ use crate::{
     },
     error::{ErrorKind, Report},
     kv::Stores,
-    plugin::{Kind, Limits, Plugin, PluginCatalog, PluginError, PluginPackage, Settings},
+    plugin::{
+        Kind, Limits, Plugin, PluginCatalog, PluginError, PluginPackage, SHIPPED_PLUGINS, Settings, how_to_install,
+        lies_in,
+    },
 };
 
 impl App {
@@ -34,6 +37,7 @@ impl App {
         let credentials = self.credentials(&settings, &package.manifest, warnings).await;
         let settings = Settings { stores: stores.clone(), credentials, ..settings };
         let plugin = Plugin::load(self.engine().await?, package, &settings).await.map_err(|error| error.report())?;
+        warnings.extend(self.stands_in(package));
         warnings.extend(settings.lacking(&package.manifest));
         warnings.extend(settings.in_vain(&package.manifest));
         Ok(Arc::new(plugin))
@@ -108,12 +112,11 @@ impl App {
     pub(super) fn package(&self, place: &str, id: &str) -> Result<&Arc<PluginPackage>, Report> {
         match self.catalog.get(id) {
             Some(package) => package.map_err(PluginError::report),
-            None if place.ends_with(".toolboxes") => {
-                let report = Report::new(ErrorKind::Plugin, format!("the plugin `{id}` is not there"));
-                Err(report.cause(format!("{place} in the config needs it")).hint(
-                    "it comes with shelly-host: name the directory of its plugins with --plugins (`cargo demo` builds them \
-                     into target/plugins), or leave the toolbox out",
-                ))
+            None if SHIPPED_PLUGINS.contains(&id) => {
+                let report = Report::new(ErrorKind::Plugin, format!("the plugin `{id}` is not installed"));
+                Err(report
+                    .cause(format!("{place} in the config names it, and it comes with shelly-host"))
+                    .hint(how_to_install(&self.shipped_dirs)))
             }
             None => {
                 let installed = PluginCatalog::ids_in(&self.standard_dirs);
@@ -133,6 +136,49 @@ impl App {
                 Err(report.cause(format!("{place} in the config names it")))
             }
         }
+    }
+}
+
+impl App {
+    /// That an agent has no default effects because they are not installed, in words.
+    pub(super) fn missing_effects(&self, agent: &AgentConfig) -> Option<String> {
+        let package = |id: &String| self.catalog.get(id).and_then(Result::ok);
+        let is_kept_short = agent.plugins.keys().filter_map(package).any(|package| package.manifest.shortens);
+        if agent.effects.is_some() || is_kept_short || agent.list == List::Teams {
+            return None;
+        }
+        let defaults = config::default_effects(agent);
+        let missing = defaults.iter().map(|step| &*step.kind).filter(|id| self.catalog.get(id).is_none());
+        let missing: Vec<_> = missing.map(|id| format!("`{id}`")).collect();
+        (!missing.is_empty()).then(|| {
+            format!(
+                "{}: nothing shortens its conversation: {} come with shelly-host and are not installed; {}, or write \
+                 `effects: []` if it needs none",
+                agent.place(),
+                missing.join(", "),
+                how_to_install(&self.shipped_dirs)
+            )
+        })
+    }
+
+    /// That a plugin of the person's own stands in for one that comes with the host, in words. One in a directory that was
+    /// named is meant.
+    pub(super) fn stands_in(&self, package: &PluginPackage) -> Option<String> {
+        let id = &*package.manifest.id;
+        let is_own = SHIPPED_PLUGINS.contains(&id)
+            && lies_in(&package.place(), &self.standard_dirs)
+            && !self.catalog.is_shipped(package);
+        is_own.then(|| {
+            let mend = match self.shipped_dirs.iter().any(|directory| directory.join(id).is_dir()) {
+                true => "remove it to use that one".to_owned(),
+                false => format!("to have that one, {}", how_to_install(&self.shipped_dirs)),
+            };
+            format!(
+                "the plugin `{id}` in {} is not known as the one that comes with shelly-host: it gets what the config grants \
+                 it, and nothing by default; {mend}",
+                package.place().display()
+            )
+        })
     }
 }
 

@@ -63,6 +63,13 @@ pub(super) struct Running {
 }
 
 impl App {
+    /// Programs of the config that are not there, in words.
+    pub(super) fn missing_programs(&self) -> impl Iterator<Item = String> {
+        self.programs
+            .missing()
+            .map(|(name, why)| format!("programs.{}: {why}; calls of it will fail", name.escape_debug()))
+    }
+
     /// None: this toolbox runs none.
     pub(super) fn running(&self, uses: &OwnToolbox) -> Option<Running> {
         of_toolbox(uses)?;

@@ -21,7 +21,7 @@ use crate::{
     net::{self, ProxyUrl, Secret},
     project::Layout,
     provider,
-    session::{self, Digest, Disk, New, Opened, Opening, Part, PartKind, Secrets, SessionError, Store},
+    session::{self, Digest, Disk, LaunchOptions, New, Opened, Opening, Part, PartKind, Secrets, SessionError, Store},
     trust::OwnKey,
 };
 
@@ -39,6 +39,8 @@ pub enum Recording {
         title: String,
         /// The session whose tasks and answers it is told of.
         follows: Option<String>,
+        /// What the command line names.
+        options: LaunchOptions,
     },
     /// In a session that is there.
     Existing {
@@ -152,9 +154,9 @@ impl App {
         let names: Vec<_> = made.iter().map(|who| who.own().name.as_str()).collect();
         let (crew, session) = match recording {
             Recording::Off => return Ok((crew, None)),
-            Recording::New { id, title, follows } => {
+            Recording::New { id, title, follows, options } => {
                 let (agent, model) = (entrant.name.clone(), model.model.clone());
-                self.begin(New { id, agent, model, title, follows, parts: parts() }, &names, crew, shared)?
+                self.begin(New { id, agent, model, title, follows, parts: parts(), options }, &names, crew, shared)?
             }
             Recording::Existing { id, up_to_damage, is_trusted } => {
                 self.go_on(&id, is_trusted, Opening { up_to_damage, parts: parts() }, &names, crew, shared)?
@@ -168,7 +170,7 @@ impl App {
 
     /// In a new session.
     fn begin(&self, new: New, made: &[&str], crew: Crew, shared: &Shared) -> Result<(Crew, Session), Report> {
-        Layout::new(&self.config.root).make_local().map_err(|error| error.report())?;
+        Layout::new(&self.config.root).make_local().map_err(|error| or_write_nothing(error.report()))?;
         let (store, parts) = (self.sessions(), new.parts.clone());
         let report = |error: SessionError| error.report();
         let follows = new.follows.map(|id| store.resolve(&id)).transpose().map_err(report)?;
@@ -178,11 +180,7 @@ impl App {
             Err(SessionError::Exists { id, .. }) => {
                 return self.go_on(&id, false, Opening { up_to_damage: false, parts }, made, crew, shared);
             }
-            journal => Arc::new(journal.map_err(|error| {
-                let report = error.report();
-                let hint = report.hint.clone().map(|hint| format!("{hint}; or "));
-                report.hint(format!("{}write nothing down with --no-session", hint.unwrap_or_default()))
-            })?),
+            journal => Arc::new(journal.map_err(|error| or_write_nothing(error.report()))?),
         };
         let crew = crew.with_recorder(journal.clone());
         let not_marked = journal.not_marked().map(|why| {
@@ -295,6 +293,12 @@ pub fn sessions(root: &Path, own: OwnKey) -> Store {
 
 fn store(root: &Path, options: session::Options) -> Store {
     Store::new(Arc::new(Disk), Layout::new(root).sessions(), options)
+}
+
+/// Adds how to do without a session that cannot be made.
+fn or_write_nothing(report: Report) -> Report {
+    let hint = report.hint.clone().map(|hint| format!("{hint}; or "));
+    report.hint(format!("{}write nothing down with --no-session", hint.unwrap_or_default()))
 }
 
 /// What is not as it was, in words.

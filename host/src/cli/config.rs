@@ -1,27 +1,28 @@
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use serde_json::json;
 
 use super::{
     plugin::Format,
-    render::{self, Output, json_line, name, print, print_for_people, warn},
+    render::{self, Output, json_line, name, print, print_for_people, tell, warn},
     trust,
 };
 use crate::{
-    app::{App, Checked},
+    app::{App, Checked, Standing, Unusable},
     approval::{Desk, Policy, Trusted},
-    config::Config as File,
-    error::{ErrorKind, Report},
+    config::{Config as File, Effective, Mistakes},
+    error::{ErrorKind, Report, count},
 };
 
 #[derive(Subcommand)]
 pub enum Config {
     /// Check a config, and print what holds: every key, with its default or ceiling where the file says nothing.
     ///
-    /// No model is asked, and nothing of a plugin is run. The exit code is 0 if the config can be used, else 2; what is
-    /// not as it should be, though it can be used, is told on standard error, and so is what a run would ask you about
-    /// first. Credentials are not shown.
+    /// No model is asked, and nothing of a plugin is run. All mistakes that can be found at once are told on standard error;
+    /// so is what is not as it should be though the config can be used, and what a run would ask you about first. The last
+    /// line is the verdict: `ok`, or how many errors and warnings there are. The exit code is 0 if the config can be used,
+    /// else 2. Credentials are not shown.
     Check {
         /// The config; without it .shelly/config.yaml or shelly.yaml.
         #[arg(long, value_name = "FILE")]
@@ -42,45 +43,106 @@ impl Config {
             Self::Check { config, plugins, output } => (config, plugins, output),
             Self::Trust(trust) => return trust.execute(),
         };
-        check(config, &plugins, output).map_or_else(
-            |mut report| {
-                // Whatever is wrong, it is the config that names it.
-                report.kind = ErrorKind::Usage;
-                render::failed(&report, if output == Format::Json { Output::Json } else { Output::Text })
-            },
-            |()| 0,
-        )
+        check(config, &plugins, output).unwrap_or_else(|report| {
+            render::failed(&report, if output == Format::Json { Output::Json } else { Output::Text })
+        })
     }
 }
 
-fn check(config: Option<PathBuf>, plugins: &[PathBuf], output: Format) -> Result<(), Report> {
+/// What was found: what holds, if the config can be used, and what is wrong.
+#[derive(Default)]
+struct Findings {
+    checked: Option<(Standing, Effective)>,
+    mistakes: Vec<Report>,
+    warnings: Vec<String>,
+}
+
+impl Findings {
+    /// Looks at a config, and at all that it names as far as that can be told with the mistakes that it has.
+    fn of(path: &Path, is_named: bool, plugins: &[PathBuf]) -> Self {
+        let (config, mut mistakes) = match File::read_all(path) {
+            Ok(config) => (config, Vec::new()),
+            Err(Mistakes { reports, config: Some(config) }) => (*config, reports),
+            Err(Mistakes { reports, config: None }) => return Self { mistakes: reports, ..Self::default() },
+        };
+        let desk = Desk::new(Policy::Never, Trusted::default());
+        let app = App::new(config, super::plugin_dirs(plugins), None, super::environment(), desk);
+        let looked = app.and_then(|app| Ok((app.standing(&trust::store(), is_named)?, app)));
+        let (standing, app) = match looked {
+            Ok(looked) => looked,
+            Err(report) => {
+                mistakes.push(report);
+                return Self { mistakes, ..Self::default() };
+            }
+        };
+        match app.check() {
+            Ok(Checked { effective, warnings }) => Self { checked: Some((standing, effective)), mistakes, warnings },
+            Err(Unusable { mistakes: more, warnings }) => {
+                // What a name leads to is looked for here too.
+                let is_new = |report: &Report| !mistakes.iter().any(|known| known.message == report.message);
+                let more: Vec<_> = more.into_iter().filter(is_new).collect();
+                mistakes.extend(more);
+                Self { checked: None, mistakes, warnings }
+            }
+        }
+    }
+
+    /// `ok`, or how much of what.
+    fn verdict(&self) -> String {
+        let count = |of: usize, what: &str| (of > 0).then(|| count(of as u64, what, &format!("{what}s")));
+        let counted = [count(self.mistakes.len(), "error"), count(self.warnings.len(), "warning")];
+        let counted = counted.into_iter().flatten().collect::<Vec<_>>().join(", ");
+        match (self.mistakes.is_empty(), counted.is_empty()) {
+            (true, true) => "ok".into(),
+            (true, false) => format!("ok, {counted}"),
+            (false, _) => counted,
+        }
+    }
+}
+
+/// Prints what was found. Returns the exit code.
+fn check(config: Option<PathBuf>, plugins: &[PathBuf], output: Format) -> Result<u8, Report> {
     let is_named = config.is_some();
     let path = super::config_path(config).ok_or_else(|| {
         Report::new(ErrorKind::Usage, "there is no config to check")
             .cause("neither .shelly/config.yaml nor shelly.yaml is there")
             .hint("write one with shelly-host init, or name one with --config")
     })?;
-    let config = File::read(&path)?;
-    let desk = Desk::new(Policy::Never, Trusted::default());
-    let app = App::new(config, super::plugin_dirs(plugins), None, super::environment(), desk)?;
-    let standing = app.standing(&trust::store(), is_named)?;
-    let Checked { effective, warnings } = app.check()?;
-    match output {
-        Format::Json => print(&json_line(&json!({
+    let mut findings = Findings::of(&path, is_named, plugins);
+    // Whatever is wrong, it is the config that names it.
+    findings.mistakes.iter_mut().for_each(|report| report.kind = ErrorKind::Usage);
+    let shown = name(&path.display().to_string());
+    let code = match findings.mistakes.first() {
+        Some(first) => first.kind.exit_code(),
+        None => 0,
+    };
+    match (&findings.checked, findings.mistakes.first(), output) {
+        (Some((standing, effective)), None, Format::Json) => print(&json_line(&json!({
             "ok": true,
             "config": effective,
-            "warnings": warnings,
-            "trust": trust::standing_json(&standing),
+            "warnings": findings.warnings,
+            "trust": trust::standing_json(standing),
         })))?,
-        Format::Text => {
-            print_for_people(&format!(
-                "# {}, as it holds\n{}",
-                name(&path.display().to_string()),
-                effective.to_yaml()
-            ))?;
+        (Some((_, effective)), None, Format::Text) => {
+            print_for_people(&format!("# {shown}, as it holds\n{}", effective.to_yaml()))?;
         }
+        (_, first, Format::Json) => print(&json_line(&json!({
+            "event": "result",
+            "ok": false,
+            "error": first,
+            "errors": findings.mistakes,
+            "warnings": findings.warnings,
+            "exit_code": code,
+        })))?,
+        (_, _, Format::Text) => {}
     }
-    warnings.iter().for_each(|warning| warn(warning));
-    trust::tell_standing(&standing, &path);
-    Ok(())
+    for report in &findings.mistakes {
+        render::failed(report, Output::Text);
+    }
+    findings.warnings.iter().for_each(|warning| warn(warning));
+    if let (Some((standing, _)), 0) = (&findings.checked, code) {
+        trust::tell_standing(standing, &path);
+    }
+    tell(&format!("{shown}: {}\n", findings.verdict()));
+    Ok(code)
 }

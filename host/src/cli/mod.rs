@@ -5,6 +5,8 @@ mod config;
 mod conformance;
 mod index;
 mod init;
+mod input;
+mod launch;
 mod mcp;
 mod mcp_fixture;
 mod place;
@@ -15,6 +17,7 @@ mod run;
 mod session;
 mod signals;
 mod silence;
+mod stdout;
 #[cfg(test)]
 mod tests;
 mod trust;
@@ -37,7 +40,7 @@ use crate::{
     app::Environment,
     config::Config,
     error::{ErrorKind, Report},
-    plugin::PluginDirs,
+    plugin::{INSTALLED, PluginDirs},
 };
 
 /// Runs LLM agents whose tools, effects, middleware and models are sandboxed WebAssembly components.
@@ -104,8 +107,13 @@ pub fn main() -> ExitCode {
                     render::failed_as_json(&wrong_usage(&error));
                 }
             }
-            let _ = error.print();
-            if is_error { ErrorKind::Usage.exit_code() } else { 0 }
+            match error.print() {
+                Err(cause) if !is_error && cause.kind() != std::io::ErrorKind::BrokenPipe => {
+                    render::failed(&render::not_printed(cause), Output::Text)
+                }
+                _ if is_error => ErrorKind::Usage.exit_code(),
+                _ => 0,
+            }
         }
     }));
     let failed = |panic: Box<dyn Any + Send>| render::failed(&bug(&*panic), wanted_output().unwrap_or(Output::Text));
@@ -235,7 +243,7 @@ fn plugin_dirs(named: &[PathBuf]) -> PluginDirs {
         |_| Vec::new(),
         |program| {
             let folder = program.parent().unwrap_or(Path::new("/"));
-            let mut shipped = vec![folder.join("plugins"), folder.join("../lib/shelly-host/plugins")];
+            let mut shipped = vec![folder.join("plugins"), folder.join("..").join(INSTALLED)];
             // Where cargo has built it, its plugins lie one level up.
             if folder.ends_with("debug") || folder.ends_with("release") {
                 shipped.push(folder.join("../plugins"));

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{session::named, trust};
+use super::{launch::Named, session::named, trust};
 use crate::{
     agent::{Answer, Ending, RunError, journal::Past},
     app::{Prepared, Recording, Session, sessions},
@@ -39,10 +39,16 @@ pub struct Over {
 
 impl Place {
     /// The session as the app is told of it, and the agent that was at work there.
-    pub fn recording(&self, config: &Config, task: Option<&str>) -> Result<(Recording, Option<String>), Report> {
+    pub fn recording(
+        &self,
+        config: &Config,
+        named_here: &Named,
+        task: Option<&str>,
+    ) -> Result<(Recording, Option<String>), Report> {
         let store = sessions(&config.root, trust::own_key());
         let title = task.unwrap_or_default().to_owned();
-        let new = |id, follows| Ok((Recording::New { id, title, follows }, None));
+        let options = named_here.to_options(&config.root);
+        let new = |id, follows| Ok((Recording::New { id, title, follows, options }, None));
         let (id, up_to_damage) = match self {
             Self::Nowhere => return Ok((Recording::Off, None)),
             Self::New { after: None } if !config.sessions.record => return Ok((Recording::Off, None)),
@@ -105,10 +111,15 @@ fn read(store: &Store, id: &str) -> Result<(Header, Past), String> {
 
 /// The arguments with which a session is gone on with that was run with these.
 pub fn resume_arguments(id: &str, config: Option<&Path>, plugins: &[impl AsRef<Path>]) -> String {
-    let config = config.into_iter().map(|path| ("--config", path));
-    let plugins = plugins.iter().map(|path| ("--plugins", path.as_ref()));
-    let flags = config.chain(plugins).map(|(flag, path)| format!(" {flag} {}", quoted(&path.to_string_lossy())));
-    format!("{id}{}", flags.collect::<String>())
+    format!("{id}{}", words_of(config, plugins, None))
+}
+
+/// These options as they are typed, with a blank before each.
+pub fn words_of(config: Option<&Path>, plugins: &[impl AsRef<Path>], model: Option<&str>) -> String {
+    let config = config.into_iter().map(|path| ("--config", path.to_string_lossy()));
+    let plugins = plugins.iter().map(|path| ("--plugins", path.as_ref().to_string_lossy()));
+    let model = model.into_iter().map(|name| ("--model", name.into()));
+    config.chain(plugins).chain(model).map(|(flag, value)| format!(" {flag} {}", quoted(&value))).collect()
 }
 
 /// A word as a shell takes it.

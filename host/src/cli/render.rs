@@ -9,13 +9,13 @@ use clap::ValueEnum;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::silence::Silences;
+use super::{silence::Silences, stdout};
 use crate::{
-    agent::Answer,
+    agent::{Answer, RunError},
     app::{Prepared, Session},
     capability::Usd,
     chat::{Message, Part},
-    error::{Report, acts_on_terminal},
+    error::{Report, acts_on_terminal, without_number},
     event::{AnsweredBy, Event, LogLevel, NO_ORIGIN, Wait},
     model::{Ledger, Tally},
 };
@@ -64,7 +64,12 @@ pub fn answered(result: RunResult<'_>, output: Output) -> u8 {
         Output::Json | Output::Events => print(&json_line(&value)),
     };
     // An answer that did not arrive is no answer.
-    printed.map_or_else(|report| failed(&report, Output::Text), |()| 0)
+    let report = match (printed, result.session) {
+        (Ok(()), _) => return 0,
+        (Err(report), None) => report,
+        (Err(report), Some(id)) => report.hint(format!("the answer is kept: shelly-host session show {id}")),
+    };
+    failed(&report, Output::Text)
 }
 
 /// What was used, as JSON, one row or a list of them. Where tokens have cost nothing no price is known: `usd` is null.
@@ -423,7 +428,11 @@ impl Progress {
                     0 => format!("{} tokens", usage.total()),
                     others => format!("{} tokens and {others} of others", usage.total()),
                 };
-                let ends = if error.is_none() { "is done" } else { "gives up" };
+                let ends = match error {
+                    None => "is done",
+                    Some(error) if *error == RunError::Cancelled.to_string() => "is cancelled",
+                    Some(_) => "gives up",
+                };
                 let turns = if *iterations == 1 { "turn" } else { "turns" };
                 format!("{BOLD}{agent}{PLAIN} {ends}: {iterations} {turns}, {tokens}, {time}")
             }
@@ -440,17 +449,24 @@ pub const PLAIN: &str = "\x1b[0m";
 /// All of them.
 pub const COLOURS: [&str; 6] = [BOLD, DIM, RED, GREEN, YELLOW, PLAIN];
 
-/// Prints to standard output. Whoever closed it wants no more: that is no error of ours.
+/// Prints to standard output. A reader that closes its end of a pipe wants no more: that is no error of ours.
 pub fn print(text: &str) -> Result<(), Report> {
+    if stdout::was_closed() {
+        return Err(not_printed("it was closed when the program was started"));
+    }
     let mut out = std::io::stdout().lock();
     let end: &[u8] = if text.ends_with('\n') { b"" } else { b"\n" };
     let written = out.write_all(text.as_bytes()).and_then(|()| out.write_all(end)).and_then(|()| out.flush());
     match written {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(Report::new(crate::error::ErrorKind::Run, "cannot write to standard output").cause(error))
-        }
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(not_printed(error)),
         _ => Ok(()),
     }
+}
+
+/// What was to be printed is lost.
+pub fn not_printed(cause: impl std::fmt::Display) -> Report {
+    let cause = without_number(&cause.to_string());
+    Report::new(crate::error::ErrorKind::Run, "cannot write to standard output").cause(cause)
 }
 
 /// Prints what others wrote. A program that reads it gets the very bytes.

@@ -1,16 +1,11 @@
-use std::{
-    ffi::OsString,
-    io::{IsTerminal, Read},
-    path::PathBuf,
-    pin::pin,
-    sync::Arc,
-    time::Instant,
-};
+use std::{ffi::OsString, path::PathBuf, pin::pin, sync::Arc, time::Instant};
 
 use clap::Args;
 
 use super::{
     ask::{self, Approve},
+    input::{self, ReadStdin},
+    launch::{self, Named},
     place::{Over, Place, Work, resume_arguments},
     render::{self, Output, Progress, RunResult},
     signals, trust,
@@ -22,6 +17,7 @@ use crate::{
     event::{EventSink, RunCx},
     limits,
     model::Ledger,
+    net,
 };
 
 /// Give an agent a task and print its answer.
@@ -38,7 +34,8 @@ use crate::{
 #[command(after_help = "\
 Examples:
   shelly-host run \"How many words are in README.md?\"
-  shelly-host run --agent reviewer - < change.diff
+  git diff | shelly-host run --agent reviewer \"Review this change\"
+  shelly-host run - < task.txt
   shelly-host run --output json \"List the files in docs/\" | jq -r .answer
   shelly-host run --session release \"What is left to do?\"
 
@@ -113,12 +110,20 @@ pub struct With {
     /// with a session that was not made here by you, and take the tools of MCP servers as they are now.
     #[arg(long)]
     trust: bool,
+    /// When standard input goes to the model with the task, marked as input. A task of `-` is read from it in any case.
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t = ReadStdin::Auto)]
+    stdin: ReadStdin,
     /// Also show what plugins log and what each call of a plugin costs.
     #[arg(long, short)]
     verbose: bool,
 }
 
 impl With {
+    /// What of it a session keeps.
+    fn named(&self) -> Named {
+        Named { config: self.config.clone(), plugins: self.plugins.clone(), model: self.model.clone() }
+    }
+
     pub fn config(&self) -> Option<&PathBuf> {
         self.config.as_ref()
     }
@@ -190,8 +195,12 @@ impl Resume {
 }
 
 impl Job {
-    fn execute(self) -> u8 {
-        let (with, output) = (&self.with, self.with.output);
+    fn execute(mut self) -> u8 {
+        let output = self.with.output;
+        if let Err(report) = self.recall() {
+            return render::failed(&report, output);
+        }
+        let with = &self.with;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         let runtime = match runtime {
             Ok(runtime) => runtime,
@@ -228,9 +237,28 @@ impl Job {
         }
     }
 
+    /// Takes from the session that goes on what the command line does not name.
+    fn recall(&mut self) -> Result<(), Report> {
+        let (id, is_whole_name) = match &self.place {
+            Place::There { id, .. } => (id, false),
+            Place::Named(id) if id != "last" => (id, true),
+            Place::Named(_) | Place::New { .. } | Place::Nowhere => return Ok(()),
+        };
+        let mut named = self.with.named();
+        named.recall(id, is_whole_name)?;
+        let Named { config, plugins, model } = named;
+        (self.with.config, self.with.plugins, self.with.model) = (config, plugins, model);
+        Ok(())
+    }
+
     async fn run(&self) -> Result<End, Report> {
-        let task = self.task.as_ref().map(task).transpose()?;
+        let reads_task = self.task.as_ref().is_some_and(|task| task == "-");
+        let task = self.task.as_deref().map(input::task).transpose()?;
         let config = super::config(self.with.config.as_ref())?;
+        let input = if reads_task { None } else { input::beside_task(self.with.stdin)? };
+        if task.is_none() {
+            input::refuse_without_task(input.as_deref())?;
+        }
         if task.is_none()
             && let Some(Over { header, agents, answer }) = self.place.over(&config)?
         {
@@ -239,10 +267,10 @@ impl Job {
             let outcome = Outcome::Answered { agent: header.agent, model: header.model, answer };
             return Ok(End { outcome, agents, session: Some(header.id) });
         }
-        let reads_task = self.task.as_ref().is_some_and(|task| task == "-");
-        let is_attended = !reads_task && ask::is_attended();
+        let reads_stdin = reads_task || self.with.stdin == ReadStdin::Always;
+        let is_attended = !reads_stdin && ask::is_attended();
         let (desk, person) = ask::desk(self.with.approve, is_attended);
-        let (mut recording, agent) = self.place.recording(&config, task.as_deref())?;
+        let (mut recording, agent) = self.place.recording(&config, &self.with.named(), task.as_deref())?;
         let app = App::new(
             config,
             super::plugin_dirs(&self.with.plugins),
@@ -282,6 +310,10 @@ impl Job {
         session.iter().for_each(|session| session.listen(&events));
         let mut progress = Progress::new(self.with.output, self.with.verbose);
         progress.notes(&prepared, session.as_ref());
+        if let (Some(config), Some(_)) = (&self.with.config, &session) {
+            launch::keep_config_begun_here(config);
+        }
+        let task = task.map(|task| input.map_or(task.clone(), |input| input::with_input(&task, &input)));
         let work = Work::of(session.as_ref(), task)?;
         let shown = tokio::spawn(ask::show(progress, stream, person));
         let cx = RunCx::new(Arc::clone(prepared.entrant.runner().name())).with_run(run_id()).with_events(events);
@@ -341,33 +373,6 @@ async fn close(session: Option<&Session>) {
     }
 }
 
-fn task(given: &OsString) -> Result<String, Report> {
-    let usage = |message: &str| Report::new(ErrorKind::Usage, message);
-    let not_utf8 = || usage("the task is not UTF-8 text").hint("convert it, for example with iconv");
-    let task = if given == "-" {
-        if std::io::stdin().is_terminal() {
-            render::tell("reading the task from standard input; end it with Ctrl-D\n");
-        }
-        let mut bytes = Vec::new();
-        let most = limits::TASK_BYTES as u64 + 1;
-        let read = std::io::stdin().take(most).read_to_end(&mut bytes);
-        read.map_err(|error| usage("cannot read the task from standard input").cause(error))?;
-        String::from_utf8(bytes).map_err(|_| not_utf8())?
-    } else {
-        given.to_str().ok_or_else(not_utf8)?.to_owned()
-    };
-    if task.len() > limits::TASK_BYTES {
-        return Err(usage(&format!("the task has more than {} bytes", limits::TASK_BYTES))
-            .hint("put it into a file and grant the agent a plugin that reads files"));
-    }
-    if task.trim().is_empty() {
-        return Err(
-            usage("the task is empty").hint("say what to do: shelly-host run \"How many words are in README.md?\"")
-        );
-    }
-    Ok(task)
-}
-
 /// A cancelled run says so if it can, and ends: whoever reads its output may have stopped reading.
 fn exit_soon(code: u8) {
     std::thread::spawn(move || {
@@ -388,6 +393,9 @@ fn run_id() -> String {
 /// What a person can do about a model that cannot be asked; `source` is where it comes from.
 pub fn how_to_mend(fault: &Fault, source: &str, is_plugin: bool) -> String {
     let or = "or use another with --model";
+    if let Some(mend) = net::mend(fault) {
+        return format!("{mend} ({source}), {or}");
+    }
     match fault {
         Fault::Unavailable { .. } if is_plugin => {
             format!("check that its server runs, if it asks one ({source}), try again later, {or}")

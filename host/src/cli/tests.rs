@@ -11,7 +11,7 @@ use clap::CommandFactory;
 use super::Cli;
 
 /// A flag of a command, and the test in `tests/all` that shows what it does.
-const SHOWN: [(&str, &str, &str); 119] = [
+const SHOWN: [(&str, &str, &str); 121] = [
     ("run --config", "bad_input.rs", "a_config_that_cannot_be_read"),
     ("run --plugins", "bad_input.rs", "a_plugin_directory_that_is_none"),
     ("run --agent", "bad_input.rs", "a_name_that_is_not_there"),
@@ -19,6 +19,7 @@ const SHOWN: [(&str, &str, &str); 119] = [
     ("run --output", "bad_input.rs", "the_answer_stands_alone_on_standard_output"),
     ("run --approve", "wiring.rs", "nobody_or_a_flag_says_yes"),
     ("run --trust", "trust.rs", "what_a_project_names_is_refused_where_nobody_can_be_asked"),
+    ("run --stdin", "input.rs", "nothing_is_added_where_nothing_is_given"),
     ("run --verbose", "wiring.rs", "nobody_or_a_flag_says_yes"),
     ("run TASK", "bad_input.rs", "a_task_that_is_none"),
     ("run --session", "sessions/resume.rs", "a_named_session_is_made_and_gone_on_with"),
@@ -31,6 +32,7 @@ const SHOWN: [(&str, &str, &str); 119] = [
     ("session resume --output", "sessions/resume.rs", "what_was_killed_goes_on_with_another_model_and_another_agent"),
     ("session resume --approve", "sessions/resume.rs", "what_failed_goes_on_and_what_has_changed_is_told"),
     ("session resume --trust", "trust.rs", "a_session_goes_on_only_in_a_project_that_is_trusted"),
+    ("session resume --stdin", "input.rs", "slow_input_is_waited_for_if_it_is_said"),
     ("session resume --verbose", "sessions/resume.rs", "what_failed_goes_on_and_what_has_changed_is_told"),
     (
         "session resume --up-to-damage",

@@ -119,7 +119,7 @@ pub fn logins() -> Option<TokenStore> {
 }
 
 /// Where a file of the person's own data lies.
-fn kept(name: &str) -> Option<PathBuf> {
+pub fn kept(name: &str) -> Option<PathBuf> {
     let set = |name: &str| {
         let value = std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         // A relative one would be in the project.

@@ -49,12 +49,8 @@ impl AgentToolUse {
 }
 
 impl Config {
-    /// Whether those that are tools of others can be.
-    pub(super) fn check_agent_tools(&self) -> Result<(), Report> {
-        self.agents.iter().try_for_each(|agent| self.check_tools_of(agent))
-    }
-
-    fn check_tools_of(&self, agent: &AgentConfig) -> Result<(), Report> {
+    /// Whether what an agent has as tools can be such.
+    pub(super) fn check_tools_of(&self, agent: &AgentConfig) -> Result<(), Report> {
         let place = format!("agents.{}.agent_tools", agent.name);
         let wrong = |what: String| Report::new(ErrorKind::Usage, format!("{place}: {what}"));
         let mut had: Vec<String> = Vec::new();

@@ -6,86 +6,112 @@ use crate::{
     limits,
 };
 
+/// Mistakes as they are found, each once.
+#[derive(Default)]
+pub(super) struct Found(Vec<Report>);
+
+impl Found {
+    fn note(&mut self, checked: Result<(), Report>) {
+        if let Err(report) = checked
+            && !self.0.contains(&report)
+        {
+            self.0.push(report);
+        }
+    }
+}
+
 impl Config {
-    /// Whether it can be used.
-    pub(super) fn check(&self) -> Result<(), Report> {
-        let wrong = |message: String| Err(Report::new(ErrorKind::Usage, message));
-        unique("providers", self.providers.iter().map(|provider| provider.name.as_str()))?;
-        unique("agents", self.agents.iter().map(|agent| agent.name.as_str()))?;
-        unique("agents and teams", self.everyone().map(|who| who.name.as_str()))?;
-        unique("credentials", self.credentials.iter().map(|credential| credential.name.as_str()))?;
-        for credential in &self.credentials {
-            credential.check()?;
-        }
-        for server in &self.mcp_servers {
-            server.check()?;
-        }
-        unique("mcp_servers", self.mcp_servers.iter().map(|server| server.name.as_str()))?;
-        let servers = || self.mcp_servers.iter().map(|server| server.name.as_str());
+    /// Returns all that makes it unusable, in the order in which it was always looked for.
+    pub(super) fn mistakes(&self) -> Vec<Report> {
+        let mut found = Found::default();
+        found.note(unique("providers", self.providers.iter().map(|provider| provider.name.as_str())));
+        let agents = unique("agents", self.agents.iter().map(|agent| agent.name.as_str()));
+        found.note(agents.and_then(|()| unique("agents and teams", self.everyone().map(|who| who.name.as_str()))));
+        found.note(unique("credentials", self.credentials.iter().map(|credential| credential.name.as_str())));
+        self.credentials.iter().for_each(|credential| found.note(credential.check()));
+        self.mcp_servers.iter().for_each(|server| found.note(server.check()));
+        found.note(unique("mcp_servers", self.mcp_servers.iter().map(|server| server.name.as_str())));
         for provider in &self.providers {
-            provider.check()?;
+            found.note(provider.check());
             let at = format!("providers.{}", provider.name);
-            check_way_out(&at, &provider.http, &provider.credentials, &self.credentials)?;
+            found.note(check_way_out(&at, &provider.http, &provider.credentials, &self.credentials));
         }
-        let names = || self.providers.iter().map(|provider| provider.name.as_str());
-        for agent in self.everyone() {
-            if let Some(name) = &agent.provider
-                && !names().any(|known| known == name)
-            {
-                return Err(unknown("model", name, names()).cause(format!("{}.provider names it", agent.place())));
-            }
-            check_agent(agent)?;
-            let mut had = Vec::new();
-            for name in agent.toolboxes.iter().filter_map(ToolboxUse::server).map(|uses| uses.name.as_str()) {
-                let place = format!("{}.toolboxes", agent.place());
-                if !servers().any(|known| known == name) {
-                    let known = Toolbox::NAMES.into_iter().chain(Shipped::NAMES).chain(servers());
-                    return Err(unknown("toolbox or MCP server", name, known).cause(format!("{place} names it")));
-                }
-                if had.contains(&name) {
-                    return Err(Report::new(ErrorKind::Usage, format!("{place}: `{name}` is there twice"))
-                        .hint("join them into one"));
-                }
-                had.push(name);
-            }
-            check_shipped(agent)?;
-            for (listed, id, uses) in agent.all_plugins() {
-                if let Some(name) = uses.models.iter().find(|name| !names().any(|known| known == name.as_str())) {
-                    let place = format!("{}.{listed}.{id}.models names it", agent.place());
-                    return Err(unknown("model", name, names()).cause(place));
-                }
-                let at = format!("{}.{listed}.{id}", agent.place());
-                check_way_out(&at, &uses.http, &uses.credentials, &self.credentials)?;
-            }
-            for (key, grant) in [("use", &agent.ceiling), ("delegable.grant", &agent.delegable.grant)] {
-                let Some(grant) = grant else { continue };
-                let at = format!("{}.{key}", agent.place());
-                check_way_out(&at, &grant.http, &grant.credentials, &self.credentials)?;
-                if let Some(name) = grant.mcp.iter().find(|name| !servers().any(|known| known == name.as_str())) {
-                    return Err(unknown("MCP server", name, servers()).cause(format!("{at}.mcp names it")));
-                }
-            }
-            for name in agent.delegable.agents.iter().flatten() {
-                let place = || format!("{}.delegable.agents names it", agent.place());
-                self.who(name).map_err(|report| report.cause(place()))?;
-            }
-            if agent.options.max_iterations.is_some_and(|most| most > limits::MAX_ITERATIONS_CEILING) {
-                let most = limits::MAX_ITERATIONS_CEILING;
-                return wrong(format!("{}.options.max_iterations: it is at most {most}", agent.place()));
-            }
-        }
-        self.check_agent_tools()?;
-        self.check_programs()?;
+        self.everyone().for_each(|agent| self.check_one(agent, &mut found));
+        self.agents.iter().for_each(|agent| found.note(self.check_tools_of(agent)));
+        found.note(self.check_programs());
         if self.context.max_external_file_size > limits::CONTEXT_FILE_CEILING {
-            return wrong(format!("context.max_external_file_size: it is at most {}", limits::CONTEXT_FILE_CEILING));
+            let most = limits::CONTEXT_FILE_CEILING;
+            found.note(wrong(format!("context.max_external_file_size: it is at most {most}")));
         }
         if let Some(name) = &self.entry_agent {
-            self.who(name).map_err(|report| report.cause("entry_agent names it"))?;
+            found.note(self.who(name).map(drop).map_err(|report| report.cause("entry_agent names it")));
         }
-        self.check_circles()?;
-        self.check_teams()?;
-        Ok(())
+        found.note(self.check_circles());
+        self.teams.iter().for_each(|team| found.note(self.check_team(team)));
+        if self.is_sound() {
+            found.note(self.check_sizes());
+        }
+        found.0
     }
+
+    /// Whether others may go along what its agents and teams need, though it has mistakes: names are names of one thing, and
+    /// there is no circle.
+    pub(super) fn is_sound(&self) -> bool {
+        let lists = [unique("", self.everyone().map(|who| who.name.as_str())), self.check_circles()];
+        lists.iter().all(Result::is_ok)
+    }
+
+    /// What one agent or team names.
+    fn check_one(&self, agent: &AgentConfig, found: &mut Found) {
+        let names = || self.providers.iter().map(|provider| provider.name.as_str());
+        let servers = || self.mcp_servers.iter().map(|server| server.name.as_str());
+        if let Some(name) = &agent.provider
+            && !names().any(|known| known == name)
+        {
+            found.note(Err(unknown("model", name, names()).cause(format!("{}.provider names it", agent.place()))));
+        }
+        check_agent(agent, found);
+        let mut had = Vec::new();
+        for name in agent.toolboxes.iter().filter_map(ToolboxUse::server).map(|uses| uses.name.as_str()) {
+            let place = format!("{}.toolboxes", agent.place());
+            if had.contains(&name) {
+                let report = Report::new(ErrorKind::Usage, format!("{place}: `{name}` is there twice"));
+                found.note(Err(report.hint("join them into one")));
+            } else if !servers().any(|known| known == name) {
+                let known = Toolbox::NAMES.into_iter().chain(Shipped::NAMES).chain(servers());
+                found.note(Err(unknown("toolbox or MCP server", name, known).cause(format!("{place} names it"))));
+            }
+            had.push(name);
+        }
+        found.note(check_shipped(agent));
+        for (listed, id, uses) in agent.all_plugins() {
+            let at = format!("{}.{listed}.{id}", agent.place());
+            for name in uses.models.iter().filter(|name| !names().any(|known| known == name.as_str())) {
+                found.note(Err(unknown("model", name, names()).cause(format!("{at}.models names it"))));
+            }
+            found.note(check_way_out(&at, &uses.http, &uses.credentials, &self.credentials));
+        }
+        for (key, grant) in [("use", &agent.ceiling), ("delegable.grant", &agent.delegable.grant)] {
+            let Some(grant) = grant else { continue };
+            let at = format!("{}.{key}", agent.place());
+            found.note(check_way_out(&at, &grant.http, &grant.credentials, &self.credentials));
+            for name in grant.mcp.iter().filter(|name| !servers().any(|known| known == name.as_str())) {
+                found.note(Err(unknown("MCP server", name, servers()).cause(format!("{at}.mcp names it"))));
+            }
+        }
+        for name in agent.delegable.agents.iter().flatten() {
+            let place = || format!("{}.delegable.agents names it", agent.place());
+            found.note(self.who(name).map(drop).map_err(|report| report.cause(place())));
+        }
+        if agent.options.max_iterations.is_some_and(|most| most > limits::MAX_ITERATIONS_CEILING) {
+            let most = limits::MAX_ITERATIONS_CEILING;
+            found.note(wrong(format!("{}.options.max_iterations: it is at most {most}", agent.place())));
+        }
+    }
+}
+
+fn wrong(message: String) -> Result<(), Report> {
+    Err(Report::new(ErrorKind::Usage, message))
 }
 
 /// A plugin is there once: as a toolbox or as a plugin, and under one toolbox.
@@ -107,29 +133,30 @@ fn check_shipped(agent: &AgentConfig) -> Result<(), Report> {
     Ok(())
 }
 
-fn check_agent(agent: &AgentConfig) -> Result<(), Report> {
+fn check_agent(agent: &AgentConfig, found: &mut Found) {
     let at = |key: &str| format!("{}.{key}", agent.place());
-    let wrong = |key: &str, what: String| Err(Report::new(ErrorKind::Usage, format!("{}: {what}", at(key))));
+    let wrong = |key: &str, what: String| wrong(format!("{}: {what}", at(key)));
     let options = &agent.options;
     if options.max_delegation_depth > limits::DELEGATION_DEPTH_CEILING {
-        return wrong("options.max_delegation_depth", format!("it is at most {}", limits::DELEGATION_DEPTH_CEILING));
+        let most = limits::DELEGATION_DEPTH_CEILING;
+        found.note(wrong("options.max_delegation_depth", format!("it is at most {most}")));
     }
     let most = options.iterations();
     if options.warn_iterations >= most {
-        return wrong("options.warn_iterations", format!("it comes after the last turn: there are {most}"));
+        found.note(wrong("options.warn_iterations", format!("it comes after the last turn: there are {most}")));
     }
     for (listed, id, uses) in agent.all_plugins() {
-        uses.limits.check_one(&at(&format!("{listed}.{id}.limits")))?;
+        found.note(uses.limits.check_one(&at(&format!("{listed}.{id}.limits"))));
     }
     for step in &agent.middleware {
         if let Some(Err(why)) = step.own() {
-            return wrong(&format!("middleware.{}", step.kind), why);
+            found.note(wrong(&format!("middleware.{}", step.kind), why));
         }
     }
     if options.context_threshold.is_some_and(|share| !(0.0..1.0).contains(&share)) {
-        return wrong("options.context_threshold", "it is a share of the model's window: between 0 and 1".into());
+        let what = "it is a share of the model's window: between 0 and 1";
+        found.note(wrong("options.context_threshold", what.into()));
     }
-    Ok(())
 }
 
 fn unique<'a>(list: &str, names: impl Iterator<Item = &'a str>) -> Result<(), Report> {

@@ -87,6 +87,9 @@ pub(super) fn explain(error: &serde_saphyr::Error, text: &str) -> Report {
                 None => report.hint(format!("the values are: {}", expected.join(", "))),
             }
         }
+        _ if error.location().is_some_and(|at| indented_by_tab(text, at.line() as usize)) => {
+            usage("the config is indented by a tab".into()).hint("use spaces: YAML takes no tabs before a key or an entry")
+        }
         other => {
             let text = other.to_string();
             let first = text.lines().next().unwrap_or_default();
@@ -96,6 +99,13 @@ pub(super) fn explain(error: &serde_saphyr::Error, text: &str) -> Report {
         }
     };
     report.at(place)
+}
+
+/// Returns `true` if a tab stands before the first other character of this line or of the one before, where an error may be
+/// told of what it made of that.
+fn indented_by_tab(text: &str, line: usize) -> bool {
+    let starts = |line: &str| line[..line.len() - line.trim_start().len()].contains('\t');
+    [line.checked_sub(1), line.checked_sub(2)].into_iter().flatten().filter_map(|at| text.lines().nth(at)).any(starts)
 }
 
 /// The key whose value begins at this place, or is a list between `[` and `]` around it, if it stands on the same line.

@@ -15,6 +15,7 @@ mod mask;
 mod mcp;
 mod programs;
 mod provider;
+mod recover;
 mod schema;
 mod setting;
 mod steps;
@@ -30,8 +31,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use explain::explain;
 use indexmap::IndexMap;
+use recover::Parsed;
 use serde::Deserialize;
 
 pub use agent_tools::AgentToolUse;
@@ -114,6 +115,27 @@ pub struct Config {
     pub file: Option<PathBuf>,
 }
 
+/// All that was found wrong with a config at once.
+#[derive(Debug)]
+pub struct Mistakes {
+    /// Each mistake, at least one, in the order in which they are told.
+    pub reports: Vec<Report>,
+    /// The config without what could not be read of it, if what it names can still be looked at. It is not to be used.
+    pub config: Option<Box<Config>>,
+}
+
+impl Mistakes {
+    fn first(mut self) -> Report {
+        self.reports.swap_remove(0)
+    }
+}
+
+impl From<Report> for Mistakes {
+    fn from(report: Report) -> Self {
+        Self { reports: vec![report], config: None }
+    }
+}
+
 /// What a person has approved for a project, for good.
 #[derive(Debug, Clone, Default)]
 pub struct Approved {
@@ -130,6 +152,25 @@ impl Config {
     ///
     /// A [`Report`] that names the file, the place in it and the mend.
     pub fn read(path: &Path) -> Result<Self, Report> {
+        Self::read_all(path).map_err(Mistakes::first)
+    }
+
+    /// The same, with all mistakes that can be found at once.
+    ///
+    /// # Errors
+    ///
+    /// [`Mistakes`], each of which names the file, the place in it and the mend.
+    pub fn read_all(path: &Path) -> Result<Self, Mistakes> {
+        let (text, root) = Self::text_of(path)?;
+        let of_file = |config: Self| Self { file: Some(path.to_owned()), ..config };
+        Self::parse_all(&text, root).map(of_file).map_err(|Mistakes { reports, config }| Mistakes {
+            reports: reports.into_iter().map(|report| report.in_file(path.display())).collect(),
+            config: config.map(|config| Box::new(of_file(*config))),
+        })
+    }
+
+    /// The text of a config file, and the folder that relative paths in it are below.
+    fn text_of(path: &Path) -> Result<(String, PathBuf), Report> {
         let shown = path.display();
         let unreadable = |error: io::Error| {
             let report = Report::new(ErrorKind::Usage, format!("cannot read the config {shown}"));
@@ -159,8 +200,7 @@ impl Config {
                 .in_file(&shown)
         })?;
         let root = Self::root_of(path).map_err(unreadable)?;
-        let config = Self::parse(&text, root).map_err(|report| report.in_file(shown))?;
-        Ok(Self { file: Some(path.to_owned()), ..config })
+        Ok((text, root))
     }
 
     /// The folder that relative paths in a config file are below, whatever stands in it.
@@ -182,21 +222,24 @@ impl Config {
     ///
     /// A [`Report`] that names the place and the mend.
     pub fn parse(text: &str, root: PathBuf) -> Result<Self, Report> {
-        let mut config: Self = if text.trim().is_empty() {
-            Self::default()
-        } else {
-            // As YAML 1.2 has it: `n`, `no` and `on` are texts. In params nothing else would tell that they are meant so.
-            let options = serde_saphyr::options! { strict_booleans: true };
-            serde_saphyr::from_str_with_options(text, options).map_err(|error| explain(&error, text))?
-        };
+        Self::parse_all(text, root).map_err(Mistakes::first)
+    }
+
+    fn parse_all(text: &str, root: PathBuf) -> Result<Self, Mistakes> {
+        let Parsed { config, mistakes: mut reports } = recover::parse(text);
+        let Some(mut config) = config else { return Err(Mistakes { reports, config: None }) };
         config.root = root;
         for toolbox in config.agents.iter_mut().flat_map(|agent| &mut agent.toolboxes) {
             if let ToolboxUse::Shipped(uses) = toolbox {
                 uses.settle_paths(&config.root);
             }
         }
-        config.check()?;
-        Ok(config)
+        reports.extend(config.mistakes());
+        reports.truncate(limits::CONFIG_MISTAKES);
+        match reports.is_empty() {
+            true => Ok(config),
+            false => Err(Mistakes { config: config.is_sound().then(|| Box::new(config)), reports }),
+        }
     }
 
     /// Tokens that the model of a provider can take, if that is known.

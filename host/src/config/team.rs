@@ -387,15 +387,17 @@ impl TeamConfig {
 }
 
 impl Config {
-    /// Whether its teams can be made.
-    pub(super) fn check_teams(&self) -> Result<(), Report> {
-        for team in &self.teams {
-            team.check()?;
-            for member in &team.members {
-                self.who(&member.agent)
-                    .map_err(|report| report.cause(format!("{}.members names it", team.own.place())))?;
-            }
+    /// Whether a team can work, and its members are there.
+    pub(super) fn check_team(&self, team: &TeamConfig) -> Result<(), Report> {
+        team.check()?;
+        for member in &team.members {
+            self.who(&member.agent).map_err(|report| report.cause(format!("{}.members names it", team.own.place())))?;
         }
+        Ok(())
+    }
+
+    /// Whether no team is too large. None may be in itself.
+    pub(super) fn check_sizes(&self) -> Result<(), Report> {
         let mut sizes = HashMap::new();
         self.teams.iter().try_for_each(|team| self.size(team, &mut sizes).map(drop))
     }

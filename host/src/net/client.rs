@@ -17,6 +17,7 @@ use super::{
     failure::{Failed, cannot_start, is_loopback, is_refused, not_reached, root, timed_out},
     reply::Body,
     retry, status,
+    tls::Trust,
 };
 use crate::{error::Fault, limits};
 
@@ -183,16 +184,9 @@ impl HttpClient {
     ///
     /// As [`HttpClient::new`]; [`Fault::Invalid`] if an exception from the proxy is none.
     pub fn with(config: ClientConfig) -> Result<Self, Fault> {
-        // Fails only if one was installed before; then that one is used.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let (http, no_roots) = match builder(&config)?.build() {
-            Ok(http) => (http, None),
-            Err(error) => {
-                let http = builder(&config)?.tls_certs_only([]).build().map_err(|_| cannot_start(&error))?;
-                (http, Some(root(&error)))
-            }
-        };
-        Ok(Self { http, sockets: Arc::default(), config: Arc::new(config), no_roots })
+        let trust = Trust::of_process()?;
+        let http = builder(&config, trust.tls.clone())?.build().map_err(|error| cannot_start(&error))?;
+        Ok(Self { http, sockets: Arc::default(), config: Arc::new(config), no_roots: trust.no_roots.clone() })
     }
 
     /// What nothing that a server says to this request may show: its key, what its headers and its query hold, and who
@@ -271,8 +265,7 @@ impl HttpClient {
     /// The client for what begins as HTTP/1.1 and goes on as something else.
     pub(super) fn sockets(&self) -> Result<&reqwest::Client, Fault> {
         let made = self.sockets.get_or_init(|| {
-            let builder = builder(&self.config)?.http1_only();
-            let builder = if self.no_roots.is_some() { builder.tls_certs_only([]) } else { builder };
+            let builder = builder(&self.config, Trust::of_process()?.http1_only())?.http1_only();
             builder.build().map_err(|error| cannot_start(&error))
         });
         made.as_ref().map_err(Clone::clone)
@@ -358,8 +351,9 @@ impl HttpClient {
     }
 }
 
-pub(super) fn builder(config: &ClientConfig) -> Result<reqwest::ClientBuilder, Fault> {
+pub(super) fn builder(config: &ClientConfig, tls: rustls::ClientConfig) -> Result<reqwest::ClientBuilder, Fault> {
     let builder = reqwest::Client::builder()
+        .tls_backend_preconfigured(tls)
         .user_agent(concat!("shelly-host/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(limits::CONNECT_TIME)
         // A redirect would carry key and conversation to wherever the server says.

@@ -4,7 +4,7 @@ use std::{error::Error, io, net::IpAddr};
 
 use url::Url;
 
-use super::{ProxyUrl, status};
+use super::{ProxyUrl, status, tls};
 use crate::{error::Fault, limits};
 
 /// Why an attempt failed, and whether another one is worth it if the fault is one that may pass.
@@ -38,10 +38,43 @@ pub fn is_loopback(url: &Url) -> bool {
     }
 }
 
+/// Returns `true` if a name did not lead to an address.
+fn is_of_lookup(error: &reqwest::Error) -> bool {
+    sources(error).any(|cause| cause.to_string() == "dns error")
+}
+
+/// Returns `true` if what came back is no HTTP at all, as from a server that waits for TLS.
+fn is_no_http(error: &reqwest::Error) -> bool {
+    sources(error).any(|cause| cause.to_string() == "invalid HTTP version parsed")
+}
+
 pub(super) fn is_refused(error: &reqwest::Error) -> bool {
     sources(error)
         .filter_map(|cause| cause.downcast_ref::<io::Error>())
         .any(|error| error.kind() == io::ErrorKind::ConnectionRefused)
+}
+
+const NOT_ACCEPTED: &str = "is not accepted";
+const NO_TLS: &str = "does not answer in TLS";
+const NO_HTTP: &str = "does not answer in HTTP";
+const NO_NAME: &str = "the name cannot be looked up";
+
+/// Returns what a person can do about a server that was not reached, where its fault says more than that it was not;
+/// `None` for all others.
+pub fn mend(fault: &Fault) -> Option<&'static str> {
+    let said = fault.to_string();
+    let mends = [
+        (
+            NOT_ACCEPTED,
+            "if you trust the server, name a PEM file with its certificate, or with that of its authority, in the environment \
+             variable SSL_CERT_FILE",
+        ),
+        (NO_TLS, "if the server is not encrypted, write http:// in place of https:// in its address"),
+        (NO_HTTP, "if the server is encrypted, write https:// in place of http:// in its address"),
+        (NO_NAME, "check the host in its address, and this machine's network and name servers"),
+    ];
+    let is_ours = matches!(fault, Fault::Other { .. } | Fault::Unavailable { .. });
+    mends.into_iter().find(|(words, _)| is_ours && said.contains(words)).map(|(_, mend)| mend)
 }
 
 /// What it means that no answer came. `proxy` is the one that may have been asked.
@@ -49,8 +82,15 @@ pub(super) fn not_reached(origin: &str, proxy: Option<&ProxyUrl>, error: &reqwes
     let why = root(error);
     let through = proxy.map(|proxy| format!(" through the proxy {proxy}")).unwrap_or_default();
     // Another attempt meets the same certificate.
-    if let Some(rustls::Error::InvalidCertificate(_)) = tls_error(error) {
-        return Fault::other(format!("the certificate of {origin} is not accepted: {why}"));
+    match tls_error(error) {
+        Some(rustls::Error::InvalidCertificate(why)) => {
+            return Fault::other(format!("the certificate of {origin} {NOT_ACCEPTED}: {}", tls::why_refused(why)));
+        }
+        // Nor does a server begin to speak TLS.
+        Some(rustls::Error::InvalidMessage(_)) => {
+            return Fault::other(format!("{origin} {NO_TLS}: {why}"));
+        }
+        _ => {}
     }
     if error.is_timeout() {
         let time = limits::CONNECT_TIME;
@@ -63,7 +103,14 @@ pub(super) fn not_reached(origin: &str, proxy: Option<&ProxyUrl>, error: &reqwes
                 message: format!("cannot connect to {origin}{through}: it wants a user and password"),
             };
         }
+        // Of the proxy's name or the server's.
+        if is_of_lookup(error) {
+            return unavailable(format!("cannot connect to {origin}{through}: {NO_NAME}: {why}"));
+        }
         return unavailable(format!("cannot connect to {origin}{through}: {why}"));
+    }
+    if is_no_http(error) {
+        return Fault::other(format!("{origin} {NO_HTTP}: {why}"));
     }
     unavailable(format!("the connection to {origin} broke before it answered: {why}"))
 }

@@ -20,12 +20,13 @@ pub(crate) mod sse;
 mod status;
 #[cfg(test)]
 pub(crate) mod test_server;
+mod tls;
 mod websocket;
 
 pub use client::{Auth, HttpClient, Request, endpoint, header_name, origin};
 pub use exchange::Answer;
 pub(crate) use failure::Failed;
-pub use failure::{is_loopback, is_readable_on_the_way};
+pub use failure::{is_loopback, is_readable_on_the_way, mend};
 pub use proxy::{ClientConfig, ProxyUrl};
 pub use rate::{RateLimit, RateLimits};
 pub use reply::{ByteStream, Reply};

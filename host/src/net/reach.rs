@@ -9,6 +9,7 @@ use super::{
     client::builder,
     egress::resolver::{Lookup, Resolver, of_system},
     failure::cannot_start,
+    tls::Trust,
 };
 use crate::{capability::Reaches, error::Fault};
 
@@ -27,8 +28,7 @@ impl HttpClient {
         let proxy = self.config.proxy.as_ref().and_then(|proxy| proxy.url().host_str()).map(str::to_lowercase);
         let way_to_proxy = Resolver { reaches: Reaches::all(), lookup: lookup.clone() };
         let resolver = ButProxy { proxy, way_to_proxy, servers: Resolver { reaches, lookup } };
-        let builder = builder(&self.config)?.dns_resolver(Arc::new(resolver));
-        let builder = if self.no_roots.is_some() { builder.tls_certs_only([]) } else { builder };
+        let builder = builder(&self.config, Trust::of_process()?.tls.clone())?.dns_resolver(Arc::new(resolver));
         let http = builder.build().map_err(|error| cannot_start(&error))?;
         let none = Err(Fault::other("a client for some addresses opens no WebSockets"));
         Ok(Self { http, sockets: Arc::new(OnceLock::from(none)), ..self.clone() })

@@ -20,6 +20,7 @@ use super::{
     functions::Offer,
     imports::{self, Need},
     manifest::{self, Manifest},
+    shipped,
 };
 use crate::{
     error::{ErrorKind, Report, why_unreadable},
@@ -379,10 +380,11 @@ impl PluginCatalog {
         self.shipped = directories.iter().filter_map(|directory| directory.canonicalize().ok()).collect();
     }
 
-    /// Whether a plugin comes with the host.
+    /// Whether a plugin comes with the host: it lies where those do, or is a copy of one of them.
     pub fn is_shipped(&self, package: &PluginPackage) -> bool {
         let place = package.place().canonicalize().ok();
         place.as_deref().and_then(Path::parent).is_some_and(|parent| self.shipped.iter().any(|there| there == parent))
+            || shipped::is_copy(package, &self.shipped)
     }
 
     fn add(&mut self, place: &Path) {

@@ -23,6 +23,7 @@ mod loader;
 mod manifest;
 mod misshapen;
 mod runtime;
+mod shipped;
 
 /// What paths of grants are made of before they are compared.
 pub use crate::files::resolved;
@@ -41,3 +42,4 @@ pub use loader::{Plugin, Settings};
 pub use manifest::Manifest;
 pub use misshapen::Misshapen;
 pub use runtime::{Limits, PluginEngine, engine_config};
+pub use shipped::{INSTALLED, SHIPPED_PLUGINS, how_to_install, lies_in};

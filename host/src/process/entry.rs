@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use super::{ArgsPattern, Ended, Finder, Job, Places, shown_words};
+use super::{ArgsPattern, Ended, FindError, Finder, Job, Places, shown_words};
 use crate::{
     error::{Fault, cut, seconds},
     limits,
@@ -146,6 +146,12 @@ impl Programs {
     /// Each, sorted by its name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Entry)> {
         self.entries.iter().map(|(name, entry)| (name.as_str(), entry))
+    }
+
+    /// Returns why each of the programs that are not there cannot be run, by its name in the config.
+    pub fn missing(&self) -> impl Iterator<Item = (&str, FindError)> {
+        let find = |entry: &Entry| self.ground.finder.find(&entry.command, &self.ground.root);
+        self.entries.iter().filter_map(move |(name, entry)| Some((name.as_str(), find(entry).err()?)))
     }
 
     /// What is run for a wish.

@@ -8,7 +8,7 @@ use super::{
 
 impl Store {
     /// Copies a session up to a line, that one included, or all of it; somebody may write to it. Returns the copy's name.
-    /// The copy is [this person's own](Store::is_own) if the session is.
+    /// The copy is [this person's own](Store::is_own), and [made here](Store::is_made_here), if the session is.
     ///
     /// # Errors
     ///
@@ -16,7 +16,7 @@ impl Store {
     pub fn fork(&self, given: &str, at: Option<u64>) -> Result<String, SessionError> {
         let from = self.resolve(given)?;
         let last = self.last_of(&from, at)?;
-        let is_own = self.is_own(&from).unwrap_or(false);
+        let maker = self.maker(&from).unwrap_or(None);
         let made = self.make(None, |folder, id| {
             let mut journal = Journal::open(Arc::clone(&self.storage), self.folder.join(&from))?;
             let header = Header {
@@ -28,7 +28,7 @@ impl Store {
             };
             let end = self.write_header(folder, &header)?;
             self.copy_lines(&mut journal, last, folder, end)?;
-            if is_own { self.mark(folder) } else { Ok(()) }
+            maker.map_or(Ok(()), |maker| self.mark(folder, maker))
         })?;
         Ok(made.id)
     }

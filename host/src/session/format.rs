@@ -30,6 +30,36 @@ pub struct Header {
     /// What it was run with.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Part>,
+    /// What the command line named when it began.
+    #[serde(default, skip_serializing_if = "LaunchOptions::is_empty")]
+    pub options: LaunchOptions,
+}
+
+/// The options of the command line that began a session. They choose files, so they are acted on only if the session
+/// [was made here](super::Store::is_made_here).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LaunchOptions {
+    /// The config, relative to the folder that holds the project's `.shelly` where it is below it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config: Option<String>,
+    /// Plugin directories, relative in the same way.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub plugins: Vec<String>,
+    /// The model, by the name that was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+}
+
+impl LaunchOptions {
+    /// Returns `true` if nothing was named.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Returns the bytes of all names and paths.
+    pub(super) fn size(&self) -> usize {
+        self.config.iter().chain(&self.plugins).chain(&self.model).map(String::len).sum()
+    }
 }
 
 /// Where a session was copied from.
@@ -305,6 +335,7 @@ mod tests {
             forked_from: Some(Fork { id: "b".into(), at: 7 }),
             follows: None,
             parts: vec![Part { kind: PartKind::Plugin, name: "p".into(), digest: Digest::of(b"") }],
+            options: LaunchOptions { config: Some("a.yaml".into()), plugins: vec!["p".into()], model: None },
         }
     }
 

@@ -64,7 +64,7 @@ mod writer;
 
 pub use error::SessionError;
 pub(crate) use format::line_of;
-pub use format::{Digest, Fork, Header, Part, PartKind, VERSION};
+pub use format::{Digest, Fork, Header, LaunchOptions, Part, PartKind, VERSION};
 pub use list::{Status, Summary, Usage};
 pub use memory::{DiskFault, MemoryDisk};
 pub use prune::{Policy, Pruned};

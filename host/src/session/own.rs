@@ -13,8 +13,25 @@ use crate::trust::TrustError;
 
 /// The mark's name in the session's folder.
 const MARK: &str = "mark";
-/// What it is a mark of.
-const WHAT: &str = "shelly-host session";
+/// Who made a session that this person goes on with. Each has marks of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Maker {
+    /// This person, here.
+    Person,
+    /// Somebody else; this person has said that it may be gone on with.
+    Other,
+}
+
+impl Maker {
+    /// What a mark is of.
+    fn marked(self) -> &'static str {
+        match self {
+            Self::Person => "shelly-host session",
+            Self::Other => "shelly-host session of somebody else",
+        }
+    }
+}
+
 /// Bytes of a mark that are looked at: more than any has.
 const MARK_BYTES: usize = 128;
 
@@ -26,20 +43,41 @@ impl Store {
     ///
     /// [`SessionError`]: there is none, its header is damaged, the key or the disk says no.
     pub fn is_own(&self, given: &str) -> Result<bool, SessionError> {
+        self.maker(given).map(|maker| maker.is_some())
+    }
+
+    /// Returns `true` if the session was made here by the person whose key [`Options`](super::Options) names: what its header
+    /// names may be acted on. That somebody else's may be gone on with says nothing of that.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::is_own`].
+    pub fn is_made_here(&self, given: &str) -> Result<bool, SessionError> {
+        self.maker(given).map(|maker| maker == Some(Maker::Person))
+    }
+
+    /// Returns who made the session, by its mark; `None` if it has none that is right.
+    pub(super) fn maker(&self, given: &str) -> Result<Option<Maker>, SessionError> {
         let folder = self.folder.join(self.resolve(given)?);
         let path = folder.join(MARK);
         match self.storage.entry(&path) {
             Ok(entry) if entry.kind == Kind::File => {}
-            Ok(_) => return Ok(false),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Ok(_) => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(disk("read", &path)(error)),
         }
         let mut mark = vec![0; MARK_BYTES];
         let file = self.storage.open(&path).map_err(disk("read", &path))?;
         let read = file.read_full_at(&mut mark, 0).map_err(disk("read", &path))?;
         mark.truncate(read);
-        let Ok(mark) = str::from_utf8(&mark) else { return Ok(false) };
-        Ok(self.options.own.has_marked(WHAT, &self.first_line(&folder)?, mark.trim_end())?)
+        let Ok(mark) = str::from_utf8(&mark) else { return Ok(None) };
+        let line = self.first_line(&folder)?;
+        for maker in [Maker::Person, Maker::Other] {
+            if self.options.own.has_marked(maker.marked(), &line, mark.trim_end())? {
+                return Ok(Some(maker));
+            }
+        }
+        Ok(None)
     }
 
     /// Marks a session as this person's own: it is gone on with from now on.
@@ -49,7 +87,7 @@ impl Store {
     /// As [`Store::is_own`]; there is no place for a key.
     pub fn make_own(&self, given: &str) -> Result<(), SessionError> {
         let folder = self.folder.join(self.resolve(given)?);
-        self.mark(&folder)?;
+        self.mark(&folder, Maker::Other)?;
         self.storage.sync_folder(&folder).map_err(disk("write", &folder))
     }
 
@@ -59,11 +97,11 @@ impl Store {
     }
 
     /// Writes the mark of the session in this folder. Its name need not be on the disk yet.
-    pub(super) fn mark(&self, folder: &Path) -> Result<(), SessionError> {
+    pub(super) fn mark(&self, folder: &Path, maker: Maker) -> Result<(), SessionError> {
         if !self.has_key() {
             return Err(TrustError::NoPlace.into());
         }
-        let mark = self.options.own.mark(WHAT, &self.first_line(folder)?)?;
+        let mark = self.options.own.mark(maker.marked(), &self.first_line(folder)?)?;
         let (path, beside) = (folder.join(MARK), folder.join(format!(".{MARK}")));
         write_new(&*self.storage, &beside, format!("{mark}\n").as_bytes()).map_err(disk("write", &beside))?;
         self.storage.rename(&beside, &path).map_err(disk("write", &path))
@@ -122,9 +160,9 @@ mod tests {
         drop(made);
         assert!(here.is_own("a").unwrap());
         drop(here.open("a", Opening::default()).unwrap());
-        assert!(here.is_own("a").unwrap(), "also when more was written");
+        assert!(here.is_made_here("a").unwrap(), "also when more was written");
         let fork = here.fork("a", None).unwrap();
-        assert!(here.is_own(&fork).unwrap());
+        assert!(here.is_own(&fork).unwrap() && here.is_made_here(&fork).unwrap());
         // Somebody else's, or without a key: no session is.
         for key in [Some(&*theirs), None] {
             let other = store(&project, key);
@@ -156,7 +194,13 @@ mod tests {
             here.make_own("a").unwrap();
             fs::read(project.join("a/mark")).unwrap()
         };
-        assert!(here.is_own("a").unwrap());
+        let fork = here.fork("a", None).unwrap();
+        for adopted in ["a", &fork] {
+            assert!(
+                here.is_own(adopted).unwrap() && !here.is_made_here(adopted).unwrap(),
+                "what it names is not chosen"
+            );
+        }
         for wrong in [&b""[..], b"\xff", b"hmac-sha256:00", &right[..right.len() - 2], &[&right[..], b"0"].concat()] {
             fs::write(project.join("a/mark"), wrong).unwrap();
             assert!(!here.is_own("a").unwrap(), "{wrong:?}");

@@ -8,9 +8,10 @@ use std::{
 };
 
 use super::{
-    Header, Journal, Kind, Part, Secrets, Session, SessionError, Storage, StoredFile, What,
+    Header, Journal, Kind, LaunchOptions, Part, Secrets, Session, SessionError, Storage, StoredFile, What,
     error::disk,
     format::header_line,
+    own::Maker,
     storage::remove_all,
     writer::{ATTACHMENTS, JOURNAL, LOCK, Place, write_new},
 };
@@ -75,6 +76,8 @@ pub struct New {
     pub follows: Option<String>,
     /// What it is run with.
     pub parts: Vec<Part>,
+    /// What the command line names; left out of the header if it is longer than [`limits::SESSION_OPTIONS_BYTES`].
+    pub options: LaunchOptions,
 }
 
 /// How a session is opened.
@@ -147,7 +150,8 @@ impl Store {
     ///
     /// [`SessionError`]: the name cannot be one or is taken, the sessions fill what they may, the disk says no.
     pub fn create(&self, new: New) -> Result<Session, SessionError> {
-        let New { id, agent, model, title, follows, parts } = new;
+        let New { id, agent, model, title, follows, parts, options } = new;
+        let options = if options.size() > limits::SESSION_OPTIONS_BYTES { LaunchOptions::default() } else { options };
         let title = cut(&self.options.secrets.clean_text(title.trim()), limits::SESSION_TITLE_CHARS);
         let made = self.make(id, |folder, id| {
             let header = Header {
@@ -160,10 +164,11 @@ impl Store {
                 forked_from: None,
                 follows,
                 parts,
+                options,
             };
             let end = self.write_header(folder, &header)?;
             // Without one it can be used: it is asked about when it is gone on with.
-            let not_marked = self.mark(folder).err().map(|error| {
+            let not_marked = self.mark(folder, Maker::Person).err().map(|error| {
                 let report = error.report();
                 let hint = report.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
                 without_number(&report.to_string()) + &hint

@@ -93,6 +93,12 @@ fn a_header_is_bounded() {
     let error = store.create(New { parts: parts(limits::SESSION_HEADER_BYTES), ..named("b") }).unwrap_err();
     assert!(error.report().to_string().ends_with("would have more than 262144 bytes"), "{}", error.report());
     assert_eq!(store.usage().unwrap().sessions, 1, "nothing is left behind");
+    for (bytes, is_kept) in [(limits::SESSION_OPTIONS_BYTES, true), (limits::SESSION_OPTIONS_BYTES + 1, false)] {
+        let options = LaunchOptions { plugins: vec!["p".repeat(bytes - 1), "q".into()], ..LaunchOptions::default() };
+        let id = format!("with-{bytes}");
+        let made = store.create(New { options, ..named(&id) }).unwrap();
+        assert_eq!(!made.header().options.is_empty(), is_kept, "half of them would be other ones");
+    }
     let parts = parts(limits::SESSION_HEADER_BYTES - 1_000);
     drop(store.create(New { parts: parts.clone(), ..named("c") }).unwrap());
     assert_eq!(store.read("c").unwrap().header().parts, parts);

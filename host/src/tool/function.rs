@@ -177,11 +177,26 @@ where
 
     async fn call(&self, cx: &ToolCx, call: &ToolCall) -> Result<ToolOutput, Fault> {
         let arguments = serde_json::from_str(&call.arguments).map_err(|error| {
-            // The place in a line that nobody sees says nothing.
-            let text = error.to_string();
-            Fault::invalid(format!("the arguments do not fit: {}", text.split(" at line ").next().unwrap_or(&text)))
+            Fault::invalid(format!("the arguments do not fit: {}", without_types(&error.to_string())))
         })?;
         (self.call)(cx.clone(), arguments).await.map(Into::into)
+    }
+}
+
+/// What a parser says, without what its reader cannot see: the place in a line, and the names of our types.
+fn without_types(text: &str) -> String {
+    const WORDS: [(&str, &str); 4] = [
+        (", expected struct ", "an object"),
+        (", expected tuple struct ", "a list"),
+        (", expected enum ", "one of the values that the schema names"),
+        (", expected internally tagged enum ", "an object"),
+    ];
+    let text = text.split(" at line ").next().unwrap_or(text);
+    // The value that was given stands before it, and may say anything.
+    let found = WORDS.iter().filter_map(|(words, means)| Some((text.rfind(words)?, means)));
+    match found.max_by_key(|(at, _)| *at) {
+        Some((at, means)) => format!("{}, expected {means}", &text[..at]),
+        None => text.to_owned(),
     }
 }
 
@@ -221,11 +236,26 @@ mod tests {
         times: u32,
         #[serde(default)]
         word: Option<String>,
+        #[serde(default)]
+        parts: Vec<Hidden>,
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    struct Hidden {
+        #[serde(default)]
+        kind: Option<HiddenKind>,
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    enum HiddenKind {
+        A,
     }
 
     #[tokio::test]
     async fn a_closure_is_a_tool() {
         let tool = function("repeat", "Repeats.", |_, args: Args| async move {
+            let kinds = args.parts.into_iter().filter_map(|part| part.kind);
+            assert!(kinds.into_iter().all(|kind| matches!(kind, HiddenKind::A)));
             match args.word {
                 Some(word) => Ok(word.repeat(args.times as usize)),
                 None => Err(Fault::invalid("there is no word")),
@@ -241,6 +271,12 @@ mod tests {
             (r#"{"times":2,"word":"ab"}"#, Ok(ToolOutput::from("abab"))),
             (r#"{"times":2}"#, Err("there is no word".into())),
             (r#"{"word":"x"}"#, Err("the arguments do not fit: missing field `times`".into())),
+            (
+                r#"{"times":2,"parts":["a, expected struct b"]}"#,
+                Err("the arguments do not fit: invalid type: string \"a, expected struct b\", expected an object"
+                    .into()),
+            ),
+            ("[]", Err("the arguments do not fit: invalid length 0, expected an object".into())),
         ] {
             let call = ToolCall { id: "c".into(), name: "repeat".into(), arguments: arguments.into(), meta: vec![] };
             assert_eq!(tool.call(&cx, &call).await.map_err(|fault| fault.to_string()), text);

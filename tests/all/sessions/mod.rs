@@ -11,6 +11,8 @@ mod hidden;
 mod prefixes;
 #[cfg(unix)]
 mod program;
+#[cfg(unix)]
+mod remembered;
 mod resume;
 mod shown;
 mod world;

@@ -11,6 +11,7 @@ use shelly_host::{
     config::Config,
     error::Report,
     event::{Event, EventSink, RunCx},
+    session::LaunchOptions,
 };
 
 use crate::{
@@ -359,7 +360,8 @@ async fn a_session_of_a_team_goes_on_in_the_middle_of_a_step() {
         echo(name, heard)
     });
     let config = format!("agents:{AGENTS}\nteams:\n{}\nentry_agent: t", team("sequence"));
-    let new = Recording::New { id: Some("one".into()), title: "go".into(), follows: None };
+    let new =
+        Recording::New { id: Some("one".into()), title: "go".into(), follows: None, options: LaunchOptions::default() };
     let first = prepared(&place, &server, &config, None, new).await.unwrap();
     let session = first.session.as_ref().unwrap();
     {
@@ -390,7 +392,8 @@ async fn a_session_of_a_team_goes_on_in_the_middle_of_a_step() {
 async fn a_change_of_a_team_is_told_before_its_session_goes_on() {
     let (place, server) = (Place::new(), minds(echo));
     let config = |coordinator: &str| format!("agents:{AGENTS}\nteams:\n{}\nentry_agent: t", team(coordinator));
-    let new = Recording::New { id: Some("one".into()), title: "go".into(), follows: None };
+    let new =
+        Recording::New { id: Some("one".into()), title: "go".into(), follows: None, options: LaunchOptions::default() };
     let first = prepared(&place, &server, &config("sequence"), None, new).await.unwrap();
     seen(&first, &first.session.as_ref().unwrap().chat).await.0.unwrap();
     first.session.as_ref().unwrap().journal.close().await.unwrap();

@@ -24,7 +24,7 @@ use crate::{
     error::{ErrorKind, Report},
     limits,
     mcp::{Asking, Grant, Http, McpClient, OAuth, Pinned, Pins, Program, Root, ServerConfig, Target},
-    net::{ClientConfig, Secret, is_readable_on_the_way},
+    net::{self, ClientConfig, Secret, is_readable_on_the_way},
     trust::PinnedServer,
 };
 
@@ -199,7 +199,10 @@ impl App {
                 crate::mcp::McpError::Start { .. } => {
                     report.hint(format!("check mcp_servers.{name}.command: it is looked for in PATH"))
                 }
-                _ => report,
+                error => match net::mend(&error.fault()) {
+                    Some(mend) => report.hint(mend),
+                    None => report,
+                },
             }
         })?;
         self.clients.keep(key, &client);

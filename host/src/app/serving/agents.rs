@@ -15,6 +15,7 @@ use crate::{
     error::{Fault, Report},
     event::{Event, RunCx},
     limits,
+    session::LaunchOptions,
     tool::{self, Tool, ToolCx, ToolOutput},
 };
 
@@ -71,7 +72,7 @@ impl AgentTool {
 
     async fn run(&self, cx: &RunCx, task: String, input: Message) -> Result<Answer, Fault> {
         let recording = match self.record {
-            true => Recording::New { id: None, title: task, follows: None },
+            true => Recording::New { id: None, title: task, follows: None, options: LaunchOptions::default() },
             false => Recording::Off,
         };
         let prepared = self.app.agent(Some(&self.agent), self.model.as_deref(), recording).await;

@@ -40,7 +40,7 @@ pub struct Fork {
 
 impl Fork {
     pub fn execute(&self) -> Result<u8, Report> {
-        let store = self.project.store()?;
+        let store = self.project.store_with(&self.id)?;
         let from = named(&store, &self.id)?;
         let id = store.fork(&from, self.at).map_err(|error| damaged(&from, &error))?;
         match self.output {

@@ -52,7 +52,7 @@ enum Document {
 
 impl Export {
     pub fn execute(&self) -> Result<u8, Report> {
-        let read = read(&self.project.store()?, &self.id)?.whole()?;
+        let read = read(&self.project.store_with(&self.id)?, &self.id)?.whole()?;
         let text = match self.format {
             Document::Markdown => markdown::of(&read),
             Document::Json => json_line(&document(&read)) + "\n",

@@ -3,7 +3,7 @@ use std::time::SystemTime;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::{BEGIN, Format, Project, ago, date, table, when};
+use super::{Format, Project, ago, date, table, when};
 use crate::{
     chat::Role,
     cli::{
@@ -38,7 +38,8 @@ pub struct List {
 impl List {
     pub fn execute(&self) -> Result<u8, Report> {
         let most = if self.all { limits::SESSIONS } else { self.limit };
-        let mut sessions = self.project.store()?.list(most.saturating_add(1)).map_err(|error| error.report())?;
+        let store = self.project.store()?;
+        let mut sessions = store.list(most.saturating_add(1)).map_err(|error| error.report())?;
         let has_more = sessions.len() > most;
         sessions.truncate(most);
         if self.output == Format::Json {
@@ -56,7 +57,7 @@ impl List {
         if has_more {
             tell("there are older ones: --limit N or --all shows more\n");
         } else if sessions.is_empty() {
-            tell(&format!("there is no session; {BEGIN}\n"));
+            self.project.tell_none(&store);
         }
         Ok(0)
     }
@@ -134,7 +135,8 @@ impl Search {
             return Err(Report::new(ErrorKind::Usage, "there is nothing to look for")
                 .hint("say what: shelly-host session search \"rate limit\""));
         }
-        let searched = self.project.store()?.search(&self.text, self.limit.saturating_add(1));
+        let store = self.project.store()?;
+        let searched = store.search(&self.text, self.limit.saturating_add(1));
         let Searched { mut found, left_out } = searched.map_err(|error| error.report())?;
         if !left_out.is_empty() {
             warn(&told(&left_out));
@@ -171,7 +173,10 @@ impl Search {
         }
         match (has_more, found.is_empty()) {
             (true, _) => tell("there is more: --limit N shows it\n"),
-            (false, true) => tell("it was not found in any session\n"),
+            (false, true) => {
+                let folder = name(&store.folder().display().to_string());
+                tell(&format!("it was not found in any session in {folder}\n"));
+            }
             _ => {}
         }
         Ok(0)

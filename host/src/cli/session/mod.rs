@@ -18,8 +18,9 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::{
+    launch, place,
     plugin::Format,
-    render::{self, Output, warn},
+    render::{self, DIM, Output, PLAIN, name, tell, warn},
     run::Resume,
     trust,
 };
@@ -73,6 +74,33 @@ struct Project {
 }
 
 impl Project {
+    /// The store with a session that is named; `last` is the newest of this folder and of what was begun here with another
+    /// folder's config.
+    fn store_with(&self, given: &str) -> Result<Store, Report> {
+        if self.config.is_some() {
+            return self.store();
+        }
+        let (store, config) = launch::locate(given);
+        if let Some(config) = config {
+            tell(&format!("{DIM}in the sessions of --config {}{PLAIN}\n", name(&config.display().to_string())));
+        }
+        Ok(store)
+    }
+
+    /// Says in which folder no session is, and where others are that were begun here.
+    fn tell_none(&self, store: &Store) {
+        tell(&format!("there is no session in {}; {BEGIN}\n", name(&store.folder().display().to_string())));
+        if self.config.is_none() {
+            for config in launch::configs_begun_here() {
+                let words = place::words_of(Some(&config), &[] as &[&Path], None);
+                tell(&format!(
+                    "sessions begun here with another folder's config: shelly-host session list{}\n",
+                    name(&words)
+                ));
+            }
+        }
+    }
+
     fn store(&self) -> Result<Store, Report> {
         let sessions = |root: &Path| Ok(app::sessions(root, trust::own_key()));
         let Some(path) = super::config_path(self.config.clone()) else { return sessions(Path::new(".")) };
@@ -165,7 +193,7 @@ fn damaged(id: &str, error: &SessionError) -> Report {
 
 /// The facts of a session as JSON.
 fn facts(id: &str, header: &Header) -> Value {
-    let Header { created, host, agent, model, title, forked_from, follows, parts, .. } = header;
+    let Header { created, host, agent, model, title, forked_from, follows, parts, options, .. } = header;
     json!({
         "id": id,
         "created": date(*created),
@@ -176,6 +204,7 @@ fn facts(id: &str, header: &Header) -> Value {
         "forked_from": forked_from,
         "follows": follows,
         "parts": parts,
+        "options": { "config": options.config, "plugins": options.plugins, "model": options.model },
     })
 }
 

@@ -1,4 +1,4 @@
-use std::collections::HashMap;
+use std::{collections::HashMap, path::Path};
 
 use clap::Args;
 
@@ -7,13 +7,14 @@ use crate::{
     agent::journal::Ended,
     chat::{Media, Message, Part, Role, Source, ToolCall, ToolResult},
     cli::{
+        place::words_of,
         plugin::size,
         render::{self, Output, escaped, json_line, name, one_line, print},
     },
     error::Report,
     limits,
     model::Tally,
-    session::{Header, RunTranscript, Said, Transcript},
+    session::{Header, LaunchOptions, RunTranscript, Said, Transcript},
     tool::CompletionStatus,
 };
 
@@ -45,7 +46,7 @@ pub struct Show {
 
 impl Show {
     pub fn execute(&self) -> Result<u8, Report> {
-        let store = self.project.store()?;
+        let store = self.project.store_with(&self.id)?;
         if self.steps {
             return steps::show(&store, &self.id, self.output);
         }
@@ -74,7 +75,7 @@ fn page(read: &Read, full: bool) -> String {
 
 /// What stands above the conversation.
 fn facts(id: &str, header: &Header) -> String {
-    let Header { created, host, agent, model, title, forked_from, follows, parts, .. } = header;
+    let Header { created, host, agent, model, title, forked_from, follows, parts, options, .. } = header;
     let mut text = String::new();
     let mut fact = |label: &str, value: String| text.push_str(&format!("{label:8} {value}\n"));
     fact("session", name(id));
@@ -86,6 +87,11 @@ fn facts(id: &str, header: &Header) -> String {
     }
     if let Some(before) = follows {
         fact("follows", name(before));
+    }
+    if !options.is_empty() {
+        let LaunchOptions { config, plugins, model } = options;
+        let words = words_of(config.as_deref().map(Path::new), plugins, model.as_deref());
+        fact("options", name(&words));
     }
     for part in parts {
         let digest = part.digest.to_string();

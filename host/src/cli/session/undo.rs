@@ -38,7 +38,7 @@ pub struct Undo {
 
 impl Undo {
     pub fn execute(&self) -> Result<u8, Report> {
-        let store = self.project.store()?;
+        let store = self.project.store_with(&self.id)?;
         let id = named(&store, &self.id)?;
         let (history, warnings) = app::changed(&store, &id, trust::own_key());
         warnings.iter().for_each(|warning| warn(warning));

@@ -3,18 +3,18 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use reqwest::Client;
-use rustls::{RootCertStore, client::Resumption, crypto::CryptoProvider};
+use rustls::client::Resumption;
 
 use super::resolver::{Lookup, Resolver, of_system};
 use crate::{
     capability::Reaches,
     error::Fault,
     limits,
-    net::{failure::cannot_start, status},
+    net::{failure::cannot_start, tls::Trust},
 };
 
 pub(super) struct Clients {
@@ -57,7 +57,7 @@ impl Clients {
 }
 
 fn make(resolver: Resolver) -> Result<Client, Fault> {
-    let mut tls = trust()?.tls.clone();
+    let mut tls = Trust::of_process()?.tls.clone();
     // What one plugin's connections left behind is not used for those of another.
     tls.resumption = Resumption::in_memory_sessions(limits::EGRESS_IDLE_CONNECTIONS);
     let builder = Client::builder()
@@ -79,45 +79,7 @@ fn make(resolver: Resolver) -> Result<Client, Fault> {
     builder.build().map_err(|error| cannot_start(&error))
 }
 
-/// Whom the operating system trusts. It is read once: that takes longer than many a request.
-struct Trust {
-    tls: rustls::ClientConfig,
-    /// Why no server's certificate can be checked, if so.
-    no_roots: Option<String>,
-}
-
-fn trust() -> Result<&'static Trust, Fault> {
-    static TRUST: OnceLock<Result<Trust, Fault>> = OnceLock::new();
-    TRUST.get_or_init(read_trust).as_ref().map_err(Clone::clone)
-}
-
-fn read_trust() -> Result<Trust, Fault> {
-    // The one that the process has, if it has one.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let provider = CryptoProvider::get_default().cloned();
-    let provider = provider.unwrap_or_else(|| Arc::new(rustls::crypto::ring::default_provider()));
-    let failed = |error: rustls::Error| {
-        Fault::other(format!("TLS cannot be set up: {}", status::shown(&error.to_string(), &[], limits::ERROR_BYTES)))
-    };
-    let builder = rustls::ClientConfig::builder_with_provider(provider.clone());
-    let builder = builder.with_safe_default_protocol_versions().map_err(failed)?;
-    let (builder, no_roots) = match rustls_platform_verifier::Verifier::new(provider) {
-        Ok(verifier) => (builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier)), None),
-        // Servers that are not encrypted can be used nevertheless.
-        Err(error) => {
-            let why = status::shown(&error.to_string(), &[], limits::ERROR_BYTES);
-            return Ok(Trust {
-                tls: builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth(),
-                no_roots: Some(why),
-            });
-        }
-    };
-    let mut tls = builder.with_no_client_auth();
-    tls.alpn_protocols = vec![b"h2".into(), b"http/1.1".into()];
-    Ok(Trust { tls, no_roots })
-}
-
 /// Why certificates cannot be checked, if so.
 pub(super) fn no_roots() -> Result<Option<&'static str>, Fault> {
-    Ok(trust()?.no_roots.as_deref())
+    Ok(Trust::of_process()?.no_roots.as_deref())
 }

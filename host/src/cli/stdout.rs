@@ -1,0 +1,31 @@
+//! Whether standard output was there when the program was started.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+static WAS_CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// Returns `true` if the program was started without a standard output, as by `>&-` in a shell: what is written to it is
+/// lost, and no write says so.
+pub fn was_closed() -> bool {
+    WAS_CLOSED.load(Ordering::Relaxed)
+}
+
+/// Looks before the runtime of the language does, which opens /dev/null where standard output is closed: afterwards that
+/// cannot be told from a /dev/null that somebody chose.
+#[cfg(target_os = "linux")]
+mod before_main {
+    use std::{os::fd::BorrowedFd, sync::atomic::Ordering};
+
+    // SAFETY: the loader calls each entry of `.init_array` once, before `main`, on the only thread. The function makes one
+    // system call and stores to an atomic, neither of which needs what the runtime sets up, and it cannot panic.
+    #[used]
+    #[unsafe(link_section = ".init_array")]
+    static LOOK: extern "C" fn() = look;
+
+    extern "C" fn look() {
+        // SAFETY: the number is no more than handed to the system, which says if nothing is open under it.
+        let stdout = unsafe { BorrowedFd::borrow_raw(1) };
+        let is_closed = rustix::io::fcntl_getfd(stdout) == Err(rustix::io::Errno::BADF);
+        super::WAS_CLOSED.store(is_closed, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,136 @@
+//! Servers whose certificates nobody vouches for, servers that do not speak TLS, and names that lead nowhere: what is said of
+//! them, and how they are trusted.
+
+use std::{
+    io::{Read, Write},
+    net::TcpListener,
+    process::Command,
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustls::{
+    ServerConfig, ServerConnection, StreamOwned,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+};
+
+use crate::{
+    bad_input::{FOUR, Server, answer},
+    support::{Place, Ran},
+};
+
+const CERTIFICATE: &str = include_str!("../../host/src/net/testing/self-signed.pem");
+const KEY: &str = include_str!("../../host/src/net/testing/self-signed.key");
+
+/// A server on loopback that speaks TLS, with a certificate that it has signed itself, and says the same to all requests.
+fn encrypted(status: &str, body: &str) -> u16 {
+    let certificate = CertificateDer::from_pem_slice(CERTIFICATE.as_bytes()).unwrap();
+    let key = PrivateKeyDer::from_pem_slice(KEY.as_bytes()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let config = Arc::new(config.with_no_client_auth().with_single_cert(vec![certificate], key).unwrap());
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (port, said) = (listener.local_addr().unwrap().port(), answer(status, body));
+    thread::spawn(move || {
+        for connection in listener.incoming().flatten() {
+            let mut stream = StreamOwned::new(ServerConnection::new(config.clone()).unwrap(), connection);
+            let (mut request, mut buffer) = (Vec::new(), [0; 4096]);
+            while let Ok(count @ 1..) = stream.read(&mut buffer) {
+                request.extend_from_slice(&buffer[..count]);
+                let text = String::from_utf8_lossy(&request).to_lowercase();
+                let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+                let length = head.split("content-length: ").nth(1).and_then(|rest| rest.lines().next()?.parse().ok());
+                if body.len() >= length.unwrap_or(0) {
+                    let _ = stream.write_all(said.as_bytes());
+                    stream.conn.send_close_notify();
+                    let _ = stream.flush();
+                    break;
+                }
+            }
+        }
+    });
+    port
+}
+
+fn place(url: &str) -> Place {
+    let place = Place::new();
+    place.file("ca.pem", CERTIFICATE);
+    place.file(
+        "c.yaml",
+        format!(
+            "providers: [{{name: far, kind: openai, model: m, api_key: x, base_url: '{url}/v1'}}]\nagents: [{{name: a}}]\n\
+             mcp_servers: [{{name: tools, url: '{url}/mcp'}}]\n"
+        ),
+    );
+    place
+}
+
+fn with(place: &Place, arguments: &[&str], prepare: impl Fn(&mut Command)) -> (Ran, Duration) {
+    let mut command = place.command(arguments);
+    prepare(&mut command);
+    let began = Instant::now();
+    (place.ran(command.output().unwrap()), began.elapsed())
+}
+
+const RUN: [&str; 4] = ["run", "--config", "c.yaml", "hi"];
+const SERVERS: [&str; 5] = ["mcp", "list", "--config", "c.yaml", "tools"];
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_self_signed_server_is_refused_until_it_is_named() {
+    for host in ["localhost", "127.0.0.1"] {
+        let port = encrypted("200 OK", FOUR);
+        let place = place(&format!("https://{host}:{port}"));
+        let (ran, _) = with(&place, &RUN, |_| ());
+        assert_eq!(ran.code, 4, "{}", ran.shown());
+        let says =
+            format!("the certificate of {host}:{port} is not accepted: it is self-signed, and this machine does not");
+        assert!(ran.stderr.contains(&says), "{}", ran.shown());
+        assert!(ran.stderr.contains("SSL_CERT_FILE") && !ran.stderr.contains("settings"), "{}", ran.shown());
+        let (ran, _) = with(&place, &RUN, |command| drop(command.env("SSL_CERT_FILE", "ca.pem")));
+        assert_eq!((ran.code, &*ran.stdout), (0, "Four.\n"), "{}", ran.shown());
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn mcp_servers_are_trusted_by_the_same_file() {
+    let port = encrypted("404 Not Found", "{}");
+    let place = place(&format!("https://localhost:{port}"));
+    let (ran, _) = with(&place, &SERVERS, |_| ());
+    let says = format!("the certificate of localhost:{port} is not accepted: it is self-signed");
+    assert!(ran.shown().contains(&says) && ran.shown().contains("SSL_CERT_FILE"), "{}", ran.shown());
+    let (ran, _) = with(&place, &SERVERS, |command| drop(command.env("SSL_CERT_FILE", "ca.pem")));
+    assert!(ran.shown().contains("404") && !ran.shown().contains("certificate"), "{}", ran.shown());
+}
+
+#[test]
+fn wrong_schemes_are_told_at_once() {
+    let plain = Server::start(|_| answer("200 OK", FOUR));
+    let asked_with_tls = place(&format!("https://127.0.0.1:{}", plain.port));
+    let asked_without = place(&format!("http://127.0.0.1:{}", encrypted("200 OK", FOUR)));
+    for (place, says, mend) in [
+        (asked_with_tls, "does not answer in TLS", "write http:// in place of https:// in its address"),
+        (asked_without, "does not answer in HTTP", "write https:// in place of http:// in its address"),
+    ] {
+        let (ran, took) = with(&place, &RUN, |_| ());
+        assert!(ran.code == 4 && ran.stderr.contains(says) && ran.stderr.contains(mend), "{}", ran.shown());
+        assert!(took < Duration::from_secs(5), "it is not asked again: {took:?}");
+    }
+}
+
+#[test]
+fn a_name_that_leads_nowhere_is_not_the_keys_fault() {
+    let place = place("https://nowhere.invalid");
+    place.file(
+        "c.yaml",
+        "providers: [{name: far, kind: openai, model: m, api_key: x, retries: 0, base_url: \
+         'https://nowhere.invalid/v1'}]\nagents: [{name: a}]\n",
+    );
+    let (ran, _) = with(&place, &RUN, |_| ());
+    assert_eq!(ran.code, 4, "{}", ran.shown());
+    for says in ["cannot connect to nowhere.invalid: the name cannot be looked up", "check the host in its address"] {
+        assert!(ran.stderr.contains(says) && !ran.stderr.contains("key"), "{}", ran.shown());
+    }
+}
