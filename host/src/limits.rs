@@ -1070,7 +1070,7 @@ pub const HTTP_ENTRIES: usize = 64;
 pub const HTTP_ENTRY_WORDS: usize = 16;
 /// Rules that one such list comes to with each method and each network by itself: each is compared with every other one, and
 /// with those of every ceiling.
-pub const HTTP_RULES: usize = 128;
+pub const HTTP_RULES: usize = 256;
 /// Bytes of the word before a credential.
 pub const AUTH_SCHEME_BYTES: usize = 64;
 

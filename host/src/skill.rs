@@ -19,7 +19,7 @@ use crate::{
     error::{ErrorKind, Fault, Report, acts_on_terminal},
     files::{self, ReadError},
     limits,
-    tool::{Tool, ToolCx, ToolOutput},
+    tool::{Concurrency, Tool, ToolCx, ToolOutput},
 };
 
 /// The file that makes a folder a skill.
@@ -291,6 +291,11 @@ struct Arguments {
 impl Tool for LoadSkill {
     fn spec(&self) -> &Arc<ToolSpec> {
         &self.spec
+    }
+
+    /// The texts were read when the agent was made.
+    fn concurrency(&self) -> Concurrency {
+        Concurrency::Independent
     }
 
     /// All of a skill: half of a procedure is worse than none.

@@ -388,21 +388,38 @@ fn a_ceiling_takes_away_parts_of_the_way_out() {
     place.plugin_bytes("fetcher", wants, &Guest::tool().component());
     let grants = "http: [{url: 'https://*.example.com', methods: [GET, PUT]}, {url: 'http://nas.lan', \
                   networks: [10.0.0.0/8]}], credentials: [held, other]";
-    let all =
-        ["GET https://*.example.com", "PUT https://*.example.com", "http://nas.lan", "http://nas.lan in 10.0.0.0/8"];
+    let all = [
+        "GET https://*.example.com",
+        "PUT https://*.example.com",
+        "GET http://nas.lan",
+        "GET http://nas.lan in 10.0.0.0/8",
+        "HEAD http://nas.lan",
+        "HEAD http://nas.lan in 10.0.0.0/8",
+    ];
     let lost =
         "http: [{url: http://nas.lan, networks: [10.0.0.0/8]}, {url: https://*.example.com, methods: [GET, PUT]}]";
     for (uses, left, credentials, refused) in [
         (grants, &all[..], &["held", "other"][..], &[][..]),
         (
             "http: ['https://a.example.com/v1'], credentials: [held]",
+            &["GET https://a.example.com/v1"],
+            &["held"],
+            &[lost, "credentials: [other]"],
+        ),
+        (
+            "http: [{url: 'https://a.example.com/v1', methods: ['*']}], credentials: [held]",
             &["GET https://a.example.com/v1", "PUT https://a.example.com/v1"],
             &["held"],
             &[lost, "credentials: [other]"],
         ),
         (
             "http: [{url: 'http://nas.lan', networks: [10.1.0.0/16]}], credentials: [other]",
-            &["http://nas.lan", "http://nas.lan in 10.1.0.0/16"],
+            &[
+                "GET http://nas.lan",
+                "GET http://nas.lan in 10.1.0.0/16",
+                "HEAD http://nas.lan",
+                "HEAD http://nas.lan in 10.1.0.0/16",
+            ],
             &["other"],
             &[
                 // To its public addresses it may.

@@ -358,7 +358,9 @@ fn what_templates_hold_in_comments_can_be_used_too() {
         let (warnings, names) = ran.stderr.split_once("not trusted yet: a run asks you first\n").unwrap();
         assert!(warnings.lines().skip(1).all(|line| line.starts_with(expected)), "{}", ran.shown());
         assert!(
-            names.contains("  + the model `") && names.contains("the plugin `read-files` may read"),
+            names.contains("  the model `")
+                && names.contains("  the plugin `read-files`\n")
+                && names.contains(": may read `"),
             "{}",
             ran.shown()
         );

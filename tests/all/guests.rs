@@ -179,7 +179,7 @@ mod shipped {
             place.file("shelly.yaml", format!("providers: [{model}]\nagents: [{{name: helper}}]\n"));
             place.run(&["run", "--plugins", crate::PLUGIN_ROOT, "--output", "json", "What is 2 + 2?"])
         };
-        let ran = run(&format!("http: [\"{url}\"]"));
+        let ran = run(&format!("http: [{{url: \"{url}\", methods: [POST]}}]"));
         assert_eq!(ran.code, 0, "{}", ran.shown());
         let result: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
         assert_eq!(result["answer"], "Four.", "{result}");

@@ -41,6 +41,7 @@ mod output;
 mod programs;
 mod properties;
 mod providers;
+mod reply_order;
 mod security;
 mod serving;
 mod sessions;

@@ -218,10 +218,8 @@ fn servers_are_started_for_who_is_trusted() {
     place.file("shelly.yaml", command);
     for arguments in [&["run", "hi"][..], &["mcp", "list"], &["mcp", "approve", "m"], &["config", "check"]] {
         let ran = place.run(arguments);
-        let says = [
-            "the MCP server `m` is the program `touch",
-            "the agent `a`: the MCP server `m` is used, and you are not asked",
-        ];
+        let says =
+            ["is the program `touch", "is used, and you are asked before calls that it says may destroy something"];
         assert!(says.iter().all(|says| ran.shown().contains(says)), "{}", ran.shown());
         assert!(!mark.exists(), "{arguments:?}");
     }
@@ -309,6 +307,38 @@ fn a_call_is_confirmed_and_trusted_as_that_of_a_plugin() {
     // What is trusted is trusted as it was.
     tools(&place, &[("echo", "Says something else.")]);
     assert!(ask(&["--approve", "granted"]).contains("needs a person's consent"));
+}
+
+#[test]
+fn destructive_tools_are_asked_about_by_default() {
+    let place = Place::new();
+    let hinted = |hints: Value| json!([{"name": "echo", "inputSchema": {"type": "object"}, "annotations": hints}]);
+    for (hints, toolbox, is_asked) in [
+        (json!({"destructiveHint": true}), "t", true),
+        (
+            json!({"destructiveHint": true, "readOnlyHint": false, "idempotentHint": true}),
+            "{name: t, tools: [echo]}",
+            true,
+        ),
+        (json!({"destructiveHint": true}), "{name: t, confirm: true}", true),
+        (json!({"destructiveHint": true}), "{name: t, confirm: false}", false),
+        // Beside it the other one means nothing.
+        (json!({"destructiveHint": true, "readOnlyHint": true}), "t", false),
+        (json!({"destructiveHint": false}), "t", false),
+        (json!({}), "t", false),
+        (json!({}), "{name: t, confirm: true}", true),
+    ] {
+        place.file("tools.json", hinted(hints.clone()).to_string());
+        let ask = |approve: &str| {
+            let model = scripted(&[("t__echo", r#"{"a": 1}"#)]);
+            config(&place, &model, "", toolbox, "");
+            run(&place, &["--approve", approve, "--no-session"]);
+            result(&model)
+        };
+        let refused = ask("never");
+        assert_eq!(refused.contains("needs a person's consent"), is_asked, "{hints} {toolbox}: {refused}");
+        assert_eq!(ask("all"), r#"{"a":1}"#, "{hints} {toolbox}");
+    }
 }
 
 #[test]

@@ -82,6 +82,31 @@ fn what_a_config_names_is_run_as_it_says() {
 }
 
 #[test]
+fn options_that_write_or_run_are_refused() {
+    let place = Place::new();
+    place.git(&place.path(), &["init", "--quiet"]);
+    place.git(&place.path(), &["-c", "user.name=a", "-c", "user.email=a@b", "commit", "--allow-empty", "--message=x"]);
+    let out = place.path().join("out");
+    let rest = "programs: {git: {args: [[log, '-*'], [show, '**'], [diff, '--output=own']], inherit_env: [PATH]}}\n\
+                agents: [{name: ada, toolboxes: [{name: exec, programs: [git]}]}]";
+    let run = |args: &[&str]| {
+        let arguments = json!({"command": "git", "args": args}).to_string();
+        told(&place, rest, ("exec_run", arguments.leak()), &[])
+    };
+    assert_eq!(run(&["log", "--format=%s"]), "x");
+    let outside = format!("--output={}", out.display());
+    for args in
+        [&["log", &outside][..], &["show", "--output", "out"], &["show", "HEAD", "--ext-diff"], &["show", "--outp=out"]]
+    {
+        let said = run(args);
+        assert!(said.contains("that writes a file, runs a program or leads elsewhere"), "{args:?}: {said}");
+    }
+    assert!(!out.exists());
+    run(&["diff", "--output=own"]);
+    assert!(place.path().join("own").exists(), "the config has it letter by letter");
+}
+
+#[test]
 fn any_program_is_run_if_somebody_says_yes_to_it() {
     let place = Place::new();
     let rest = "agents: [{name: ada, toolboxes: [exec]}]";

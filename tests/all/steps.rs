@@ -237,13 +237,13 @@ fn what_the_host_adds_by_itself_needs_no_consent() {
     let none = lines("description: d");
     assert!(!none.contains("compact") && !none.contains("watched"), "{none}");
     let named = lines("effects: [compact]");
-    assert!(named.contains("the agent `a`: the effect `compact` has the power `rewrite`"), "{named}");
+    assert!(named.contains("for the agent `a`, as its effect: has the power `rewrite`"), "{named}");
     assert!(!named.contains("sha256"), "it came with the host: {named}");
     let guard =
         |params: &str| lines(&format!("middleware: [{{kind: tool_policy, params: {{{params}}}, on_failure: skip}}]"));
     let (ask, allow) = (guard("default: ask"), guard("default: allow"));
-    assert!(ask.contains(r#"the middleware `tool-policy` has the params `{"default":"ask"}`"#), "{ask}");
-    assert!(ask.contains("`tool-policy` may fail, and the run goes on without it") && ask != allow, "{ask}");
+    assert!(ask.contains(r#"as its middleware: has the params `{"default":"ask"}`"#), "{ask}");
+    assert!(ask.contains(": may fail, and the run goes on without it") && ask != allow, "{ask}");
 }
 
 #[test]

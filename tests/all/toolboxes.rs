@@ -368,7 +368,7 @@ async fn a_server_is_opened_as_far_as_it_is_public() {
     for (verdict, kept) in [(Verdict::No, ""), (Verdict::Yes, ""), (Verdict::Trust, "\"nobody.invalid\"")] {
         let world = World::new();
         let came = run(&world, FETCHER, &[&[fetch(url)]], By::Person(vec![verdict])).await;
-        assert_eq!(came.asked[0].0, "send requests to `https://nobody.invalid`");
+        assert_eq!(came.asked[0].0, "send GET and HEAD requests to `https://nobody.invalid`");
         assert_eq!(came.results[0].contains("the person does not open"), verdict == Verdict::No, "{:?}", came.results);
         assert!(!came.results[0].contains("is not granted"), "{:?}", came.results);
         assert_eq!(

@@ -21,7 +21,7 @@ use shelly_host::{
     event::RunCx,
     limits,
     model::{Completion, CompletionRequest, ScriptedCompleter, StopReason, Usage},
-    tool::{Tool, ToolCx, ToolOutput},
+    tool::{Concurrency, Domain, Tool, ToolCx, ToolOutput},
 };
 use tokio::sync::Barrier;
 
@@ -141,12 +141,15 @@ async fn whatever_a_tool_does_the_model_gets_a_result_and_the_loop_goes_on() {
 }
 
 #[tokio::test]
-async fn calls_run_side_by_side_and_results_keep_their_order() {
+async fn reads_run_side_by_side_and_results_keep_their_order() {
     struct Meet(Arc<ToolSpec>, Barrier);
     #[async_trait]
     impl Tool for Meet {
         fn spec(&self) -> &Arc<ToolSpec> {
             &self.0
+        }
+        fn concurrency(&self) -> Concurrency {
+            Concurrency::touching(ToolHints { read_only: true, ..ToolHints::default() }, [Domain::Files])
         }
         async fn call(&self, _: &ToolCx, call: &ToolCall) -> Result<ToolOutput, Fault> {
             // All three must be here before any goes on: one after the other would never end.

@@ -126,7 +126,7 @@ fn a_program_for_a_credential_does_not_run_unasked() {
     for says in [
         said,
         "+ the agent `a`: the plugin `fetch` may have the credential `held` sent",
-        "+ the agent `a`: the plugin `fetch` may send requests to `https://h`",
+        "+ the agent `a`: the plugin `fetch` may send GET, HEAD requests to `https://h`",
     ] {
         refused(&run(&["run", "hi"]), says);
     }
@@ -449,7 +449,7 @@ fn a_check_says_how_it_stands_and_runs_nothing() {
     assert_eq!((&before["trusted"], &before["new"]), (&false.into(), &before["facts"]));
     assert!(before["digest"].as_str().unwrap().starts_with("sha256:"));
     let text = fine(place.run(&["config", "check"]));
-    let note = "\nnot trusted yet: a run asks you first\n  + the agent `a` is watched over by";
+    let note = "\nnot trusted yet: a run asks you first\n    the model `far`\n      + is at `http://127.0.0.1:9/v1`: ";
     assert!(text.stderr.contains(note), "{}", text.shown());
     fine(place.run(&["config", "trust", "--yes"]));
     let after = trust(check());

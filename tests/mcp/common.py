@@ -13,6 +13,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 KEPT = ROOT / "target" / "mcp"
 PROGRAM = ROOT / "target" / "debug" / "shelly-host-under-test"
+# The plugins that are shipped, which the program's build makes.
+SHIPPED = ROOT / "target" / "plugins"
 # The guest whose tools ask a person first.
 ASKING = "probe-mcp-asking"
 

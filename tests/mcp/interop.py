@@ -7,12 +7,14 @@ Needs what conformance.py needs. Lanes:
 
 everything  npm's server-everything over pipes and over HTTP: text, images, structured content, progress, failures, resources,
             sampling, forms, folders.
-filesystem  npm's server-filesystem, which may see what we say are its folders, and is told when they change.
-memory      npm's server-memory: a tool whose result the next call finds.
+filesystem  npm's server-filesystem, which may see what we say are its folders, and is told when they change; several edits of
+            one file in one reply of a model.
+memory      npm's server-memory: a tool whose result the next call finds; a dozen calls in one reply of a model.
 changing    a server of the official SDK whose tools change while it runs.
 inspector   npm's inspector, from its command line, against `shelly-host mcp` over pipes and over HTTP.
 
-The client is driven by `shelly-host mcp-fixture drive`. Prints a line for each check and exits with 1 if one failed.
+The client is driven by `shelly-host mcp-fixture drive`; replies with several calls are those of the plugin `scripted-model` in
+`shelly-host run`. Prints a line for each check and exits with 1 if one failed.
 """
 
 import argparse
@@ -26,7 +28,7 @@ import sys
 import tempfile
 import pathlib
 
-from common import HERE, KEPT, PROGRAM, Served, build, install, node, serving
+from common import HERE, KEPT, PROGRAM, SHIPPED, Served, build, install, node, serving
 
 PACKAGES = {
     "everything": "@modelcontextprotocol/server-everything@2026.8.31",
@@ -142,6 +144,25 @@ def everything(server, check):
         check("nothing granted", nothing_granted)
 
 
+def reply(server, folder, calls):
+    """Has an agent with this server make all these calls in one reply of its model."""
+    command, arguments, environment = server
+    script = [{"calls": [{"tool": f"s__{tool}", "arguments": given} for tool, given in calls]}, "done"]
+    config = {
+        "providers": [{"name": "m", "kind": "plugin", "plugin": "scripted-model", "params": {"replies": script}}],
+        "mcp_servers": [{"name": "s", "command": command, "args": arguments, "env": environment}],
+        "agents": [{"name": "a", "toolboxes": [{"name": "s", "confirm": False}]}],
+    }
+    path = pathlib.Path(folder) / "shelly.yaml"
+    path.write_text(json.dumps(config))  # which is YAML, too
+    command = [PROGRAM, "run", "--config", path, "--plugins", SHIPPED, "--no-session", "--trust", "--output", "events", "go"]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=TIME, cwd=folder, env=serving()[1])
+    need(ran.returncode == 0, ran.stdout + ran.stderr)
+    events = [json.loads(line) for line in ran.stdout.splitlines()]
+    ended = [event for event in events if event.get("event") == "tool_finished"]
+    need(len(ended) == len(calls) and not any(event["is_error"] for event in ended), ran.stdout)
+
+
 @contextlib.contextmanager
 def everything_over_http(found, modules):
     with socket.socket() as taken:
@@ -193,6 +214,17 @@ def filesystem(found, modules, check):
             for what, one_check in [("reads its folder alone", read), ("follows its folders", moved), ("writes", written)]:
                 check(what, one_check)
 
+        def edited():
+            for _ in range(5):
+                words = ["one", "two", "three", "four"]
+                (one / "list.txt").write_text("\n".join(words))
+                edit = lambda word: {"path": str(one / "list.txt"), "edits": [{"oldText": word, "newText": word.upper()}]}
+                reply((found, [str(script), str(one)], {}), folder, [("edit_file", edit(word)) for word in words])
+                said = (one / "list.txt").read_text().split()
+                need(said == [word.upper() for word in words], f"of four edits in one reply {said} are left")
+
+        check("edits in one reply", edited)
+
 
 def memory(found, modules, check):
     script = modules / "@modelcontextprotocol/server-memory/dist/index.js"
@@ -209,6 +241,18 @@ def memory(found, modules, check):
                 need(json.loads(said[-1]["value"])["entities"][0]["name"] == "Ada", said)
 
             check("finds what it was told", remembers)
+
+        def keeps_all():
+            for times in range(5):
+                kept = pathlib.Path(folder) / f"kept-{times}.json"
+                named = [{"name": f"e{at}", "entityType": "thing", "observations": [str(at)]} for at in range(12)]
+                calls = [("create_entities", {"entities": [entity]}) for entity in named]
+                reply((found, [str(script)], {"MEMORY_FILE_PATH": str(kept)}), folder, calls)
+                lines = [json.loads(line) for line in kept.read_text().splitlines()]
+                names = [line["name"] for line in lines if line["type"] == "entity"]
+                need(names == [entity["name"] for entity in named], f"of twelve in one reply {names} are kept")
+
+        check("keeps all of one reply", keeps_all)
 
 
 def changing(found, modules, check):

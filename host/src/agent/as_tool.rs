@@ -26,7 +26,7 @@ use crate::{
     chat::{Content, Message, Part, Role, ToolCall, ToolHints, ToolSpec},
     error::Fault,
     limits,
-    tool::{CompletionStatus, InputSchema, Tool, ToolBox, ToolCx, ToolOutput, described},
+    tool::{CompletionStatus, Concurrency, InputSchema, Tool, ToolBox, ToolCx, ToolOutput, described},
 };
 
 /// An agent or a team as a tool: whoever has it calls it, it works, and its answer is the result.
@@ -396,8 +396,9 @@ impl Tool for AgentTool {
         true
     }
 
-    fn is_one_at_a_time(&self) -> bool {
-        self.conversation == Conversation::Kept
+    fn concurrency(&self) -> Concurrency {
+        let is_kept = self.conversation == Conversation::Kept;
+        Concurrency::Delegation { conversation: is_kept.then(|| self.spec.name.as_str().into()) }
     }
 
     fn runs_agents(&self) -> bool {

@@ -1,4 +1,4 @@
-//! The calls of one reply: side by side, within the budget, each with its result.
+//! The calls of one reply: in order where it matters, else side by side; within the budget, each with its result.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -9,6 +9,7 @@ use super::{
     journal::{CallPast, Record},
     react::{Loop, Reply},
     runner::{Ending, Start},
+    schedule::Schedule,
 };
 use crate::{
     capability::Purse,
@@ -16,10 +17,10 @@ use crate::{
     error::Fault,
     event::RunCx,
     limits,
-    tool::{Begin, Control, Dispatched, ToolBox, ToolCx, ToolMiddleware},
+    tool::{Begin, Concurrency, Control, Dispatched, ToolBox, ToolCx, ToolMiddleware},
 };
-use futures_util::{FutureExt, StreamExt, stream};
-use tokio::{sync::oneshot, time::Instant};
+use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
+use tokio::time::Instant;
 
 impl Agent {
     /// Makes one call of a tool outside of any run, as a run of it alone would: through what stands around the agent's
@@ -45,7 +46,8 @@ impl Agent {
 }
 
 impl Loop<'_> {
-    /// Runs the calls of a reply side by side and answers them, in the order of the calls.
+    /// Runs the calls of a reply, side by side as far as their [concurrency](Concurrency) allows, and answers them in the order
+    /// of the reply. A call that fails does not keep those after it from running.
     pub(super) async fn run_calls(&mut self, cx: &ToolCx, reply: Box<Reply>) -> Result<Option<Control>, RunError> {
         let Reply { open, tools, .. } = *reply;
         let (calls, beyond) = open.calls().split_at(open.calls().len().min(limits::CALLS_PER_REPLY));
@@ -60,26 +62,20 @@ impl Loop<'_> {
             calls => {
                 let around = Arc::clone(&self.work.agent.tool_middleware);
                 let shared = Arc::new((Arc::clone(&self.me), around, tools.clone(), cx.clone()));
-                let (tasks, mut queues) = (&self.me.tasks, Queues::default());
-                // Spawned only when there is room, so that no more than that many run.
-                let running = stream::iter(calls.to_vec()).map(|call| {
-                    let (shared, before) = (Arc::clone(&shared), before.remove(&call.id));
-                    let turn = tools.is_one_at_a_time(&call.name).then(|| queues.turn(&call.name));
-                    async move {
-                        let work = async move {
-                            let (me, around, tools, cx) = &*shared;
-                            let _until_done = match turn {
-                                Some(turn) => Some(turn.come().await),
-                                None => None,
-                            };
-                            dispatch(me, around, tools, cx, &call, before).await
-                        };
-                        tasks.spawn(work).await.ok()
-                    }
-                });
-                let running = running.buffered(limits::PARALLEL_TOOL_CALLS).filter_map(async |done| done);
+                let me = &self.me;
+                let begin = |at: usize| {
+                    let (shared, call) = (Arc::clone(&shared), calls[at].clone());
+                    let before = before.remove(&call.id);
+                    let work = async move {
+                        let (me, around, tools, cx) = &*shared;
+                        dispatch(me, around, tools, cx, &call, before).await
+                    };
+                    // Spawned when its turn has come, so that no more than that many run.
+                    me.tasks.spawn(work).map(move |ended| (at, ended.unwrap_or_else(|_| crashed(me, &calls[at]))))
+                };
+                let concurrency: Vec<_> = calls.iter().map(|call| tools.concurrency(&call.name)).collect();
                 // Boxed, so that a run with one call at a time has no room for it.
-                Box::pin(in_time(&self.me.purse, running.collect::<Vec<_>>())).await
+                Box::pin(in_time(&self.me.purse, in_order(&concurrency, begin))).await
             }
         };
         self.usage += self.me.take_used_by_tools();
@@ -114,32 +110,34 @@ impl Loop<'_> {
     }
 }
 
-/// For each tool whose calls are made one after the other, the end of the last one so far.
-#[derive(Default)]
-struct Queues(HashMap<String, oneshot::Receiver<()>>);
-
-/// A call's turn: when the one before it has ended, however it did.
-struct Turn {
-    before: Option<oneshot::Receiver<()>>,
-    done: oneshot::Sender<()>,
-}
-
-impl Queues {
-    fn turn(&mut self, tool: &str) -> Turn {
-        let (done, until) = oneshot::channel();
-        Turn { before: self.0.insert(tool.to_owned(), until), done }
-    }
-}
-
-impl Turn {
-    /// Waits until it is there. It lasts as long as what this returns.
-    async fn come(self) -> oneshot::Sender<()> {
-        if let Some(before) = self.before {
-            // Nothing is ever sent: it goes away.
-            let _ = before.await;
+/// Begins each call of a reply when those have ended that it waits for, up to [`limits::PARALLEL_TOOL_CALLS`] at once, and
+/// gives what came of all, in the order of the calls. A call that waits takes no place.
+async fn in_order<T, F>(calls: &[Concurrency], mut begin: impl FnMut(usize) -> F) -> Vec<T>
+where
+    F: Future<Output = (usize, T)>,
+{
+    let mut schedule = Schedule::new(calls);
+    let mut running = FuturesUnordered::new();
+    let mut outcomes: Vec<_> = calls.iter().map(|_| None).collect();
+    loop {
+        while running.len() < limits::PARALLEL_TOOL_CALLS
+            && let Some(call) = schedule.begin_next()
+        {
+            running.push(begin(call));
         }
-        self.done
+        let Some((call, outcome)) = running.next().await else { break };
+        schedule.end(call);
+        outcomes[call] = Some(outcome);
     }
+    // Every call has begun: a call waits only for calls before it.
+    outcomes.into_iter().flatten().collect()
+}
+
+/// What comes of a call whose task has panicked outside of the tool, such as in what stands around calls.
+fn crashed(me: &Instance, call: &ToolCall) -> (Dispatched, Option<String>) {
+    let result = ToolResult::error(&call.id, CRASHED);
+    me.write(|| Record::CallEnded { result: result.clone(), control: None, counted: false });
+    (Dispatched { result, control: None }, None)
 }
 
 impl From<Control> for Ending {
@@ -230,6 +228,10 @@ impl CallPast {
 const TOO_LATE: &str =
     "another call of the same reply, before this one, has ended your turn already: this one did nothing";
 
+/// What a model is told of a call in which the host itself failed.
+const CRASHED: &str =
+    "The host failed during this call. It is not known whether it took effect: look before you call it again.";
+
 /// What a model is told of a call that may have been made.
 const INTERRUPTED: &str = "The host was interrupted during this call. It is not known whether it took effect: look before \
                            you call it again.";
@@ -261,7 +263,7 @@ mod tests {
     use super::*;
     use crate::{
         capability::Budget,
-        chat::Content,
+        chat::{Chat, Content, Message},
         model::ScriptedCompleter,
         tool::{CallDecision, CallVerdict, Target, function},
     };
@@ -296,6 +298,48 @@ mod tests {
 
     #[derive(Deserialize, JsonSchema)]
     struct NoArgs {}
+
+    /// Panics at calls of `danger`.
+    struct Panics;
+
+    #[async_trait]
+    impl ToolMiddleware for Panics {
+        fn name(&self) -> &str {
+            "panics"
+        }
+
+        async fn before(&self, _: &RunCx, call: &ToolCall, _: &Target) -> Result<CallDecision, Fault> {
+            assert!(call.name != "danger", "on purpose");
+            Ok(CallDecision { verdict: CallVerdict::Allow, arguments: None, state: Vec::new() })
+        }
+
+        async fn after(
+            &self,
+            _: &RunCx,
+            _: &ToolCall,
+            _: Result<&[Content], &Fault>,
+            _: Vec<u8>,
+        ) -> Result<Option<Vec<Content>>, Fault> {
+            Ok(None)
+        }
+    }
+
+    #[tokio::test]
+    async fn a_call_in_which_the_host_fails_has_a_result() {
+        let tool = |name| function(name, "", |_, NoArgs {}| async { Ok("done") });
+        let model = ScriptedCompleter::new([
+            ScriptedCompleter::calls(&[("1", "safe", "{}"), ("2", "danger", "{}"), ("3", "safe", "{}")]),
+            ScriptedCompleter::text("over"),
+        ]);
+        let agent = Agent::new("ada", "", Arc::new(model)).with_tool(tool("safe")).with_tool(tool("danger"));
+        let agent = agent.with_tool_middleware(Panics);
+        let chat = Chat::new();
+        agent.run(&RunCx::new("ada"), &chat, vec![Message::user("go")]).await.unwrap();
+        let chat = chat.snapshot();
+        let results: Vec<_> =
+            chat.iter().flat_map(|entry| entry.message.tool_results().map(ToolResult::text)).collect();
+        assert_eq!(results, ["done", CRASHED, "done"], "it does not hold those up that wait for it");
+    }
 
     #[tokio::test(start_paused = true)]
     async fn one_call_goes_through_all_that_stands_around_calls() {

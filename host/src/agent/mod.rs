@@ -30,6 +30,7 @@ mod resume;
 mod run;
 mod runner;
 mod sampled;
+mod schedule;
 mod stint;
 mod tasks;
 

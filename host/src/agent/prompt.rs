@@ -84,7 +84,8 @@ where things are. Notes are for what lasts, not for reports.";
 const HINTS: &str = "\
 - Look before you act: read what is there before you change or claim anything about it.
 - Take tools for facts. Do not guess what a tool can tell you, and do not repeat a call whose result you have.
-- Calls that do not depend on each other belong into one reply.
+- Calls that need nothing of each other's results belong into one reply. Those that only read run side by side, the others
+  in the order in which you write them; one that fails does not stop those after it.
 - If a call fails, read why. Change something before you try again; after two failures of one kind take another way.
 - Do what was asked, and no more. Leave alone what the task does not touch.
 - Check your work before you say that it is done, and say how you checked it.

@@ -7,7 +7,7 @@ use crate::{
     chat::ToolSpec,
     error::{Fault, cut},
     limits,
-    tool::{FnTool, READ_RESULT, Tool, ToolCx, spec},
+    tool::{Concurrency, FnTool, READ_RESULT, Tool, ToolCx, spec},
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -40,7 +40,9 @@ pub(super) fn read_result() -> Arc<dyn Tool> {
         .into()
     });
     Arc::new(
-        FnTool::with_spec(Arc::clone(&SPEC), |cx: ToolCx, args: Args| async move { page(&cx, &args) }).repeatable(),
+        FnTool::with_spec(Arc::clone(&SPEC), |cx: ToolCx, args: Args| async move { page(&cx, &args) })
+            .repeatable()
+            .with_concurrency(Concurrency::Independent),
     )
 }
 

@@ -20,7 +20,7 @@ use crate::{
     event::{AnsweredBy, Event},
     limits,
     plugin::{Kind, Mount, Plugin, PluginTool},
-    tool::{Need, Tool, ToolCx, ToolOutput},
+    tool::{Concurrency, Need, Tool, ToolCx, ToolOutput},
 };
 
 /// What the tools of one agent can be opened by, and what is known of the machine for that.
@@ -149,8 +149,8 @@ impl Door {
             return match &wanted.mount {
                 Some(mount) if !now.settings().mounts.contains(mount) => self.add(wanted).map(|()| true),
                 _ => Err(Fault::other(format!(
-                    "it has {need} and asks for it again: that is of no use; networks that are not public are opened by the \
-                     config alone"
+                    "it has {need} and asks for it again: that is of no use; networks that are not public, and methods other \
+                     than GET and HEAD, are opened by the config alone"
                 ))),
             };
         }
@@ -349,8 +349,20 @@ impl Tool for OpeningTool {
         self.tool.is_repeatable()
     }
 
+    fn begins_itself(&self) -> bool {
+        self.tool.begins_itself()
+    }
+
     fn hides_arguments(&self) -> bool {
         self.tool.hides_arguments()
+    }
+
+    fn concurrency(&self) -> Concurrency {
+        self.tool.concurrency()
+    }
+
+    fn runs_agents(&self) -> bool {
+        self.tool.runs_agents()
     }
 
     fn result_chars(&self) -> usize {

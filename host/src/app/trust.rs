@@ -10,7 +10,7 @@ use crate::{
     error::{ErrorKind, Fault, Report},
     plugin::Kind,
     project::{Layout, Permissions},
-    trust::{Answered, Facts, TrustStore, TrustedTool, quoted, quoted_path},
+    trust::{Answered, Danger, Facts, TrustStore, TrustedTool, quoted, quoted_path},
 };
 
 /// How the files of a project stand with the person: what they name, and what of it the person has said yes to.
@@ -57,7 +57,7 @@ impl App {
         }
         let mut new = config.as_ref().map(|facts| facts.without(&before.facts)).unwrap_or_default();
         let brought = allowed.without(&before.permissions);
-        let brought_lines = permissions.trusted_tools.iter().filter(|line| brought.contains(&tool_fact(line)));
+        let brought_lines = permissions.trusted_tools.iter().filter(|line| brought.contains(&tool_fact(line).1));
         let brought_tools = brought_lines.flat_map(|line| self.tools_of(line)).collect();
         new.extend(brought);
         Ok(Standing { layout, store: store.clone(), config, permissions, before, new, brought: brought_tools })
@@ -88,11 +88,12 @@ impl App {
                 Grant::default().missing(&package.manifest.wants).into_iter().map(|wanted| quoted(&wanted.line));
             let wants = wants.collect::<Vec<_>>().join(", ");
             let wants = if wants.is_empty() { "nothing".to_owned() } else { wants };
-            (!is_named).then(|| format!("the plugin {id} in {folder}: sha256:{digest}, asks for {wants}"))
+            let line = || format!("the plugin {id} in {folder}: sha256:{digest}, asks for {wants}");
+            (!is_named).then(|| (Danger::Reads, line()))
         };
         used.into_iter()
             .filter_map(fact)
-            .chain(config.everyone().filter_map(|agent| self.watched_over(agent)))
+            .chain(config.everyone().filter_map(|agent| Some((Danger::Little, self.watched_over(agent)?))))
             .collect()
     }
 
@@ -246,7 +247,7 @@ impl KeepTrust for Kept {
         let kept = self.store.change(self.layout.root(), |answered| {
             written = Permissions::change(&self.layout, &allow);
             if written.is_ok() {
-                answered.permissions.add(fact.clone());
+                answered.permissions.add(fact.0, fact.1.clone());
                 tool.iter().for_each(|tool| insert(answered, tool));
             }
         });
@@ -266,10 +267,10 @@ fn of_command(command: &str) -> Subject {
     }
 }
 
-fn command_fact(command: &str) -> String {
+fn command_fact(command: &str) -> (Danger, String) {
     match command {
-        GIT_READING => "permissions: the repository may be read with git without asking you".into(),
-        name => format!("permissions: the program {} may be run", quoted(name)),
+        GIT_READING => (Danger::Reads, "permissions: the repository may be read with git without asking you".into()),
+        name => (Danger::Runs, format!("permissions: the program {} may be run", quoted(name))),
     }
 }
 
@@ -306,16 +307,16 @@ fn permission_facts(permissions: &Permissions) -> Facts {
     folders.chain(commands).chain(domains).chain(trusted_tools.iter().map(|line| tool_fact(line))).collect()
 }
 
-fn folder_fact(path: &Path) -> String {
-    format!("permissions: {} may be read and changed", quoted_path(path))
+fn folder_fact(path: &Path) -> (Danger, String) {
+    (Danger::Changes, format!("permissions: {} may be read and changed", quoted_path(path)))
 }
 
-fn domain_fact(name: &str) -> String {
-    format!("permissions: {} may be reached", quoted(name))
+fn domain_fact(name: &str) -> (Danger, String) {
+    (Danger::Reads, format!("permissions: {} may be reached", quoted(name)))
 }
 
-fn tool_fact(line: &str) -> String {
-    format!("permissions: the tool {} may be called without asking you", quoted(line))
+fn tool_fact(line: &str) -> (Danger, String) {
+    (Danger::Changes, format!("permissions: the tool {} may be called without asking you", quoted(line)))
 }
 
 /// A tool as it stands in the permissions, for other programs too.

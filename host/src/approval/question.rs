@@ -265,7 +265,7 @@ impl fmt::Display for Subject {
             Self::Program { name } => write!(f, "run the program `{name}`"),
             Self::GitReading => f.write_str("read the project's repository with `git`"),
             Self::Folder { path } => write!(f, "read the folder `{}` with all below it", path.display()),
-            Self::Server { url } => write!(f, "send requests to `{url}`"),
+            Self::Server { url } => write!(f, "send GET and HEAD requests to `{url}`"),
             Self::Change { origin, name, .. } => write!(f, "change files, as `{name}` of `{origin}` proposes"),
         }
     }

@@ -6,7 +6,7 @@ use crate::{
     chat::ToolHints,
     error::Fault,
     limits,
-    tool::{self, Tool, ToolOutput},
+    tool::{self, Concurrency, Tool, ToolOutput},
 };
 
 /// The arguments. Vendors that insist on every key send null for what is left out.
@@ -66,6 +66,7 @@ pub fn ask_user(desk: Desk) -> impl Tool {
     tool::function("ask_user", description, ask)
         .with_time_limit(limits::QUESTION_TIME + limits::TOOL_TIME)
         .with_hints(ToolHints { read_only: true, ..ToolHints::default() })
+        .with_concurrency(Concurrency::Independent)
 }
 
 impl From<AskUser> for OpenQuestion {

@@ -9,7 +9,7 @@ use crate::{
     error::{Fault, seconds},
     event::{AnsweredBy, Event, RunCx},
     limits,
-    tool::{Proposed, Tool, ToolCx, ToolOutput},
+    tool::{Concurrency, Proposed, Tool, ToolCx, ToolOutput},
 };
 
 /// A tool whose proposals to change files are made, if whoever may say yes does so with the difference shown.
@@ -165,8 +165,8 @@ impl Tool for ChangingTool {
         self.tool.hides_arguments()
     }
 
-    fn is_one_at_a_time(&self) -> bool {
-        self.tool.is_one_at_a_time()
+    fn concurrency(&self) -> Concurrency {
+        self.tool.concurrency()
     }
 
     fn runs_agents(&self) -> bool {

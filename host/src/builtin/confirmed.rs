@@ -8,7 +8,7 @@ use crate::{
     error::{Fault, seconds},
     event::AnsweredBy,
     limits,
-    tool::{Tool, ToolCx, ToolOutput},
+    tool::{Concurrency, Tool, ToolCx, ToolOutput},
 };
 
 /// A tool that runs only if whoever may say yes does so, call by call, with the arguments shown.
@@ -59,8 +59,8 @@ impl Tool for ConfirmedTool {
         self.tool.hides_arguments()
     }
 
-    fn is_one_at_a_time(&self) -> bool {
-        self.tool.is_one_at_a_time()
+    fn concurrency(&self) -> Concurrency {
+        self.tool.concurrency()
     }
 
     fn runs_agents(&self) -> bool {

@@ -10,7 +10,7 @@ use crate::{
     error::{Fault, count, cut, seconds},
     limits,
     process::{Ended, Exit, Ground, Job, Programs, Wish, shown_words},
-    tool::{self, ToolBox, ToolCx, ToolOutput},
+    tool::{self, Concurrency, ToolBox, ToolCx, ToolOutput},
 };
 
 /// What an agent may have run.
@@ -66,6 +66,7 @@ pub fn exec_tools(desk: Desk, runs: Runs) -> ToolBox {
     let most = limits::QUESTION_TIME + limits::PROCESS_PLACE_WAIT + limits::PROCESS_TIME_CEILING + limits::TOOL_TIME;
     let tool = tool::function(EXEC_RUN, &description(&runs), run)
         .with_hints(ToolHints::default())
+        .with_concurrency(Concurrency::Anything { changes: true })
         .with_time_limit(most)
         .beginning_itself();
     ToolBox::new().with(tool)

@@ -23,6 +23,13 @@ impl Default for Http {
     }
 }
 
+/// The methods of requests that change nothing (RFC 9110, safe methods), in order: what an entry of a config grants that names
+/// none.
+pub const READING_METHODS: [&str; 2] = ["GET", "HEAD"];
+
+/// What stands for every method in an entry of a config.
+const ANY_METHOD: &str = "*";
+
 /// Requests of one kind: all of them, but for what it says. A rule of a config is one or more of these.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HttpRule {
@@ -66,9 +73,9 @@ impl Http {
         Self(None)
     }
 
-    /// What one entry of a config allows: a URL, methods in upper case (none: all of them), and networks that names may lead
-    /// to beside the public ones. The URL's host may be `*`, or begin with `*.`; its path stands for all below it. A host that
-    /// is an address, or `localhost`, is granted wherever that is.
+    /// What one entry of a config allows: a URL, methods in upper case (none: [those that only read](READING_METHODS); `*`:
+    /// all of them), and networks that names may lead to beside the public ones. The URL's host may be `*`, or begin with
+    /// `*.`; its path stands for all below it. A host that is an address, or `localhost`, is granted wherever that is.
     ///
     /// # Errors
     ///
@@ -76,7 +83,7 @@ impl Http {
     pub fn entry(url: &str, methods: &[String], networks: &[IpNet]) -> Result<Self, String> {
         let place = Place::parse(url)?;
         for method in methods {
-            if !is_method(method) {
+            if method != ANY_METHOD && !is_method(method) {
                 return Err(format!("`{}` is no method: write it in upper case, as GET", method.escape_debug()));
             }
         }
@@ -89,8 +96,11 @@ impl Http {
             _ => vec![Reach::Public],
         };
         reaches.extend(networks.iter().map(|network| Reach::Network(network.trunc())));
-        let methods: Vec<_> = methods.iter().cloned().map(Some).collect();
-        let methods = if methods.is_empty() { vec![None] } else { methods };
+        let methods = match methods {
+            [] => READING_METHODS.map(|method| Some(method.to_owned())).into(),
+            methods if methods.iter().any(|method| method == ANY_METHOD) => vec![None],
+            methods => methods.iter().cloned().map(Some).collect::<Vec<_>>(),
+        };
         let rules = reaches.iter().flat_map(|reach| {
             let place = &place;
             methods.iter().map(move |method| {
@@ -112,8 +122,8 @@ impl Http {
         Ok([HttpRule { host, is_encrypted, port, path, method: None, reach: Reach::Any }].into_iter().collect())
     }
 
-    /// All requests to one server of the public Internet, as far as its name leads there; and the server's own URL. It is
-    /// named by any URL on it. None for what is no such server: by way of a name nothing private is reached, and a private
+    /// The requests to one server of the public Internet that only read, as far as its name leads there; and the server's own
+    /// URL. It is named by any URL on it. None for what is no such server: by way of a name nothing private is reached, and a private
     /// address is no public server.
     pub fn public_server(url: &str) -> Option<(Self, String)> {
         let url = Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
@@ -130,6 +140,23 @@ impl Http {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.0.as_ref().is_some_and(BTreeSet::is_empty)
+    }
+
+    /// Returns `true` if it allows no method but [those that only read](READING_METHODS).
+    pub fn only_reads(&self) -> bool {
+        let reads = |rule: &HttpRule| rule.method.as_deref().is_some_and(|method| READING_METHODS.contains(&method));
+        self.0.as_ref().is_some_and(|rules| rules.iter().all(reads))
+    }
+
+    /// The places that it is for, each a URL with the network that its name may lead to if there is one, and the methods
+    /// there; none: all of them.
+    pub fn places(&self) -> Vec<(String, Vec<&str>)> {
+        let mut places: BTreeMap<String, BTreeSet<Option<&str>>> = BTreeMap::new();
+        for rule in self.rules() {
+            places.entry(rule.place()).or_default().insert(rule.method.as_deref());
+        }
+        let places = places.into_iter();
+        places.map(|(place, methods)| (place, methods.into_iter().collect::<Option<_>>().unwrap_or_default())).collect()
     }
 
     /// Whether some of it is for servers of any name.
@@ -208,7 +235,12 @@ impl Http {
 fn entries<'a>(rules: impl Iterator<Item = &'a HttpRule>) -> Vec<String> {
     let mut methods: BTreeMap<(String, Option<IpNet>), BTreeSet<&str>> = BTreeMap::new();
     for rule in rules {
-        methods.entry((rule.url(), rule.network())).or_default().extend(rule.method.as_deref());
+        // What a manifest asks for names no methods: who grants it chooses them.
+        let named = rule.method.as_deref().or_else(|| (rule.reach != Reach::Any).then_some(ANY_METHOD));
+        methods.entry((rule.url(), rule.network())).or_default().extend(named);
+    }
+    for methods in methods.values_mut().filter(|methods| methods.iter().eq(&READING_METHODS)) {
+        methods.clear();
     }
     let mut networks: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for ((url, network), methods) in methods {
@@ -217,8 +249,11 @@ fn entries<'a>(rules: impl Iterator<Item = &'a HttpRule>) -> Vec<String> {
     let entry = |((url, methods), networks): ((String, BTreeSet<&str>), Vec<String>)| {
         // In brackets and braces these mean something to YAML.
         let url = if url.contains(['[', ']', '{', '}', ',']) { format!("{url:?}") } else { url };
-        let lists =
-            [("methods", methods.into_iter().collect::<Vec<_>>().join(", ")), ("networks", networks.join(", "))];
+        let methods: Vec<_> = match methods.contains(ANY_METHOD) {
+            true => vec!["'*'"],
+            false => methods.into_iter().collect(),
+        };
+        let lists = [("methods", methods.join(", ")), ("networks", networks.join(", "))];
         let lists: String =
             lists.iter().filter(|(_, list)| !list.is_empty()).map(|(key, list)| format!(", {key}: [{list}]")).collect();
         if lists.is_empty() { url } else { format!("{{url: {url}{lists}}}") }
@@ -486,12 +521,17 @@ impl fmt::Display for HttpRule {
         if let Some(method) = &self.method {
             write!(f, "{method} ")?;
         }
-        write!(f, "{}", self.url())?;
-        self.network().map_or(Ok(()), |network| write!(f, " in {network}"))
+        f.write_str(&self.place())
     }
 }
 
 impl HttpRule {
+    /// Its URL, and the network that its name may lead to if a config has to say so.
+    fn place(&self) -> String {
+        let network = self.network().map_or(String::new(), |network| format!(" in {network}"));
+        format!("{}{network}", self.url())
+    }
+
     /// Its URL, as a config has it.
     pub fn url(&self) -> String {
         let host = match &self.host {

@@ -26,7 +26,7 @@ pub use ceiling::{Bound, Ceiling, Decision};
 pub use exhausted::Exhausted;
 pub use files::{Access, Files};
 pub use grant::{Grant, Missing, Wants};
-pub use http::{Http, HttpRule, Reaches, is_localhost, is_method, loopback};
+pub use http::{Http, HttpRule, READING_METHODS, Reaches, is_localhost, is_method, loopback};
 pub use kv::{KvScope, KvScopes};
 pub use money::{NotUsd, Price, Usd};
 pub use names::Names;

@@ -7,9 +7,11 @@ use super::{
     render::{self, Output, name, print, warn},
 };
 use crate::{
+    config::Config,
     error::{ErrorKind, Report, without_number},
     files,
     project::Layout,
+    trust::TrustStore,
 };
 
 /// Write a commented config, and what belongs to it, into the folder .shelly of a project.
@@ -124,6 +126,7 @@ impl Init {
             })?;
             lines.push(format!("{} {}", if *is_there { "replaced " } else { "wrote    " }, shown(path)));
         }
+        trust_config(&layout, &super::trust::store());
         lines.push(self.next(&layout));
         Ok(lines.join("\n"))
     }
@@ -142,6 +145,15 @@ impl Init {
             shown(&layout.context()),
             shown(&layout.config()),
         )
+    }
+}
+
+/// Keeps that the person has said yes to what the config names that was just written, and to nothing else that lies in the
+/// project. Where that cannot be kept a run asks.
+fn trust_config(layout: &Layout, store: &TrustStore) {
+    let facts = Config::read(&layout.config()).map(|config| config.facts()).unwrap_or_default();
+    if !facts.is_empty() {
+        let _ = store.change(layout.root(), |answered| answered.facts.extend(facts));
     }
 }
 
@@ -179,7 +191,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::{config::Config, skill};
+    use crate::{skill, trust::Answered};
 
     #[test]
     fn every_template_is_whole() {
@@ -201,6 +213,23 @@ mod tests {
             // Nobody has been given plugins yet.
             assert!(config.plugin_dirs.is_empty() && config.agents.iter().all(|agent| agent.plugins.is_empty()));
         }
+    }
+
+    #[test]
+    fn what_init_has_written_is_trusted_and_nothing_else() {
+        let project = tempfile::tempdir().unwrap();
+        let layout = Layout::new(project.path());
+        let store = TrustStore::new(Some(project.path().join("state/trust.json")));
+        trust_config(&layout, &store);
+        assert_eq!(store.of(project.path()).unwrap(), Answered::default(), "there is none");
+        fs::create_dir_all(layout.local()).unwrap();
+        fs::write(layout.permissions(), r#"{"trusted_tools": ["p/t"]}"#).unwrap();
+        fs::write(layout.config(), "providers: [{name: m, kind: openai, model: m, base_url: 'http://h'}]").unwrap();
+        trust_config(&layout, &store);
+        let kept = store.of(project.path()).unwrap();
+        let lines: Vec<_> = kept.facts.lines().collect();
+        assert_eq!(lines, ["the model `m` is at `http://h`: conversations go there"]);
+        assert!(kept.permissions.is_empty() && kept.tools.is_empty(), "these were brought");
     }
 
     #[test]

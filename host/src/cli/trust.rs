@@ -17,7 +17,7 @@ use crate::{
     limits,
     mcp::TokenStore,
     session::{SessionError, Store},
-    trust::{OwnKey, TrustStore},
+    trust::{Danger, FactGroup, Facts, OwnKey, TrustStore},
 };
 
 /// Say yes to what the files of this project name, or take it back.
@@ -69,13 +69,9 @@ impl Trust {
                 None => "the files of this project name nothing that needs your consent".into(),
             });
         }
-        let lines = facts.lines().map(|line| match standing.new_facts().contains(line) {
-            true => format!("+ {}\n", shown(line)),
-            false => format!("  {}\n", shown(line)),
-        });
-        let gone = standing.gone();
-        let gone = gone.lines().map(|line| format!("- {}\n", shown(line)));
-        print(&lines.chain(gone).collect::<String>())?;
+        let lines = listed(&facts, |line| if standing.new_facts().contains(line) { "+" } else { " " });
+        let gone = listed(&standing.gone(), |_| "-");
+        print(&lines.into_iter().chain(gone).map(|line| format!("{line}\n")).collect::<String>())?;
         if standing.is_trusted() {
             return print("trusted");
         }
@@ -201,9 +197,9 @@ async fn ask(standing: &Standing, put: impl AsyncFnOnce(String) -> Consent) -> R
 }
 
 fn question(standing: &Standing) -> String {
-    let new = standing.new_facts().lines().map(|line| format!("  + {}\n", shown(line)));
-    let gone = standing.gone();
-    let gone = gone.lines().map(|line| format!("  {DIM}- {}{PLAIN}\n", shown(line))).take(limits::FACTS_SHOWN);
+    let new = listed(standing.new_facts(), |_| "+").into_iter().map(|line| format!("  {line}\n"));
+    let gone = listed(&standing.gone(), |_| "-").into_iter().take(limits::FACTS_SHOWN);
+    let gone = gone.map(|line| format!("  {DIM}{line}{PLAIN}\n"));
     let lines: String = new.chain(gone).collect();
     let what = match standing.was_trusted() {
         false => "the files of this project name what needs your consent",
@@ -233,8 +229,11 @@ fn refused(standing: &Standing) -> Report {
     let things = if new.len() == 1 { "one thing".into() } else { format!("{} things", new.len()) };
     let report =
         Report::new(ErrorKind::Usage, message).cause(format!("they name {things} that you have not said yes to"));
-    let lines = new.lines().map(|line| format!("+ {}", shown(line)));
-    let lines = lines.chain(gone.lines().map(|line| format!("- {}", shown(line))));
+    let whole = |facts: &Facts, mark: &str| -> Vec<String> {
+        let lines = facts.groups().into_iter().flat_map(|group| group.lines);
+        lines.map(|(_, line, _)| format!("{mark} {}", shown(line))).collect()
+    };
+    let lines = whole(new, "+").into_iter().chain(whole(&gone, "-"));
     let report = lines.take(limits::FACTS_TOLD).fold(report, |report, line| report.cause(line));
     let beyond = (new.len() + gone.len()).saturating_sub(limits::FACTS_TOLD);
     let report = if beyond > 0 { report.cause(format!("and {beyond} more")) } else { report };
@@ -251,6 +250,32 @@ fn declined() -> Report {
         .hint("to be asked again run it again; `shelly-host config check` shows what they name")
 }
 
+/// Facts for a person, without the ends of lines: those about one thing together, the most dangerous first. What does little
+/// by itself stands in one line, if it has the same mark.
+fn listed(facts: &Facts, mark: impl Fn(&str) -> &'static str) -> Vec<String> {
+    let mut shown_lines = Vec::new();
+    for FactGroup { subject, lines } in facts.groups() {
+        if let [(_, line, _)] = &lines[..] {
+            shown_lines.push(format!("{} {}", mark(line), shown(line)));
+            continue;
+        }
+        shown_lines.push(format!("  {}", shown(&subject)));
+        let (little, more): (Vec<_>, Vec<_>) = lines.into_iter().partition(|(danger, ..)| *danger == Danger::Little);
+        for (_, line, what) in more {
+            shown_lines.push(format!("    {} {}", mark(line), shown(&what)));
+        }
+        let mut together: Vec<(&str, Vec<String>)> = Vec::new();
+        for (_, line, what) in little {
+            match together.iter_mut().find(|(of, _)| *of == mark(line)) {
+                Some((_, whats)) => whats.push(shown(&what)),
+                None => together.push((mark(line), vec![shown(&what)])),
+            }
+        }
+        shown_lines.extend(together.into_iter().map(|(mark, whats)| format!("    {mark} {}", whats.join("; "))));
+    }
+    shown_lines
+}
+
 /// A line of a fact. Those that are asked about are never cut.
 fn shown(line: &str) -> String {
     cut(&escaped(line), limits::FACT_CHARS)
@@ -263,7 +288,7 @@ pub fn tell_standing(standing: &Standing, path: &Path) {
         (true, _) => {}
         (false, true) => tell(&format!("{DIM}what {path} names is trusted{PLAIN}\n")),
         (false, false) => {
-            let lines = standing.new_facts().lines().map(|line| format!("  + {}\n", shown(line)));
+            let lines = listed(standing.new_facts(), |_| "+").into_iter().map(|line| format!("  {line}\n"));
             tell(&format!("not trusted yet: a run asks you first\n{}", lines.collect::<String>()));
         }
     }

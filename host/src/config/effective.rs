@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     agent::{DEFAULT_PREFIX, OnFailure},
-    capability::{Budget, KvScope, Price},
+    capability::{Budget, KvScope, Price, READING_METHODS},
     limits,
     model::{BatchConfig, RateLimitConfig},
     provider::Api,
@@ -315,7 +315,7 @@ fn credential(credential: &CredentialConfig, config: &Config) -> Setting {
 fn http_setting(HttpUse { url, methods, networks }: &HttpUse) -> Setting {
     map([
         ("url", is(url)),
-        ("methods", or_null(methods, "all")),
+        ("methods", if methods.is_empty() { is(&READING_METHODS) } else { is(methods) }),
         ("networks", or_null(networks, "public addresses, or the one that is named")),
     ])
 }

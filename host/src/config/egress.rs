@@ -21,7 +21,7 @@ use crate::{
 pub struct HttpUse {
     /// Scheme, host, port, and a path that stands for all below it. The host may be `*`, or begin with `*.`.
     pub url: String,
-    /// Methods in upper case; none: all.
+    /// Methods in upper case, `*` for all of them; none: GET and HEAD.
     pub methods: Vec<String>,
     /// Networks that the host's name may lead to beside the public ones: `10.0.0.0/8`, or an address.
     pub networks: Vec<String>,
@@ -108,7 +108,7 @@ pub(super) fn check_way_out(
             ErrorKind::Usage,
             format!("{at}.http: with each method and each network by itself these are {rules} rules, at most {most} are taken"),
         )
-        .hint("leave out `methods` where all may be used, or name larger networks"));
+        .hint("write `methods: ['*']` where all may be used, or name larger networks"));
     }
     let names = || known.iter().map(|credential| credential.name.as_str());
     match credentials.iter().find(|name| !names().any(|known| known == name.as_str())) {
@@ -230,14 +230,21 @@ mod tests {
 
     #[test]
     fn what_may_be_sent_is_read() {
-        let text = "[https://api.example.com, {url: 'https://*.example.com/v1', methods: [GET, HEAD]}, \
+        let text = "[https://api.example.com, {url: 'https://any.example.com', methods: ['*']}, \
+                    {url: 'https://*.example.com/v1', methods: [GET, POST]}, \
                     {url: http://nas.lan:8080, networks: [10.0.0.0/8, 'fd00::1']}]";
         let config = parse(&granting(text)).unwrap();
         let grant = config.agents[0].plugins["p"].as_ref().unwrap().grant(|path| path.into());
         for (method, url, address, expected) in [
-            ("POST", "https://api.example.com/x", "1.1.1.1", true),
+            ("GET", "https://api.example.com/x", "1.1.1.1", true),
+            ("HEAD", "https://api.example.com/x", "1.1.1.1", true),
+            ("POST", "https://api.example.com/x", "1.1.1.1", false),
+            ("DELETE", "https://any.example.com/x", "1.1.1.1", true),
             ("GET", "https://a.example.com/v1/x", "1.1.1.1", true),
-            ("POST", "https://a.example.com/v1/x", "1.1.1.1", false),
+            ("POST", "https://a.example.com/v1/x", "1.1.1.1", true),
+            ("PUT", "https://a.example.com/v1/x", "1.1.1.1", false),
+            ("HEAD", "https://a.example.com/v1/x", "1.1.1.1", false),
+            ("POST", "http://nas.lan:8080", "10.1.2.3", false),
             ("GET", "https://a.example.com/v2", "1.1.1.1", false),
             ("GET", "http://nas.lan:8080", "10.1.2.3", true),
             ("GET", "http://nas.lan:8080", "fd00::1", true),
@@ -289,9 +296,10 @@ mod tests {
             (format!("[{}]", many("'https://h'", 65)), format!("{place}there are more than 64 entries")),
             (
                 "[{url: 'https://h', methods: [A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P], \
-                 networks: [10.0.0.0/8, 11.0.0.0/8, 12.0.0.0/8, 13.0.0.0/8, 14.0.0.0/8, 15.0.0.0/8, 16.0.0.0/8, 17.0.0.0/8]}]"
+                 networks: [10.0.0.0/8, 11.0.0.0/8, 12.0.0.0/8, 13.0.0.0/8, 14.0.0.0/8, 15.0.0.0/8, 16.0.0.0/8, 17.0.0.0/8, \
+                 18.0.0.0/8, 19.0.0.0/8, 20.0.0.0/8, 21.0.0.0/8, 22.0.0.0/8, 23.0.0.0/8, 24.0.0.0/8, 25.0.0.0/8]}]"
                     .into(),
-                format!("{place}with each method and each network by itself these are 144 rules, at most 128"),
+                format!("{place}with each method and each network by itself these are 272 rules, at most 256"),
             ),
             ("[{methods: [GET]}]".into(), "the key `url` is missing".into()),
             ("[{url: x, method: GET}]".into(), "there is no key `method`".into()),

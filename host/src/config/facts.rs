@@ -14,10 +14,10 @@ use super::{
 };
 use crate::{
     agent::OnFailure,
-    capability::{Access, Grant, Http, KvScope},
+    capability::{Access, Grant, Http, KvScope, READING_METHODS},
     files,
     process::shown_words,
-    trust::{Facts, quoted, quoted_path},
+    trust::{Danger, Facts, quoted, quoted_path},
 };
 
 impl Config {
@@ -119,35 +119,41 @@ fn provider_facts(provider: &ProviderConfig, root: &Path, facts: &mut Facts) {
         return;
     };
     let shown = shown_address(address);
-    facts.add(format!("{model} is at {shown}: conversations go there"));
+    facts.add(Danger::Sends, format!("{model} is at {shown}: conversations go there"));
     for variable in variables(address) {
-        facts.add(format!("{model} has the environment's {} in its address {shown}", quoted(variable)));
+        facts.add(Danger::Sends, format!("{model} has the environment's {} in its address {shown}", quoted(variable)));
     }
     let sent = [api_key.as_deref().unwrap_or_default()].into_iter().chain(headers.values().map(String::as_str));
     for variable in sent.flat_map(variables).chain(provider.usual_key()) {
-        facts.add(format!("{model} sends the environment's {} to {shown}", quoted(variable)));
+        facts.add(Danger::Sends, format!("{model} sends the environment's {} to {shown}", quoted(variable)));
     }
     if let Some(file) = api_key_file {
-        facts.add(format!(
-            "{model} sends what the file {} holds to {shown}",
-            quoted_path(&files::resolved(&root.join(file)))
-        ));
+        facts.add(
+            Danger::Sends,
+            format!("{model} sends what the file {} holds to {shown}", quoted_path(&files::resolved(&root.join(file)))),
+        );
     }
     if !api_key_command.is_empty() {
         let command = shown_command(api_key_command);
-        facts.add(format!("{model} runs {command} and sends what it prints to {shown}"));
+        facts.add(Danger::Runs, format!("{model} runs {command} and sends what it prints to {shown}"));
     }
     if !body.is_empty() {
         // A vendor may do anything for them: ask servers of others, keep what it is told, run code.
         let fields: Vec<_> = body.keys().map(|field| quoted(field)).collect();
         let digest = digest_of(&serde_json::to_string(body).unwrap_or_default());
-        facts.add(format!("{model} is sent fields of the config: {} (sha256:{digest})", fields.join(", ")));
+        facts.add(
+            Danger::Sends,
+            format!("{model} is sent fields of the config: {} (sha256:{digest})", fields.join(", ")),
+        );
     }
     if let Some(proxy) = proxy {
         let through = shown_address(proxy);
-        facts.add(format!("{model} is reached through the proxy {through}: conversations go there too"));
+        facts.add(Danger::Sends, format!("{model} is reached through the proxy {through}: conversations go there too"));
         for variable in variables(proxy) {
-            facts.add(format!("{model} has the environment's {} in its proxy {through}", quoted(variable)));
+            facts.add(
+                Danger::Sends,
+                format!("{model} has the environment's {} in its proxy {through}", quoted(variable)),
+            );
         }
     }
 }
@@ -225,16 +231,19 @@ fn toolbox_facts(agent: &str, uses: &OwnToolbox, work_dir: &Path, facts: &mut Fa
         // They reach nothing but the project's notes, other agents and the person.
         (Toolbox::Ask | Toolbox::State | Toolbox::Tasks | Toolbox::Notes, _) => {}
         (Toolbox::Exec, None) => {
-            facts.add(format!("{who} may run programs outside the sandbox, if you say yes to each"))
+            facts.add(Danger::Runs, format!("{who} may run programs outside the sandbox, if you say yes to each"))
         }
         (Toolbox::Exec, Some(names)) => {
             for program in names {
-                facts.add(format!("{who} may run the program {}, and you are not asked before", quoted(program)));
+                facts.add(
+                    Danger::Runs,
+                    format!("{who} may run the program {}, and you are not asked before", quoted(program)),
+                );
             }
         }
         (Toolbox::Git, _) => {
             let folder = quoted_path(&files::resolved(work_dir));
-            facts.add(format!("{who} may use git in {folder}, if you say yes to it"));
+            facts.add(Danger::Runs, format!("{who} may use git in {folder}, if you say yes to it"));
         }
     }
 }
@@ -256,17 +265,23 @@ fn program_facts(name: &str, program: &ProgramConfig, root: &Path, facts: &mut F
     // A list is as long as it is, and a line is not: what is not shown has a digest.
     let (args, digest) = (args.join(" or "), digest_of(&args.join("\n")));
     let args = if args.len() <= SHOWN_PARAMS_BYTES { quoted(&args) } else { format!("lists of sha256:{digest}") };
-    facts.add(format!(
-        "{who} is {}, run outside the sandbox in {}, with the arguments {args}",
-        quoted(&command),
-        quoted_path(&folder)
-    ));
+    facts.add(
+        Danger::Runs,
+        format!(
+            "{who} is {}, run outside the sandbox in {}, with the arguments {args}",
+            quoted(&command),
+            quoted_path(&folder)
+        ),
+    );
     for variable in inherit_env {
-        facts.add(format!("{who} gets the environment's {}", quoted(variable)));
+        facts.add(Danger::Sends, format!("{who} gets the environment's {}", quoted(variable)));
     }
     for (variable, value) in env {
         // A program may do anything for what stands in its environment.
-        facts.add(format!("{who} has {} in its environment (sha256:{})", quoted(variable), digest_of(value)));
+        facts.add(
+            Danger::Runs,
+            format!("{who} has {} in its environment (sha256:{})", quoted(variable), digest_of(value)),
+        );
     }
 }
 
@@ -276,13 +291,16 @@ fn step_facts(who: &str, uses: &PluginUse, facts: &mut Facts) {
         let params = serde_json::to_string(&uses.params).expect("a map with string keys is JSON");
         let is_plain = params.len() <= SHOWN_PARAMS_BYTES
             && serde_json::to_value(&uses.params).ok() == serde_json::to_value(masked_params(&uses.params)).ok();
-        facts.add(match is_plain {
-            true => format!("{who} has the params {}", quoted(&params)),
-            false => format!("{who} has params of sha256:{}", digest_of(&params)),
-        });
+        facts.add(
+            Danger::Little,
+            match is_plain {
+                true => format!("{who} has the params {}", quoted(&params)),
+                false => format!("{who} has params of sha256:{}", digest_of(&params)),
+            },
+        );
     }
     if uses.on_failure == Some(OnFailure::Skip) {
-        facts.add(format!("{who} may fail, and the run goes on without it"));
+        facts.add(Danger::Little, format!("{who} may fail, and the run goes on without it"));
     }
 }
 
@@ -319,12 +337,15 @@ fn plugin_facts(who: &str, uses: &PluginUse, ceiling: Option<&Grant>, root: &Pat
         on_failure: _,
         limits: _,
     } = uses;
-    facts.add(match confirm {
-        true => format!("{who} is used"),
-        false => format!("{who} is used, and you are not asked before each call"),
-    });
+    facts.add(
+        Danger::Little,
+        match confirm {
+            true => format!("{who} is used"),
+            false => format!("{who} is used, and you are not asked before each call"),
+        },
+    );
     if *changes == ChangesUse::Apply {
-        facts.add(format!("{who} has the changes of files that it proposes made without asking you"));
+        facts.add(Danger::Changes, format!("{who} has the changes of files that it proposes made without asking you"));
     }
     let narrowed = |grant: Grant| ceiling.map_or_else(|| grant.clone(), |ceiling| ceiling.meet(&grant));
     for FileUse { path, name: _, mode } in files {
@@ -332,38 +353,49 @@ fn plugin_facts(who: &str, uses: &PluginUse, ceiling: Option<&Grant>, root: &Pat
         let path = files::resolved(&root.join(path));
         let given = narrowed(Grant { files: [(path, *mode)].into_iter().collect(), ..Grant::default() });
         for (path, mode) in given.files.iter() {
-            let may = match mode {
-                Access::Read => "read",
-                Access::Write => "read and change",
+            let (danger, may) = match mode {
+                Access::Read => (Danger::Reads, "read"),
+                Access::Write => (Danger::Changes, "read and change"),
             };
-            facts.add(format!("{who} may {may} {}", quoted_path(path)));
+            facts.add(danger, format!("{who} may {may} {}", quoted_path(path)));
         }
     }
     let Grant { files: _, clock, random, chat, kv, models, http, credentials, powers, mcp: _, programs } =
         narrowed(uses.grant(|path| path.to_owned()));
     powerful(who, clock, random, kv.into_iter().next(), facts);
     if chat {
-        facts.add(format!("{who} may read the conversation"));
+        facts.add(Danger::Little, format!("{who} may read the conversation"));
     }
     for model in models.names() {
-        facts.add(format!("{who} may send the conversation to the model {}", quoted(model)));
+        facts.add(Danger::Sends, format!("{who} may send the conversation to the model {}", quoted(model)));
     }
     way_out(who, &http, credentials.names(), facts);
     for program in programs.names() {
-        facts.add(format!("{who} may have the program {} run", quoted(program)));
+        facts.add(Danger::Runs, format!("{who} may have the program {} run", quoted(program)));
     }
     for power in powers {
-        facts.add(format!("{who} has the power `{power}`"));
+        facts.add(Danger::Little, format!("{who} has the power `{power}`"));
     }
 }
 
 /// What may be sent, and what is added to it. Which addresses a name may lead to is a part of it.
 fn way_out<'a>(who: &str, http: &Http, credentials: impl Iterator<Item = &'a str>, facts: &mut Facts) {
-    for rule in http.rules() {
-        facts.add(format!("{who} may send requests to {}", quoted(&rule.to_string())));
+    for (place, methods) in http.places() {
+        let spelled = |place: &str| format!("{who} may send requests to {}", quoted(place));
+        let of_each = methods.iter().map(|method| spelled(&format!("{method} {place}"))).collect::<Vec<_>>();
+        let before = [vec![spelled(&place)], of_each].into_iter().filter(|lines| !lines.is_empty()).collect();
+        let place = quoted(&place);
+        let (danger, what) = match &methods[..] {
+            [] => (Danger::Sends, "requests of any method".to_owned()),
+            methods => {
+                let only_reads = methods.iter().all(|method| READING_METHODS.contains(method));
+                (if only_reads { Danger::Reads } else { Danger::Sends }, format!("{} requests", methods.join(", ")))
+            }
+        };
+        facts.add_spelled_anew(danger, format!("{who} may send {what} to {place}"), before);
     }
     for credential in credentials {
-        facts.add(format!("{who} may have the credential {} sent", quoted(credential)));
+        facts.add(Danger::Sends, format!("{who} may have the credential {} sent", quoted(credential)));
     }
 }
 
@@ -377,15 +409,15 @@ fn credential_facts(credential: &CredentialConfig, root: &Path, facts: &mut Fact
         // How it goes to the servers that are told.
         auth: _,
     } = credential;
-    let is_what = match (env, file) {
-        (Some(variable), _) => format!("is what the environment's {} holds", quoted(variable)),
+    let (danger, is_what) = match (env, file) {
+        (Some(variable), _) => (Danger::Sends, format!("is what the environment's {} holds", quoted(variable))),
         (None, Some(file)) => {
-            format!("is what the file {} holds", quoted_path(&files::resolved(&root.join(file))))
+            (Danger::Sends, format!("is what the file {} holds", quoted_path(&files::resolved(&root.join(file)))))
         }
-        (None, None) => format!("runs {} and is what it prints", shown_command(command)),
+        (None, None) => (Danger::Runs, format!("runs {} and is what it prints", shown_command(command))),
     };
     for rule in credential.audience().rules() {
-        facts.add(format!("the credential {} {is_what}, sent to {}", quoted(name), quoted(&rule.url())));
+        facts.add(danger, format!("the credential {} {is_what}, sent to {}", quoted(name), quoted(&rule.url())));
     }
 }
 
@@ -411,52 +443,62 @@ fn server_facts(server: &McpServerConfig, root: &Path, facts: &mut Facts) {
         let words: Vec<_> = [command.clone()].into_iter().chain(args.iter().cloned()).collect();
         let folder = files::resolved(&cwd.as_ref().map_or_else(|| root.to_owned(), |cwd| root.join(cwd)));
         let command = shown_command(&words);
-        facts.add(format!("{who} is the program {command}, run outside the sandbox in {}", quoted_path(&folder)));
+        facts.add(
+            Danger::Runs,
+            format!("{who} is the program {command}, run outside the sandbox in {}", quoted_path(&folder)),
+        );
         for (variable, value) in env {
             for ours in variables(value) {
-                facts.add(format!("{who} gets the environment's {} as {}", quoted(ours), quoted(variable)));
+                facts.add(
+                    Danger::Sends,
+                    format!("{who} gets the environment's {} as {}", quoted(ours), quoted(variable)),
+                );
             }
             // A program may do anything for what stands in its environment.
             let digest = digest_of(value);
-            facts.add(format!("{who} has {} in its environment (sha256:{digest})", quoted(variable)));
+            facts.add(Danger::Runs, format!("{who} has {} in its environment (sha256:{digest})", quoted(variable)));
         }
     }
     if let Some(url) = url {
         let shown = shown_address(url);
-        facts.add(format!("{who} is at {shown}: what its tools are called with goes there"));
+        facts.add(Danger::Sends, format!("{who} is at {shown}: what its tools are called with goes there"));
         for variable in variables(url) {
-            facts.add(format!("{who} has the environment's {} in its address {shown}", quoted(variable)));
+            facts
+                .add(Danger::Sends, format!("{who} has the environment's {} in its address {shown}", quoted(variable)));
         }
         for variable in headers.values().flat_map(|value| variables(value)) {
-            facts.add(format!("{who} is sent the environment's {} at {shown}", quoted(variable)));
+            facts.add(Danger::Sends, format!("{who} is sent the environment's {} at {shown}", quoted(variable)));
         }
         if let Some(oauth) = oauth {
             let OAuthConfig { client_id, client_secret, client_metadata_url, scopes, grant, issuer, networks } = oauth;
             if *grant == LoginGrant::Client {
-                facts.add(format!("{who} is asked to let this program in without you"));
+                facts.add(Danger::Sends, format!("{who} is asked to let this program in without you"));
             }
             if let Some(issuer) = issuer {
-                facts.add(format!("{who} has the authority {}", quoted(issuer)));
+                facts.add(Danger::Sends, format!("{who} has the authority {}", quoted(issuer)));
             }
             for network in networks {
-                facts.add(format!("{who} may have its authority at addresses of {}", quoted(network)));
+                facts.add(Danger::Sends, format!("{who} may have its authority at addresses of {}", quoted(network)));
             }
             // Whose name it is, and what is asked for: a login that the person makes says it again.
             for variable in client_secret.iter().flat_map(|secret| variables(secret)) {
-                facts.add(format!("{who} has the environment's {} sent to its authority", quoted(variable)));
+                facts.add(
+                    Danger::Sends,
+                    format!("{who} has the environment's {} sent to its authority", quoted(variable)),
+                );
             }
             let of = [client_id, client_metadata_url];
             for of in of.into_iter().flatten() {
-                facts.add(format!("{who} is asked to let us in as {}", quoted(of)));
+                facts.add(Danger::Sends, format!("{who} is asked to let us in as {}", quoted(of)));
             }
             for scope in scopes {
-                facts.add(format!("{who} is asked to let us in for {}", quoted(scope)));
+                facts.add(Danger::Sends, format!("{who} is asked to let us in for {}", quoted(scope)));
             }
         }
     }
     for folder in roots.iter().flatten() {
         let folder = files::resolved(&root.join(folder));
-        facts.add(format!("{who} is told that {} is its business", quoted_path(&folder)));
+        facts.add(Danger::Little, format!("{who} is told that {} is its business", quoted_path(&folder)));
     }
 }
 
@@ -471,15 +513,20 @@ fn server_use_facts(agent: &str, uses: &ServerUse, facts: &mut Facts) {
         elicitation,
     } = uses;
     let who = format!("the agent {}: the MCP server {}", quoted(agent), quoted(name));
-    facts.add(match confirm {
-        true => format!("{who} is used"),
-        false => format!("{who} is used, and you are not asked before each call"),
-    });
+    let unasked = format!("{who} is used, and you are not asked before each call");
+    match confirm {
+        Some(true) => facts.add(Danger::Little, format!("{who} is used")),
+        Some(false) => facts.add(Danger::Changes, unasked),
+        None => {
+            let line = format!("{who} is used, and you are asked before calls that it says may destroy something");
+            facts.add_spelled_anew(Danger::Changes, line, vec![vec![unasked]]);
+        }
+    }
     if *sampling {
-        facts.add(format!("{who} may have the agent's model reply to it"));
+        facts.add(Danger::Sends, format!("{who} may have the agent's model reply to it"));
     }
     if *elicitation {
-        facts.add(format!("{who} may ask you"));
+        facts.add(Danger::Little, format!("{who} may ask you"));
     }
 }
 
@@ -489,13 +536,13 @@ fn shown_command(words: &[String]) -> String {
 
 fn powerful(who: &str, clock: bool, random: bool, kv: Option<KvScope>, facts: &mut Facts) {
     if clock {
-        facts.add(format!("{who} may know the time"));
+        facts.add(Danger::Little, format!("{who} may know the time"));
     }
     if random {
-        facts.add(format!("{who} may have random bytes"));
+        facts.add(Danger::Little, format!("{who} may have random bytes"));
     }
     if let Some(scope) = kv {
-        facts.add(format!("{who} may keep data (kv: {scope})"));
+        facts.add(Danger::Little, format!("{who} may keep data (kv: {scope})"));
     }
 }
 

@@ -265,7 +265,7 @@ mod tests {
             &ServerUse {
                 name: "web".into(),
                 tools: Some(vec!["find".into()]),
-                confirm: true,
+                confirm: Some(true),
                 sampling: true,
                 elicitation: false
             }

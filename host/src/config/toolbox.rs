@@ -60,8 +60,8 @@ pub struct ServerUse {
     pub name: String,
     /// Only these of its tools, by the server's own names; none: all.
     pub tools: Option<Vec<String>>,
-    /// Whether a person is asked before each call of its tools.
-    pub confirm: bool,
+    /// Whether a person is asked before each call of its tools; none: before those of tools that it says may destroy something.
+    pub confirm: Option<bool>,
     /// Whether it may have the agent's model reply to it, within the agent's budget.
     pub sampling: bool,
     /// Whether it may ask the person.
@@ -293,7 +293,7 @@ impl Full {
                 Ok(ToolboxUse::Server(ServerUse {
                     name: self.name,
                     tools: self.tools,
-                    confirm: self.confirm.unwrap_or_default(),
+                    confirm: self.confirm,
                     sampling: self.sampling.unwrap_or_default(),
                     elicitation: self.elicitation.unwrap_or_default(),
                 }))

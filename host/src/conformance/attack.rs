@@ -144,8 +144,9 @@ impl TryFrom<Asked> for Wants {
     type Error = String;
 
     fn try_from(Asked { files, clock, random, chat, kv, models, http, powers }: Asked) -> Result<Self, String> {
-        let entries =
-            http.iter().map(|url| Http::entry(url, &[], &[]).map_err(|why| format!("attack.toml: http: {why}")));
+        let entries = http
+            .iter()
+            .map(|url| Http::entry(url, &["*".to_owned()], &[]).map_err(|why| format!("attack.toml: http: {why}")));
         let http = entries.collect::<Result<Vec<_>, _>>()?.iter().fold(Http::default(), |all, one| all.join(one));
         Ok(Self { files, clock, random, chat, kv, models, http, powers, ..Self::default() })
     }

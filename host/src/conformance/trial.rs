@@ -38,7 +38,7 @@ use crate::{
         PluginModel, PluginModelMiddleware, PluginPackage, PluginTool, PluginToolMiddleware, Settings, resolved,
     },
     team::{Member, Team},
-    tool::{Tool, ToolCx, ToolOutput},
+    tool::{Concurrency, Tool, ToolCx, ToolOutput},
 };
 
 /// The time that each call of an attack has.
@@ -328,6 +328,10 @@ impl Tool for Watched {
 
     fn time_limit(&self) -> Duration {
         self.tool.time_limit()
+    }
+
+    fn concurrency(&self) -> Concurrency {
+        self.tool.concurrency()
     }
 
     async fn call(&self, cx: &ToolCx, call: &ToolCall) -> Result<ToolOutput, Fault> {

@@ -8,7 +8,7 @@ use super::{McpError, OAuth, check_server_name};
 use crate::{
     error::Fault,
     limits,
-    net::{Auth, HttpClient, Secret, header_name},
+    net::{Auth, HttpClient, Secret, header_name, is_loopback},
 };
 
 /// One server: where it is, and what bounds it.
@@ -91,6 +91,16 @@ pub enum Target {
     Http(Http),
     /// Whatever else has two pipes, such as a server in this process.
     Pipes(Dial),
+}
+
+impl Target {
+    /// Returns `true` if the server runs on this machine, as far as its address says.
+    pub fn is_here(&self) -> bool {
+        match self {
+            Self::Program(_) | Self::Pipes(_) => true,
+            Self::Http(http) => is_loopback(&http.url),
+        }
+    }
 }
 
 impl fmt::Debug for Target {

@@ -35,6 +35,8 @@ pub struct ServerTool {
     pub spec: Arc<ToolSpec>,
     /// Names all that it says of itself: see [`super::Pins`].
     pub digest: String,
+    /// Its server says in so many words that it may destroy something.
+    pub is_destructive: bool,
 }
 
 /// A tool of a server that is not offered.
@@ -90,7 +92,8 @@ impl Listing {
         if let Some(there) = like.or_else(|| self.tools.iter().find(|there| there.spec.name == spec.name)) {
             return Err(format!("its name looks like that of `{}`", there.name));
         }
-        Ok(ServerTool { name: tool.name.to_string(), spec: Arc::new(spec), digest: pins::digest(tool) })
+        let (name, digest, is_destructive) = (tool.name.to_string(), pins::digest(tool), is_destructive(tool));
+        Ok(ServerTool { name, spec: Arc::new(spec), digest, is_destructive })
     }
 
     #[cfg(test)]
@@ -98,7 +101,8 @@ impl Listing {
         let tool = |(name, digest): (&str, &str)| {
             let spec =
                 described(tool_name("s", name), String::new(), r#"{"type":"object"}"#.into(), hints(&Tool::default()));
-            Arc::new(ServerTool { name: name.into(), spec: Arc::new(spec.unwrap()), digest: digest.into() })
+            let (name, digest, spec) = (name.into(), digest.into(), Arc::new(spec.unwrap()));
+            Arc::new(ServerTool { name, spec, digest, is_destructive: false })
         };
         Self { tools: tools.map(tool).into(), refused: Vec::new() }
     }
@@ -113,6 +117,13 @@ fn hints(tool: &Tool) -> ToolHints {
         idempotent: said.idempotent_hint == Some(true),
         closed_world: said.open_world_hint == Some(false),
     }
+}
+
+/// Returns `true` if the server sets `destructiveHint` and not `readOnlyHint`, beside which it means nothing. By the protocol a
+/// tool without hints may be destructive too: most servers say nothing, and who asks about all of them is no longer read.
+fn is_destructive(tool: &Tool) -> bool {
+    let said = tool.annotations.clone().unwrap_or_default();
+    said.destructive_hint == Some(true) && said.read_only_hint != Some(true)
 }
 
 /// Asks for all pages.
@@ -202,6 +213,9 @@ mod tests {
             {"name": "read_file", "description": "Reads.", "inputSchema": {"type": "object"},
              "annotations": {"readOnlyHint": true, "destructiveHint": false, "openWorldHint": false}},
             {"name": "no_schema", "inputSchema": {}},
+            {"name": "wipe", "inputSchema": {"type": "object"}, "annotations": {"destructiveHint": true}},
+            {"name": "peek", "inputSchema": {"type": "object"},
+             "annotations": {"destructiveHint": true, "readOnlyHint": true}},
             {"name": "read-file", "inputSchema": {"type": "object"}},
             {"name": "twice", "inputSchema": {"type": "object"}},
             {"name": "twice", "inputSchema": {"type": "object"}},
@@ -217,8 +231,11 @@ mod tests {
         assert_eq!(next.as_deref(), Some("2"));
         let listing = Listing::check("git", tools);
         let names: Vec<_> = listing.tools.iter().map(|tool| &*tool.spec.name).collect();
-        assert_eq!(names[..2], ["git__read_file", "git__no_schema"]);
-        assert!(names[2].starts_with("git__a_dot_") && names.len() == 3, "{names:?}");
+        assert_eq!(names[..4], ["git__read_file", "git__no_schema", "git__wipe", "git__peek"]);
+        assert!(names[4].starts_with("git__a_dot_") && names.len() == 5, "{names:?}");
+        let destructive: Vec<_> =
+            listing.tools.iter().filter(|tool| tool.is_destructive).map(|tool| &*tool.name).collect();
+        assert_eq!(destructive, ["wipe"], "who says nothing is not taken to say so");
         let hints = listing.find("read_file").unwrap().spec.hints;
         assert_eq!(hints, ToolHints { read_only: true, non_destructive: true, idempotent: false, closed_world: true });
         assert_eq!(listing.find("no_schema").unwrap().spec.hints, ToolHints::default());

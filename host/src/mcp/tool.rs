@@ -28,7 +28,7 @@ use crate::{
     error::{Fault, cut, seconds},
     event::Event,
     limits,
-    tool::{Tool, ToolCx, ToolOutput},
+    tool::{Concurrency, Domain, Tool, ToolCx, ToolOutput},
 };
 
 /// The tools of a server, as far as they were approved.
@@ -89,6 +89,16 @@ impl Tool for McpTool {
 
     fn origin(&self) -> &str {
         &self.origin
+    }
+
+    /// Its server keeps what it likes, and one on this machine sees its files.
+    fn concurrency(&self) -> Concurrency {
+        let own = Domain::named(self.origin());
+        let domains: Arc<[Domain]> = match self.client.shared.config.target.is_here() {
+            true => [own, Domain::Files].into(),
+            false => [own].into(),
+        };
+        Concurrency::touching(self.tool.spec.hints, domains)
     }
 
     fn time_limit(&self) -> Duration {

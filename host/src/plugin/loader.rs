@@ -21,6 +21,7 @@ use super::{
     functions::{self, Act},
     imports::{self, Asker, KvBinding},
     manifest::Manifest,
+    reach::Reach,
     runtime::{CallSetup, Lane, Limits, PROBE, PluginEngine, PluginState, Share},
 };
 use crate::{
@@ -222,6 +223,7 @@ pub struct Plugin {
     pub(super) package: Arc<PluginPackage>,
     settings: Arc<Settings>,
     pub(super) grant: Grant,
+    pub(super) reach: Reach,
     pub(super) on_failure: OnFailure,
     pub(super) engine: Arc<PluginEngine>,
     /// The engine keeps it for others as long as somebody has it.
@@ -325,6 +327,7 @@ impl Plugin {
         Ok(Self {
             id: package.manifest.id.as_str().into(),
             package: Arc::clone(package),
+            reach: Reach::of(package, &settings),
             on_failure: settings.on_failure.unwrap_or(package.manifest.on_failure),
             engine: Arc::clone(engine),
             kinds: KindIndices::find(&pre, &package.manifest.kinds).map_err(not_runnable)?,

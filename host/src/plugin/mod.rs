@@ -22,6 +22,7 @@ mod imports;
 mod loader;
 mod manifest;
 mod misshapen;
+mod reach;
 mod runtime;
 mod shipped;
 

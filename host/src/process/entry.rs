@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use super::{ArgsPattern, Ended, FindError, Finder, Job, Places, shown_words};
+use super::{ArgsPattern, Ended, FindError, Finder, Job, Places, options, shown_words};
 use crate::{
     error::{Fault, cut, seconds},
     limits,
@@ -167,11 +167,25 @@ impl Programs {
                 if known.is_empty() { "there is none".into() } else { format!("there is: {}", known.join(", ")) };
             return Err(Fault::NotFound { message: format!("there is no program `{}` to run; {there}", shown(name)) });
         };
-        if !entry.args.iter().any(|pattern| pattern.fits(&wish.args)) {
+        let fitting: Vec<_> = entry.args.iter().filter(|pattern| pattern.fits(&wish.args)).collect();
+        if fitting.is_empty() {
             let may: Vec<_> = entry.args.iter().map(ArgsPattern::to_string).collect();
             let may = if may.is_empty() { "[]".into() } else { may.join(" or ") };
             let args = cut(&shown_words(wish.args.iter().map(String::as_str)), limits::NAME_SHOWN_CHARS);
             let message = format!("`{name}` may not be run with the arguments `{args}`; it may with {may}");
+            return Err(Fault::Denied { message });
+        }
+        // A pattern that leaves options open means those that change what is looked at.
+        let more = options::that_do_more(&entry.command, &wish.args);
+        let is_meant = |pattern: &&ArgsPattern| {
+            more.iter().all(|at| pattern.spells_out(*at) && (at + 1 == wish.args.len() || pattern.spells_out(at + 1)))
+        };
+        if let (Some(first), false) = (more.first(), fitting.into_iter().any(|pattern| is_meant(&pattern))) {
+            let message = format!(
+                "`{name}` may not be run with `{}`: that writes a file, runs a program or leads elsewhere, and is allowed \
+                 only where the config has it and what follows it letter by letter",
+                shown(&wish.args[*first])
+            );
             return Err(Fault::Denied { message });
         }
         self.ground.job_of(entry, wish)
@@ -229,6 +243,18 @@ mod tests {
             ("bare".to_owned(), entry("env", vec![])),
             ("env".to_owned(), entry("env", vec![pattern(&[])])),
             ("gone".to_owned(), entry("no-such-program", vec![pattern(&[])])),
+            (
+                "history".to_owned(),
+                entry(
+                    "git",
+                    vec![
+                        pattern(&["log", "-*"]),
+                        pattern(&["diff", "**"]),
+                        pattern(&["archive", "-o", "out.tar", "*"]),
+                        pattern(&["show", "--output=*"]),
+                    ],
+                ),
+            ),
         ];
         (world, Programs::new(ground, entries))
     }
@@ -257,9 +283,21 @@ mod tests {
             ("say", &["hello", "-e"], None, Err("`say` may not be run with the arguments `hello -e`")),
             ("say", &["hello", "a", "; id"], None, Err("`say` may not be run with the arguments `hello a \"; id\"`")),
             ("bare", &[], None, Err("`bare` may not be run with the arguments ``; it may with []")),
-            ("rm", &[], None, Err("there is no program `rm` to run; there is: bare, env, gone, say")),
+            ("rm", &[], None, Err("there is no program `rm` to run; there is: bare, env, gone, history, say")),
             ("echo", &["hello", "x"], None, Err("there is no program `echo`")),
             ("/bin/echo", &["hello", "x"], None, Err("there is no program `/bin/echo`")),
+            ("history", &["log", "--oneline"], None, Ok("")),
+            (
+                "history",
+                &["log", "--output=/tmp/x"],
+                None,
+                Err("`history` may not be run with `--output=/tmp/x`: that writes"),
+            ),
+            ("history", &["diff", "HEAD", "--output", "x"], None, Err("may not be run with `--output`")),
+            ("history", &["diff", "--ext-d"], None, Err("may not be run with `--ext-d`")),
+            ("history", &["diff", "--", "--output"], None, Ok("")),
+            ("history", &["archive", "-o", "out.tar", "HEAD"], None, Ok("")),
+            ("history", &["show", "--output=x"], None, Err("may not be run with `--output=x`")),
             ("gone", &[], None, Err("there is no program `no-such-program` in the folders of PATH")),
             ("env", &[], Some(".."), Err("the folder `..` is outside of where this may work")),
             ("env", &[], Some("../project-other"), Err("is outside of where this may work")),

@@ -4,6 +4,7 @@
 
 mod entry;
 mod found;
+mod options;
 mod pattern;
 mod pipe;
 mod run;

@@ -49,6 +49,12 @@ impl ArgsPattern {
         let has_as_many = if self.has_rest { args.len() >= self.words.len() } else { args.len() == self.words.len() };
         has_as_many && self.words.iter().zip(args).all(|(word, arg)| fits(word, arg))
     }
+
+    /// Returns `true` if the argument at this position stands in the pattern letter by letter.
+    pub fn spells_out(&self, at: usize) -> bool {
+        let is_letter = |piece: &Piece| matches!(piece, Piece::Is(_));
+        self.words.get(at).is_some_and(|word| pieces(word).iter().all(is_letter))
+    }
 }
 
 const REST: &str = "**";

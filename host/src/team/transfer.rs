@@ -9,7 +9,7 @@ use super::Member;
 use crate::{
     chat::{Content, ToolSpec},
     limits,
-    tool::{self, Control, FnTool, HandOver, Tool, ToolBox, ToolCx, ToolOutput},
+    tool::{self, Concurrency, Control, FnTool, HandOver, Tool, ToolBox, ToolCx, ToolOutput},
 };
 
 /// What a member says when it gives way.
@@ -79,5 +79,6 @@ fn transfer(name: String, to: &Member, quiet: bool) -> Arc<dyn Tool> {
             Ok(ToolOutput::Control(vec![text], Control::HandOver(to)))
         }
     });
-    Arc::new(tool.uncounted().repeatable().with_hidden_arguments(quiet))
+    let tool = tool.uncounted().repeatable().with_hidden_arguments(quiet);
+    Arc::new(tool.with_concurrency(Concurrency::Independent))
 }

@@ -9,7 +9,7 @@ use schemars::{
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, value::RawValue};
 
-use super::{Tool, ToolCx, ToolOutput};
+use super::{Concurrency, Tool, ToolCx, ToolOutput};
 use crate::{
     chat::{PropertyNames, ToolCall, ToolHints, ToolSpec},
     error::Fault,
@@ -75,6 +75,7 @@ pub struct FnTool<A, F> {
     is_counted: bool,
     is_repeatable: bool,
     begins_itself: bool,
+    concurrency: Option<Concurrency>,
     call: F,
     arguments: PhantomData<fn(A)>,
 }
@@ -91,6 +92,7 @@ impl<A, F> FnTool<A, F> {
             is_counted: true,
             is_repeatable: false,
             begins_itself: false,
+            concurrency: None,
             call,
             arguments: PhantomData,
         }
@@ -132,6 +134,12 @@ impl<A, F> FnTool<A, F> {
         self
     }
 
+    /// How its calls may run beside the other calls of one reply; without it they could touch anything.
+    pub fn with_concurrency(mut self, concurrency: Concurrency) -> Self {
+        self.concurrency = Some(concurrency);
+        self
+    }
+
     /// What it does to the world.
     pub fn with_hints(mut self, hints: ToolHints) -> Self {
         Arc::make_mut(&mut self.spec).hints = hints;
@@ -165,6 +173,11 @@ where
 
     fn begins_itself(&self) -> bool {
         self.begins_itself
+    }
+
+    fn concurrency(&self) -> Concurrency {
+        let unsaid = Concurrency::Anything { changes: !self.spec.hints.read_only };
+        self.concurrency.clone().unwrap_or(unsaid)
     }
 
     fn hides_arguments(&self) -> bool {

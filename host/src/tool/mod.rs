@@ -1,6 +1,7 @@
 //! Tools: what a model can call, whoever made it.
 
 mod call;
+mod concurrency;
 mod described;
 mod function;
 mod lookalike;
@@ -18,6 +19,7 @@ use async_trait::async_trait;
 
 pub(crate) use call::outside_of_calls;
 pub use call::{Begin, CurrentCall, current_call};
+pub use concurrency::{Concurrency, Domain};
 pub use described::described;
 pub use function::{FnTool, function, spec};
 pub use lookalike::looks_like;
@@ -73,9 +75,9 @@ pub trait Tool: Send + Sync {
         false
     }
 
-    /// Whether calls of it in one reply are made one after the other, in their order.
-    fn is_one_at_a_time(&self) -> bool {
-        false
+    /// How its calls may run beside the other calls of one reply. A tool that says nothing could touch anything.
+    fn concurrency(&self) -> Concurrency {
+        Concurrency::Anything { changes: !self.spec().hints.read_only }
     }
 
     /// Whether its calls are runs of other agents, which share what the one that calls may still spend.
@@ -88,7 +90,8 @@ pub trait Tool: Send + Sync {
         limits::TOOL_RESULT_CHARS
     }
 
-    /// Runs it. Several calls may run at once. Dropping the future cancels the call.
+    /// Runs it. Several calls may run at once, as far as [`Tool::concurrency`] allows within one reply. Dropping the future
+    /// cancels the call.
     ///
     /// # Errors
     ///

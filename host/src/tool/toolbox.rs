@@ -9,7 +9,7 @@ use std::{
 use futures_util::FutureExt;
 use indexmap::IndexSet;
 
-use super::{Control, CurrentCall, Target, Tool, ToolCx, ToolOutput, looks_like};
+use super::{Concurrency, Control, CurrentCall, Target, Tool, ToolCx, ToolOutput, looks_like};
 use crate::{
     chat::{Content, Media, Opaque, ToolCall, ToolResult, ToolSpec},
     error::{Fault, cut, seconds},
@@ -213,9 +213,9 @@ impl ToolBox {
         self.get(name).is_some_and(|tool| tool.is_repeatable())
     }
 
-    /// Whether calls of this tool in one reply are made one after the other, in their order.
-    pub(crate) fn is_one_at_a_time(&self, name: &str) -> bool {
-        self.get(name).is_some_and(|tool| tool.is_one_at_a_time())
+    /// How calls of this tool may run beside the other calls of one reply; a call of no tool does nothing.
+    pub(crate) fn concurrency(&self, name: &str) -> Concurrency {
+        self.get(name).map_or(Concurrency::Independent, |tool| tool.concurrency())
     }
 
     /// The tools in order.

@@ -1,30 +1,96 @@
-use std::{collections::BTreeSet, path::Path};
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    path::Path,
+};
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
 use crate::limits;
 
 /// Lines that each say one thing that a project's files want, sorted. Each is a permission by itself: with fewer lines
 /// less is allowed.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-#[serde(transparent)]
-pub struct Facts(BTreeSet<String>);
+#[derive(Debug, Clone, Default)]
+pub struct Facts(BTreeMap<String, Meaning>);
+
+/// What a line means beside what it says.
+#[derive(Debug, Clone, Default)]
+struct Meaning {
+    danger: Danger,
+    /// Lines of an earlier version that together allowed at least as much: who said yes to all of one of these lists is not
+    /// asked again.
+    before: Vec<Vec<String>>,
+}
+
+/// How much harm a thing can do that a project's files name, the most first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Danger {
+    /// Code runs outside of any sandbox.
+    Runs,
+    /// Credentials, conversations or what plugins know leave this machine.
+    Sends,
+    /// Files are changed, or something else is done, without a question.
+    Changes,
+    /// Files or servers are read.
+    Reads,
+    /// Nothing by itself.
+    #[default]
+    Little,
+}
+
+/// Lines about one thing: a plugin, whichever agents have it, a model, a server.
+#[derive(Debug, PartialEq, Eq)]
+pub struct FactGroup<'a> {
+    /// What they are about.
+    pub subject: String,
+    /// The lines, the most dangerous first: how dangerous each is, the whole line, and what it says of the subject.
+    pub lines: Vec<(Danger, &'a str, String)>,
+}
 
 impl Facts {
     /// Adds one. What others wrote stands in it as [`quoted`] or [`quoted_path`], so that no line can pass for another.
-    pub fn add(&mut self, line: String) {
-        self.0.insert(line);
+    pub fn add(&mut self, danger: Danger, line: String) {
+        self.insert(line, Meaning { danger, before: Vec::new() });
+    }
+
+    /// The same for a line that earlier versions spelled in other ways, each of which allowed at least as much.
+    pub fn add_spelled_anew(&mut self, danger: Danger, line: String, before: Vec<Vec<String>>) {
+        self.insert(line, Meaning { danger, before });
+    }
+
+    fn insert(&mut self, line: String, meaning: Meaning) {
+        match self.0.entry(line) {
+            Entry::Vacant(vacant) => drop(vacant.insert(meaning)),
+            Entry::Occupied(mut there) if meaning.danger < there.get().danger => drop(there.insert(meaning)),
+            Entry::Occupied(_) => {}
+        }
     }
 
     /// Adds those of `more`.
     pub fn extend(&mut self, more: Self) {
-        self.0.extend(more.0);
+        more.0.into_iter().for_each(|(line, meaning)| self.insert(line, meaning));
     }
 
-    /// The lines, in order.
+    /// The lines, in the order of their letters.
     pub fn lines(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(String::as_str)
+        self.0.keys().map(String::as_str)
+    }
+
+    /// The lines by what they are about, the most dangerous first.
+    pub fn groups(&self) -> Vec<FactGroup<'_>> {
+        let mut groups: Vec<FactGroup<'_>> = Vec::new();
+        for (line, meaning) in &self.0 {
+            let (subject, what) = subject_of(line);
+            let one = (meaning.danger, line.as_str(), what);
+            match groups.iter_mut().find(|group| group.subject == subject) {
+                Some(group) => group.lines.push(one),
+                None => groups.push(FactGroup { subject, lines: vec![one] }),
+            }
+        }
+        // Lines of one danger stay in order, and so do groups.
+        groups.iter_mut().for_each(|group| group.lines.sort_by_key(|(danger, ..)| *danger));
+        groups.sort_by_key(|group| group.lines[0].0);
+        groups
     }
 
     /// How many there are.
@@ -39,17 +105,21 @@ impl Facts {
 
     /// Whether this is one of them.
     pub fn contains(&self, line: &str) -> bool {
-        self.0.contains(line)
+        self.0.contains_key(line)
     }
 
-    /// Those that are not among `others`.
+    /// Those that are not among `others`, as they are spelled or were.
     pub fn without(&self, others: &Self) -> Self {
-        Self(&self.0 - &others.0)
+        let is_there = |(line, meaning): &(&String, &Meaning)| {
+            others.contains(line) || meaning.before.iter().any(|lines| lines.iter().all(|line| others.contains(line)))
+        };
+        let rest = self.0.iter().filter(|one| !is_there(one));
+        Self(rest.map(|(line, meaning)| (line.clone(), meaning.clone())).collect())
     }
 
     /// Keeps those for which this is so.
-    pub fn retain(&mut self, is_kept: impl FnMut(&String) -> bool) {
-        self.0.retain(is_kept);
+    pub fn retain(&mut self, mut is_kept: impl FnMut(&String) -> bool) {
+        self.0.retain(|line, _| is_kept(line));
     }
 
     /// Whether a person can be shown all of them: at most [`limits::FACTS_SHOWN`], none of more than
@@ -61,7 +131,7 @@ impl Facts {
     /// SHA-256 of them, as `sha256:` and 64 hexadecimal digits.
     pub fn digest(&self) -> String {
         let mut all = Sha256::new();
-        for line in &self.0 {
+        for line in self.lines() {
             all.update((line.len() as u64).to_le_bytes());
             all.update(line);
         }
@@ -72,9 +142,57 @@ impl Facts {
 
 impl FromIterator<String> for Facts {
     fn from_iter<T: IntoIterator<Item = String>>(lines: T) -> Self {
-        Self(lines.into_iter().collect())
+        Self(lines.into_iter().map(|line| (line, Meaning::default())).collect())
     }
 }
+
+impl FromIterator<(Danger, String)> for Facts {
+    fn from_iter<T: IntoIterator<Item = (Danger, String)>>(lines: T) -> Self {
+        let mut facts = Self::default();
+        lines.into_iter().for_each(|(danger, line)| facts.add(danger, line));
+        facts
+    }
+}
+
+/// Equal lines mean the same.
+impl PartialEq for Facts {
+    fn eq(&self, other: &Self) -> bool {
+        self.lines().eq(other.lines())
+    }
+}
+
+impl Eq for Facts {}
+
+impl Serialize for Facts {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(self.lines())
+    }
+}
+
+/// What a line is about, and what it says of that. What an agent grants a plugin, or has of a server, is about these. Names
+/// are [`quoted`], so that none of them ends where it does not.
+fn subject_of(line: &str) -> (String, String) {
+    // The end of the first quoted name from a position on.
+    let after_name = |from: usize| {
+        let begin = from + line[from..].find('`')?;
+        Some(begin + 2 + line[begin + 1..].find('`')?)
+    };
+    if let Some(what) = line.strip_prefix(PERMISSIONS) {
+        return ("permissions".into(), what.into());
+    }
+    let Some(end) = after_name(0) else { return (line.into(), String::new()) };
+    let (owner, rest) = line.split_at(end);
+    let named = rest.strip_prefix(": the ").and_then(|named| Some((named.split_once(" `")?.0, after_name(end)?)));
+    let Some((kind, end)) = named else { return (owner.into(), rest.trim_start_matches([':', ' ']).into()) };
+    let (name, what) = (&line[line[..end - 1].rfind('`').unwrap_or_default()..end], line[end..].trim_start());
+    match kind {
+        "plugin" | "MCP server" => (format!("the {kind} {name}"), format!("for {owner}: {what}")),
+        kind => (format!("the plugin {name}"), format!("for {owner}, as its {kind}: {what}")),
+    }
+}
+
+/// The beginning of lines about what the project's permissions allow.
+const PERMISSIONS: &str = "permissions: ";
 
 /// What somebody else wrote, as a part of a line: between backticks, and without any of them in it or anything that a
 /// terminal acts on. Different texts stay different.
@@ -132,6 +250,63 @@ mod tests {
             assert_ne!(one.digest(), facts(other).digest(), "{other:?}");
         }
         assert_eq!(one.without(&facts(&["b", "c"])), facts(&["a"]));
+    }
+
+    #[test]
+    fn lines_stand_together_the_most_dangerous_first() {
+        let mut all = Facts::default();
+        for (danger, line) in [
+            (Danger::Little, "the agent `a`: the plugin `p` may know the time"),
+            (Danger::Reads, "the agent `a`: the plugin `p` may read `/x: the y`"),
+            (Danger::Little, "the agent `a` is watched over by `p`"),
+            (Danger::Reads, "the plugin `p` in `/plugins/p`: sha256:00, asks for nothing"),
+            (Danger::Sends, "the model `m`: its plugin may send requests of any method to `https://h`"),
+            (Danger::Little, "the model `m`: its plugin may know the time"),
+            (Danger::Sends, "the model `n` is at `https://n`: conversations go there"),
+            (Danger::Changes, "permissions: the tool `p/t` may be called without asking you"),
+            (Danger::Runs, "the MCP server `s` is the program `npx`, run outside the sandbox in `/x`"),
+            (Danger::Little, "the agent `a`: the MCP server `s` is used"),
+            (Danger::Little, "the team `t`: the middleware `p` is used"),
+            (Danger::Little, "a line without a name"),
+        ] {
+            all.add(danger, line.into());
+        }
+        let shown: Vec<_> = all
+            .groups()
+            .into_iter()
+            .map(|group| {
+                let whats: Vec<_> = group.lines.iter().map(|(_, _, what)| what.as_str()).collect();
+                format!("{}: {}", group.subject, whats.join("; "))
+            })
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                "the MCP server `s`: is the program `npx`, run outside the sandbox in `/x`; for the agent `a`: is used",
+                "the model `m`: its plugin may send requests of any method to `https://h`; its plugin may know the time",
+                "the model `n`: is at `https://n`: conversations go there",
+                "permissions: the tool `p/t` may be called without asking you",
+                "the plugin `p`: for the agent `a`: may read `/x: the y`; in `/plugins/p`: sha256:00, asks for nothing; \
+                 for the agent `a`: may know the time; for the team `t`, as its middleware: is used",
+                "a line without a name: ",
+                "the agent `a`: is watched over by `p`",
+            ]
+        );
+        let count: usize = all.groups().iter().map(|group| group.lines.len()).sum();
+        assert_eq!(count, all.len(), "none is lost");
+    }
+
+    #[test]
+    fn who_said_yes_to_more_is_not_asked_again() {
+        let mut now = Facts::default();
+        let before = [&["may do anything with x"][..], &["may look at x", "may open x"]];
+        let before = before.map(|lines| lines.iter().map(|line| (*line).to_owned()).collect()).into();
+        now.add_spelled_anew(Danger::Reads, "may read x".into(), before);
+        assert!(now.without(&facts(&["may do anything with x"])).is_empty());
+        assert!(now.without(&facts(&["may look at x", "may open x"])).is_empty());
+        assert_eq!(now.without(&facts(&["may look at x"])), now);
+        assert!(now.without(&facts(&["may read x"])).is_empty());
+        assert_eq!(now.without(&facts(&["may read y"])), now);
     }
 
     #[test]

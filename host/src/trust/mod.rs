@@ -9,6 +9,6 @@ mod facts;
 mod key;
 mod store;
 
-pub use facts::{Facts, quoted, quoted_path};
+pub use facts::{Danger, FactGroup, Facts, quoted, quoted_path};
 pub use key::OwnKey;
 pub use store::{Answered, PinnedServer, TrustError, TrustStore, TrustedTool};

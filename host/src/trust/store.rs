@@ -299,6 +299,7 @@ fn shown(file: &File) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trust::Danger;
 
     fn facts(lines: &[&str]) -> Facts {
         lines.iter().map(|line| (*line).to_owned()).collect()
@@ -445,7 +446,9 @@ mod tests {
         std::thread::scope(|scope| {
             for at in 0..16 {
                 let (store, home) = (&store, home.path());
-                scope.spawn(move || store.change(home, |answered| answered.facts.add(at.to_string())).unwrap());
+                scope.spawn(move || {
+                    store.change(home, |answered| answered.facts.add(Danger::Little, at.to_string())).unwrap()
+                });
             }
         });
         assert_eq!(store.of(home.path()).unwrap().facts.len(), 16);

@@ -41,7 +41,9 @@ fn engine() -> &'static Arc<PluginEngine> {
 
 /// What these entries of a config allow.
 fn http<S: AsRef<str>>(entries: &[S]) -> Http {
-    entries.iter().fold(Http::default(), |all, url| all.join(&Http::entry(url.as_ref(), &[], &[]).unwrap()))
+    entries
+        .iter()
+        .fold(Http::default(), |all, url| all.join(&Http::entry(url.as_ref(), &["*".to_owned()], &[]).unwrap()))
 }
 
 /// A guest behind one door.

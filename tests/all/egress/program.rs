@@ -118,10 +118,10 @@ fn place(way: &Way, door: &str, server: &Server) -> Place {
         "providers:
   - {{name: m, kind: openai, base_url: '{url}/v1', model: m, retries: 0}}
   - {{name: own, kind: plugin, plugin: ollama, model: m, params: {{base_url: '{url}'}},
-     http: ['{url}'], credentials: [k]}}
+     http: [{{url: '{url}', methods: [POST]}}], credentials: [k]}}
 credentials: [{{name: k, {source}, for: ['{url}/say', '{url}/api']{auth}}}]
 agents:
-  - {{name: ada, provider: m, plugins: {{{door}: {{http: ['{url}/say', 'http://127.0.0.1:1'], credentials: [k]}}}}}}
+  - {{name: ada, provider: m, plugins: {{{door}: {{http: [{{url: '{url}/say', methods: ['*']}}, 'http://127.0.0.1:1'], credentials: [k]}}}}}}
   - {{name: bob, provider: own}}
 "
     );

@@ -27,7 +27,7 @@ pub fn fetch() {
         _ => answer("404 Not Found\r\ncontent-type: text/plain", "nothing here"),
     });
     let url = |path: &str| format!("http://127.0.0.1:{}{path}", server.port);
-    let may = format!("fetch: {{http: ['{}']}}", url(""));
+    let may = format!("fetch: {{http: [{{url: '{}', methods: [GET, POST]}}]}}", url(""));
     let place = Place::new();
     tells(
         &place,

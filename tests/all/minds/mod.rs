@@ -9,6 +9,7 @@ mod events;
 mod hand_over;
 mod inbox;
 mod interaction;
+mod ordering;
 mod places;
 mod prompt;
 mod refused;

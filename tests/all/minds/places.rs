@@ -14,11 +14,12 @@ use shelly_host::{
     chat::{Chat, Message},
     event::RunCx,
     limits,
+    tool::Concurrency,
 };
 use tokio::time::Instant;
 
 use super::{agent, delegate, done, failed, lead, lead_of, order, orders, register, with_steps};
-use crate::script::{Mind, Reply, act, acts, hangs, run, text, tool};
+use crate::script::{Mind, Reply, act, acts, hangs, run, spec_of, text};
 
 /// How many are at it, and how many were at most.
 #[derive(Clone, Default)]
@@ -32,7 +33,7 @@ impl Gauge {
     /// An agent whose tool `work` takes a second.
     fn on(&self, agent: Agent) -> Agent {
         let gauge = self.clone();
-        agent.with_tool(tool("work", move |_| {
+        let work = spec_of("work", move |_, _| {
             let Gauge(counts) = gauge.clone();
             async move {
                 let now = counts.0.fetch_add(1, SeqCst) + 1;
@@ -41,7 +42,8 @@ impl Gauge {
                 counts.0.fetch_sub(1, SeqCst);
                 Ok("worked".into())
             }
-        }))
+        });
+        agent.with_tool(work.with_concurrency(Concurrency::Independent))
     }
 }
 

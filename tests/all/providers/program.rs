@@ -81,7 +81,7 @@ fn its_keys_are_those_of_any_model() {
     let url = url(server.port);
     let place_of = |more: &str| {
         let shown = "max_tokens: 99, temperature: 0.5, price: {input: 1, output: 10}";
-        with_key(place(&url, &format!("http: [\"{url}\"], {KEY}, {shown}, {more}"), ""), &url)
+        with_key(place(&url, &format!("http: [{{url: \"{url}\", methods: [POST]}}], {KEY}, {shown}, {more}"), ""), &url)
     };
 
     let once = run(&place_of("retries: 0"), "text");
@@ -114,7 +114,8 @@ fn its_keys_are_those_of_any_model() {
 fn what_its_plugin_sends_is_told_and_no_key() {
     let server = Server::start(|_| four());
     let url = url(server.port);
-    let ran = run(&with_key(place(&url, &format!("http: [\"{url}\"], {KEY}"), ""), &url), "events");
+    let ran =
+        run(&with_key(place(&url, &format!("http: [{{url: \"{url}\", methods: [POST]}}], {KEY}"), ""), &url), "events");
     assert_eq!(ran.code, 0, "{}", ran.shown());
     let events = ran.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let told: Vec<_> = events.filter(|event| event["event"] == "plugin_request").collect();
@@ -131,7 +132,8 @@ fn what_may_pass_is_tried_as_often_as_is_said() {
     for (retries, tries) in [(0, 1), (2, 3)] {
         let server = Server::start(|_| answer("503 Service Unavailable\r\nretry-after: 0", "no luck"));
         let url = url(server.port);
-        let ran = run(&place(&url, &format!("http: [\"{url}\"], retries: {retries}"), ""), "text");
+        let ran =
+            run(&place(&url, &format!("http: [{{url: \"{url}\", methods: [POST]}}], retries: {retries}"), ""), "text");
         assert_eq!((ran.code, asked(&server).len()), (4, tries), "{}", ran.shown());
     }
 }
@@ -140,7 +142,10 @@ fn what_may_pass_is_tried_as_often_as_is_said() {
 async fn a_server_that_falls_silent_is_not_waited_for_longer_than_is_said() {
     let begun = "{\"message\":{\"role\":\"assistant\",\"content\":\"A long story.\"}}\n";
     let server = Silent::start(move |_, _| Answer::stream(begun).and_silence()).await;
-    let ran = run(&place(&server.url, &format!("http: [\"{}\"], idle_timeout: 200ms", server.url), ""), "text");
+    let ran = run(
+        &place(&server.url, &format!("http: [{{url: \"{}\", methods: [POST]}}], idle_timeout: 200ms", server.url), ""),
+        "text",
+    );
     assert_eq!(ran.code, 4, "{}", ran.shown());
     assert!(ran.stderr.contains("fell silent in the middle of its response, for 200ms"), "{}", ran.shown());
 }
@@ -152,8 +157,11 @@ fn what_may_be_asked_in_a_minute_is_not_exceeded() {
     let message = json!({"role": "assistant", "content": "", "tool_calls": [call]});
     let server = Server::start(move |_| says(&message));
     let url = url(server.port);
-    let place =
-        place(&url, &format!("http: [\"{url}\"], rate_limit: {{rpm: 1}}"), "toolboxes: [notes], budget: {time: 3s}");
+    let place = place(
+        &url,
+        &format!("http: [{{url: \"{url}\", methods: [POST]}}], rate_limit: {{rpm: 1}}"),
+        "toolboxes: [notes], budget: {time: 3s}",
+    );
     let ran = run(&place, "text");
     assert_eq!((ran.code, asked(&server).len()), (1, 1), "{}", ran.shown());
     assert!(ran.stderr.contains("the time of 3s is used up"), "{}", ran.shown());
@@ -168,7 +176,7 @@ fn what_it_reports_is_charged() {
     let url = url(server.port);
     for budget in ["tokens: 6000", "usd: 0.006"] {
         let before = asked(&server).len();
-        let model = format!("http: [\"{url}\"], price: {{input: 1, output: 1}}");
+        let model = format!("http: [{{url: \"{url}\", methods: [POST]}}], price: {{input: 1, output: 1}}");
         let ran = run(&place(&url, &model, &format!("toolboxes: [notes], budget: {{{budget}}}")), "json");
         assert_eq!(ran.code, 1, "{budget}\n{}", ran.shown());
         let result: Value = serde_json::from_str(&ran.stdout).unwrap();
@@ -201,7 +209,11 @@ fn a_user_is_told_what_to_mend() {
     let locked = failing("401 Unauthorized", "{\"error\":\"who are you?\"}");
     let page = failing("200 OK", "<html><title>A router</title></html>");
     let nobody = closed();
-    let granted = |port: u16| format!("http: [\"{}\"]", url(port));
+    let granted = |port: u16| format!("http: [{{url: \"{}\", methods: [POST]}}]", url(port));
+    let not_granted = |port: u16| {
+        let url = url(port);
+        format!("POST {url}/api/chat is not granted: write `http: [{{url: \"{url}\", methods: [POST]}}]`")
+    };
     for (port, keys, code, says, hint) in [
         (
             nobody,
@@ -229,11 +241,13 @@ fn a_user_is_told_what_to_mend() {
         // Another path than the one that is granted.
         (
             missing.port,
-            format!("http: [\"{}/v1\"]", url(missing.port)),
+            format!("http: [{{url: \"{}/v1\", methods: [POST]}}]", url(missing.port)),
             4,
-            format!("POST {}/api/chat is not granted: write `http: [\"{}\"]`", url(missing.port), url(missing.port)),
+            not_granted(missing.port),
             "`http`".into(),
         ),
+        // A URL alone is for reading.
+        (missing.port, format!("http: [\"{}\"]", url(missing.port)), 4, not_granted(missing.port), "`http`".into()),
         // Nothing at all: it does not even start.
         (missing.port, "clock: false".into(), 3, "ollama".into(), "http: ".into()),
     ] {
@@ -251,7 +265,11 @@ fn a_user_is_told_what_to_mend() {
 fn a_model_that_answers_is_checked_like_any_other() {
     let server = Server::start(|_| four());
     let url = url(server.port);
-    let ran = check(&place(&url, &format!("http: [\"{url}/api\"], price: {{input: 1, output: 10}}"), ""));
+    let ran = check(&place(
+        &url,
+        &format!("http: [{{url: \"{url}/api\", methods: [POST]}}], price: {{input: 1, output: 10}}"),
+        "",
+    ));
     assert_eq!(ran.code, 0, "{}", ran.shown());
     assert!(ran.stdout.starts_with("ok      local: m-1 answered in "), "{}", ran.shown());
     assert!(ran.stdout.ends_with("; it says Four. (1000 tokens in, 100 out, $0.002)\n"), "{}", ran.shown());

@@ -76,7 +76,7 @@ async fn crossing(
     let native = ChatCompletions::model(&client, &url("chat"));
     let adapter = ModelAdapter::new(client, AdapterConfig::new("https://models.test/v1", "m-1"))?;
     let body = ChatCompletions::new().body(&adapter, request)?;
-    let egress = Egress::new(Http::entry(&server.url, &[], &[])?, vec![], EgressLimits::default());
+    let egress = Egress::new(Http::entry(&server.url, &["*".to_owned()], &[])?, vec![], EgressLimits::default());
     println!(
         "a request of {messages} messages and {} tools, {} bytes of texts, {} of a body, {rounds} rounds, µs: median / p99",
         request.tools.len(),

@@ -51,7 +51,7 @@ async fn guest(engine: &Arc<PluginEngine>, server: &Server, component: &str, key
 fn host(server: &Server, key: bool) -> Result<Way, Box<dyn Error>> {
     let credentials = if key { vec![credential(&server.url)?] } else { vec![] };
     let limits = EgressLimits { requests_per_minute: u32::MAX, ..EgressLimits::default() };
-    Ok(Way::Host(Egress::new(Http::entry(&server.url, &[], &[])?, credentials, limits)))
+    Ok(Way::Host(Egress::new(Http::entry(&server.url, &["*".to_owned()], &[])?, credentials, limits)))
 }
 
 impl Way {

@@ -52,7 +52,7 @@ pub async fn load(
 ) -> Result<Arc<Plugin>, Box<dyn Error>> {
     let package = Arc::new(PluginPackage::read(Path::new(component).parent().ok_or("a plugin has a folder")?)?);
     let wants = &package.manifest.wants;
-    let http = given.server.map(|server| Http::entry(server, &[], &[])).transpose()?.unwrap_or_default();
+    let http = given.server.map(|server| Http::entry(server, &["*".to_owned()], &[])).transpose()?.unwrap_or_default();
     let kv = if wants.kv { [KvScope::Agent].into() } else { Default::default() };
     let credentials = if given.key { Names::all() } else { Names::default() };
     let mut settings = Settings {

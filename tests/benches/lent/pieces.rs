@@ -138,7 +138,7 @@ async fn ways(
     let ollama = json!({"base_url": url("ollama")});
     let given = |key| Given { server: Some(&server.url), key };
     let client = HttpClient::new()?;
-    let http = Http::entry(&server.url, &[], &[])?;
+    let http = Http::entry(&server.url, &["*".to_owned()], &[])?;
     let limits = EgressLimits { requests_per_minute: u32::MAX, ..EgressLimits::default() };
     let raw = reqwest::Client::builder().no_proxy().tls_certs_only([]).build()?;
     Ok(vec![

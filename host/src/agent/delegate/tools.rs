@@ -20,8 +20,8 @@ use crate::{
     event::Event,
     limits,
     tool::{
-        self, Completed, CompletionStatus, Control, FnTool, HandOver, READ_RESULT, Tool, ToolBox, ToolCx, ToolOutput,
-        current_call,
+        self, Completed, CompletionStatus, Concurrency, Control, FnTool, HandOver, READ_RESULT, Tool, ToolBox, ToolCx,
+        ToolOutput, current_call,
     },
 };
 
@@ -94,6 +94,7 @@ fn list_agents(me: Arc<Instance>) -> impl Tool {
         async move { ToolOutput::json(&others) }
     })
     .repeatable()
+    .with_concurrency(Concurrency::Independent)
 }
 
 /// Tasks for other agents.
@@ -150,6 +151,7 @@ fn delegate(me: Arc<Instance>) -> impl Tool {
         }
     })
     .repeatable()
+    .with_concurrency(Concurrency::Delegation { conversation: None })
     .with_time_limit(limits::DELEGATION_TIME)
     .with_result_chars(RESULT_CHARS)
 }
@@ -241,6 +243,7 @@ fn answer_questions(me: Arc<Instance>) -> impl Tool {
         }
     })
     .repeatable()
+    .with_concurrency(Concurrency::Delegation { conversation: None })
     .with_time_limit(limits::DELEGATION_TIME)
     .with_result_chars(RESULT_CHARS)
 }
@@ -286,6 +289,7 @@ fn task_complete(quiet: bool) -> impl Tool {
     })
     .uncounted()
     .repeatable()
+    .with_concurrency(Concurrency::Independent)
     .with_hidden_arguments(quiet)
 }
 
@@ -316,6 +320,7 @@ fn request_input(me: Arc<Instance>, quiet: bool) -> impl Tool {
         async move { ask(&me, args.question, quiet).await }
     })
     .repeatable()
+    .with_concurrency(Concurrency::Independent)
     .with_hidden_arguments(quiet)
     .with_time_limit(limits::DELEGATION_TIME)
 }
@@ -401,5 +406,6 @@ fn hand_off(me: Arc<Instance>, quiet: bool) -> impl Tool {
     })
     .uncounted()
     .repeatable()
+    .with_concurrency(Concurrency::Independent)
     .with_hidden_arguments(quiet)
 }

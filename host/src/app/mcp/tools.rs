@@ -76,7 +76,7 @@ impl ServerTools {
         let mut tools = ToolBox::new();
         for tool in client.offer(pins).tools.into_iter().filter(|tool| is_wanted(&tool.as_listed().name)) {
             let digest = trusted_as(target, &tool.as_listed().digest);
-            let tool: Arc<dyn Tool> = match uses.confirm {
+            let tool: Arc<dyn Tool> = match uses.confirm.unwrap_or(tool.as_listed().is_destructive) {
                 true => Arc::new(ConfirmedTool::new(tool, self.desk.clone(), &*self.agent, digest)),
                 false => tool,
             };

@@ -23,7 +23,7 @@ use crate::{
     event::RunCx,
     limits,
     process::{Ended, shown_words},
-    tool::{self, Tool, ToolBox, ToolCx, ToolOutput},
+    tool::{self, Concurrency, Domain, Tool, ToolBox, ToolCx, ToolOutput},
 };
 
 /// The tools of this repository. That they read it is asked once in a session, what changes something each time, unless the
@@ -148,6 +148,7 @@ impl Git {
         let most = limits::QUESTION_TIME + limits::PROCESS_PLACE_WAIT + limits::GIT_TIME + limits::TOOL_TIME;
         tool::function(name, description, move |cx, args: A| call(git.clone(), cx, args))
             .with_hints(hints)
+            .with_concurrency(Concurrency::touching(hints, [Domain::Files]))
             .with_time_limit(most)
             .beginning_itself()
     }

@@ -9,7 +9,7 @@ pub(in super::super) fn entry(url: &str, methods: &[&str], networks: &[&str]) ->
 }
 
 fn all(entries: &[&str]) -> Http {
-    entries.iter().fold(Http::default(), |all, url| all.join(&entry(url, &[], &[])))
+    entries.iter().fold(Http::default(), |all, url| all.join(&entry(url, &["*"], &[])))
 }
 
 const PUBLIC: &str = "93.184.216.34";
@@ -38,7 +38,8 @@ fn a_public_server_is_one_by_its_name_or_its_address() {
         let Some((http, _)) = server else { continue };
         let url = Url::parse(url).unwrap();
         let public = address_of(&url).unwrap_or(PUBLIC.parse().unwrap());
-        assert!(http.admits("POST", &url, public) && !http.admits("GET", &url, [10, 0, 0, 1].into()), "{url}");
+        assert!(http.admits("GET", &url, public) && !http.admits("GET", &url, [10, 0, 0, 1].into()), "{url}");
+        assert!(http.only_reads() && !http.admits("POST", &url, public), "{url}: what is opened is read");
     }
 }
 
@@ -150,11 +151,24 @@ fn an_address_is_the_same_however_it_is_written() {
 }
 
 #[test]
-fn methods_bound_a_rule() {
-    let (http, url) = (entry("https://h", &["GET", "HEAD"], &[]), Url::parse("https://h/x").unwrap());
-    for (method, expected) in [("GET", true), ("HEAD", true), ("POST", false), ("get", false)] {
-        assert_eq!(http.names(method, &url), expected, "{method}");
+fn an_entry_without_methods_only_reads() {
+    let url = Url::parse("https://h/x").unwrap();
+    for (methods, allowed, only_reads) in [
+        (&[][..], &["GET", "HEAD"][..], true),
+        (&["GET"], &["GET"], true),
+        (&["HEAD", "POST"], &["HEAD", "POST"], false),
+        (&["*"], &["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PURGE"], false),
+        (&["GET", "*"], &["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PURGE"], false),
+    ] {
+        let http = entry("https://h", methods, &[]);
+        for method in ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PURGE", "get"] {
+            let expected = allowed.contains(&method) || methods.contains(&"*");
+            assert_eq!(http.names(method, &url), expected, "{methods:?}: {method}");
+        }
+        assert_eq!(http.only_reads(), only_reads, "{methods:?}");
     }
+    assert!(Http::default().only_reads() && !Http::all().only_reads());
+    assert!(!Http::place("https://h").unwrap().only_reads(), "what a plugin asks for has any method");
 }
 
 #[test]
@@ -232,20 +246,23 @@ fn what_is_lacking_is_told_as_entries_of_a_config() {
     let methods = |methods: &[&str]| entry("https://h/v1", methods, &[]);
     let lan = |methods: &[&str], networks: &[&str]| entry("http://nas.lan", methods, networks);
     for (given, wanted, expected) in [
-        (Http::default(), all(&["https://h"]), &["https://h"][..]),
+        (Http::default(), all(&["https://h"]), &["{url: https://h, methods: ['*']}"][..]),
         (all(&["https://h"]), methods(&["GET"]), &[]),
         (all(&["https://h/v1/x"]), methods(&[]), &["https://h/v1"]),
+        (methods(&[]), methods(&["*"]), &["{url: https://h/v1, methods: ['*']}"]),
         (Http::default(), methods(&["POST", "GET"]), &["{url: https://h/v1, methods: [GET, POST]}"]),
         (methods(&["GET"]), methods(&["POST", "GET"]), &["{url: https://h/v1, methods: [POST]}"]),
         (
             Http::default(),
             lan(&["GET", "HEAD"], &["10.0.0.0/8", "fd00::/8"]),
-            &["{url: http://nas.lan, methods: [GET, HEAD], networks: [10.0.0.0/8, fd00::/8]}"],
+            &["{url: http://nas.lan, networks: [10.0.0.0/8, fd00::/8]}"],
         ),
         (lan(&[], &[]), lan(&[], &["10.0.0.0/8"]), &["{url: http://nas.lan, networks: [10.0.0.0/8]}"]),
         (
             Http::default(),
-            all(&["http://[::1]:1", "http://localhost", "http://10.0.0.1"]),
+            ["http://[::1]:1", "http://localhost", "http://10.0.0.1"]
+                .iter()
+                .fold(Http::default(), |all, url| all.join(&entry(url, &[], &[]))),
             &["http://10.0.0.1", "\"http://[::1]:1\"", "http://localhost"],
         ),
         (Http::default(), Http::place("https://*.example.com").unwrap(), &["https://*.example.com"]),
@@ -270,7 +287,7 @@ fn who_asks_for_a_place_is_given_it_wherever_that_is() {
         assert_eq!((got.is_empty(), !apart.is_empty()), (is_apart, is_apart), "{given:?}");
         assert!(given.meet(&Http::all()) == given && given.apart_from(&Http::all()).is_empty(), "{given:?}");
     }
-    let given = entry("http://nas.lan:8080", &[], &["10.0.0.0/8"]).meet(&wanted);
+    let given = entry("http://nas.lan:8080", &["*"], &["10.0.0.0/8"]).meet(&wanted);
     let url = Url::parse("http://nas.lan:8080/v1").unwrap();
     for (address, expected) in [("10.0.0.1", true), (PUBLIC, true), ("192.168.0.1", false), ("127.0.0.1", false)] {
         assert_eq!(given.admits("GET", &url, address.parse().unwrap()), expected, "{address}");
@@ -291,7 +308,7 @@ pub(in super::super) fn any() -> impl Strategy<Value = Http> {
         "https://1.2.3.4",
         "http://localhost",
     ]);
-    let methods = prop::sample::select(vec![&[][..], &["GET"], &["GET", "POST"]]);
+    let methods = prop::sample::select(vec![&[][..], &["*"], &["GET"], &["GET", "POST"]]);
     let networks = prop::sample::select(vec![&[][..], &["10.0.0.0/8"], &["10.1.0.0/16"]]);
     let entry = (url, methods, networks).prop_map(|(url, methods, networks)| {
         let networks = if url.contains('1') { &[][..] } else { networks };

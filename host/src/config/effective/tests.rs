@@ -49,7 +49,7 @@ agents:
         "programs: 16 # that run at once",
         "header: authorization # default",
         "header: x-key",
-        "methods: null # all",
+        "HEAD",
         "networks: null # public addresses, or the one that is named",
         "context_window: 8000 # of default_context_windows",
         "price: null # not known",

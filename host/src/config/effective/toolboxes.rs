@@ -29,7 +29,10 @@ pub(super) fn settings(agent: &AgentConfig, known: &KnownAgent, config: &Config)
         ToolboxUse::Server(ServerUse { name, tools, confirm, sampling, elicitation }) => map([
             ("name", is(name)),
             ("tools", is(tools).noted_if(tools.is_none(), "all that are approved")),
-            ("confirm", set(confirm)),
+            (
+                "confirm",
+                is(confirm).noted_if(confirm.is_none(), "before calls of tools that it says may destroy something"),
+            ),
             ("sampling", set(sampling)),
             ("elicitation", set(elicitation)),
         ]),

@@ -177,7 +177,7 @@ credentials:
   - {name: hub, file: keys/hub, for: [http://hub.lan]}
   - {name: shop, command: [pass, show, shop], for: ['https://shop.example']}
 providers:
-  - {name: own, kind: plugin, plugin: o, http: [http://localhost:11434], credentials: [hub]}
+  - {name: own, kind: plugin, plugin: o, http: [{url: 'http://localhost:11434', methods: ['*']}], credentials: [hub]}
 agents:
   - name: a
     plugins:
@@ -196,17 +196,16 @@ agents:
             "the agent `a`: the plugin `fetch` is used",
             "the agent `a`: the plugin `fetch` may have the credential `github` sent",
             "the agent `a`: the plugin `fetch` may have the credential `hub` sent",
-            "the agent `a`: the plugin `fetch` may send requests to `GET https://xn--bcher-kva.example`",
-            "the agent `a`: the plugin `fetch` may send requests to `PUT https://xn--bcher-kva.example`",
-            "the agent `a`: the plugin `fetch` may send requests to `http://nas.lan in 10.0.0.0/8`",
-            "the agent `a`: the plugin `fetch` may send requests to `http://nas.lan`",
-            "the agent `a`: the plugin `fetch` may send requests to `https://*.github.com`",
+            "the agent `a`: the plugin `fetch` may send GET, HEAD requests to `http://nas.lan in 10.0.0.0/8`",
+            "the agent `a`: the plugin `fetch` may send GET, HEAD requests to `http://nas.lan`",
+            "the agent `a`: the plugin `fetch` may send GET, HEAD requests to `https://*.github.com`",
+            "the agent `a`: the plugin `fetch` may send GET, PUT requests to `https://xn--bcher-kva.example`",
             "the credential `github` is what the environment's `TOKEN` holds, sent to `https://*.github.com/v3`",
             "the credential `github` is what the environment's `TOKEN` holds, sent to `https://api.github.com`",
             "the credential `hub` is what the file `/nowhere/keys/hub` holds, sent to `http://hub.lan`",
             "the credential `shop` runs `pass show shop` and is what it prints, sent to `https://shop.example`",
             "the model `own`: its plugin may have the credential `hub` sent",
-            "the model `own`: its plugin may send requests to `http://localhost:11434`",
+            "the model `own`: its plugin may send requests of any method to `http://localhost:11434`",
         ]
     );
     for (from, to) in [
@@ -216,10 +215,12 @@ agents:
         ("show, shop", "show shop"),
         ("[GET, PUT]", "[GET, PUT, POST]"),
         ("[GET, PUT]", "[]"),
+        ("[GET, PUT]", "['*']"),
         ("[10.0.0.0/8]", "[10.0.0.0/7]"),
         ("credentials: [github, hub]", "credentials: [github, hub, shop]"),
         ("https://*.github.com\n", "https://*\n"),
         ("http://localhost:11434", "https://localhost:11434"),
+        ("methods: ['*']", "methods: [POST]"),
     ] {
         assert!(WAY_OUT.contains(from), "{from}");
         assert_ne!(lines(&WAY_OUT.replacen(from, to, 1)), all, "{from}");
@@ -232,9 +233,37 @@ agents:
         bounded,
         [
             "the agent `a`: the plugin `fetch` may have the credential `hub` sent",
-            "the agent `a`: the plugin `fetch` may send requests to `https://a.github.com`",
+            "the agent `a`: the plugin `fetch` may send GET, HEAD requests to `https://a.github.com`",
         ]
     );
+}
+
+#[test]
+fn what_was_trusted_of_all_methods_is_trusted_of_fewer() {
+    let facts = |http: &str| {
+        let text = format!("agents: [{{name: a, plugins: {{p: {{confirm: true, http: [{http}]}}}}}}]");
+        Config::parse(&text, "/nowhere".into()).unwrap_or_else(|report| panic!("{report}")).facts()
+    };
+    let before = |places: &[&str]| -> Facts {
+        let who = "the agent `a`: the plugin `p`";
+        let sends = places.iter().map(|place| format!("{who} may send requests to `{place}`"));
+        sends.chain([format!("{who} is used")]).collect()
+    };
+    for (http, places, is_asked) in [
+        ("'https://h'", &["https://h"][..], false),
+        ("'https://h'", &["GET https://h", "HEAD https://h"], false),
+        ("'https://h'", &["GET https://h"], true),
+        ("'https://h'", &["https://other"], true),
+        ("{url: 'https://h', methods: [PUT]}", &["https://h"], false),
+        ("{url: 'https://h', methods: [PUT]}", &["PUT https://h"], false),
+        ("{url: 'https://h', methods: [PUT, POST]}", &["PUT https://h"], true),
+        ("{url: 'https://h', methods: ['*']}", &["https://h"], false),
+        ("{url: 'https://h', methods: ['*']}", &["GET https://h", "POST https://h"], true),
+        ("{url: 'https://h', networks: [10.0.0.0/8]}", &["https://h", "https://h in 10.0.0.0/8"], false),
+        ("{url: 'https://h', networks: [10.0.0.0/8]}", &["https://h"], true),
+    ] {
+        assert_eq!(!facts(http).without(&before(places)).is_empty(), is_asked, "{http} {places:?}");
+    }
 }
 
 #[test]
@@ -308,7 +337,7 @@ fn what_servers_are_run_and_reached_and_what_they_may_ask_is_told() {
             "the MCP server `web` is at `https://h.example/${PART}`: what its tools are called with goes there",
             "the MCP server `web` is sent the environment's `KEY` at `https://h.example/${PART}`",
             "the MCP server `web` may have its authority at addresses of `10.0.0.0/8`",
-            "the agent `a`: the MCP server `files` is used, and you are not asked before each call",
+            "the agent `a`: the MCP server `files` is used, and you are asked before calls that it says may destroy something",
             "the agent `a`: the MCP server `web` is used",
             "the agent `a`: the MCP server `web` may ask you",
             "the agent `a`: the MCP server `web` may have the agent's model reply to it",

@@ -7,7 +7,7 @@ use url::Url;
 
 use super::{Credential, CredentialUse, EgressRequest, facts, head, redirect, scrub::Scrubber, upload::EgressBody};
 use crate::{
-    capability::{Http, is_method},
+    capability::{Http, READING_METHODS, is_method},
     error::Fault,
     limits,
 };
@@ -92,7 +92,12 @@ impl Policy {
         if !self.http.names(method, url) {
             let (shown, led) = (facts::shown(url, scrubber), if hops > 0 { ", where a redirect leads," } else { "" });
             let line = url.origin().ascii_serialization();
-            let message = format!("{method} {shown}{led} is not granted: write `http: [\"{line}\"]`");
+            let entry = match READING_METHODS.contains(&method) {
+                true => format!("\"{line}\""),
+                // An entry that is a URL alone does not grant it.
+                false => format!("{{url: \"{line}\", methods: [{method}]}}"),
+            };
+            let message = format!("{method} {shown}{led} is not granted: write `http: [{entry}]`");
             return Err(Fault::Denied { message });
         }
         let here = self.credentials.iter().filter(|credential| credential.is_for(method, url));

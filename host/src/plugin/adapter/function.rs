@@ -16,7 +16,7 @@ use crate::{
         loader::{Plugin, no_function},
         runtime::{CallSetup, KeptInstances, Lane, PluginState},
     },
-    tool::{Tool, ToolCx, ToolOutput},
+    tool::{Concurrency, Tool, ToolCx, ToolOutput},
 };
 
 /// One function of a component that knows nothing of us.
@@ -140,6 +140,10 @@ impl Tool for PluginFunction {
 
     fn origin(&self) -> &str {
         &self.plugin.id
+    }
+
+    fn concurrency(&self) -> Concurrency {
+        self.plugin.concurrency(self.tool.spec.hints)
     }
 
     fn time_limit(&self) -> Duration {

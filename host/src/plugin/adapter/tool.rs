@@ -12,7 +12,7 @@ use crate::{
         loader::Plugin,
         runtime::{CallSetup, ChatView, Progress},
     },
-    tool::{Tool, ToolCx, ToolOutput},
+    tool::{Concurrency, Tool, ToolCx, ToolOutput},
 };
 
 /// One tool of a plugin.
@@ -42,6 +42,10 @@ impl Tool for PluginTool {
 
     fn origin(&self) -> &str {
         &self.plugin.id
+    }
+
+    fn concurrency(&self) -> Concurrency {
+        self.plugin.concurrency(self.spec.hints)
     }
 
     fn time_limit(&self) -> Duration {

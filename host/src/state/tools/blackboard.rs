@@ -2,7 +2,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{CHANGES, READS, wait, wait_limit};
+use super::{CHANGES, READS, concurrency, wait, wait_limit, watches};
 use crate::{
     chat::Content,
     error::Fault,
@@ -131,11 +131,12 @@ pub fn blackboard_tools(board: &Blackboard, ns: &str) -> Result<ToolBox, Blackbo
             }
         },
     );
+    let kept = format!("host:state:{ns}");
     Ok(ToolBox::new()
-        .with(get.with_hints(READS))
-        .with(set.with_hints(CHANGES).repeatable())
-        .with(list.with_hints(READS))
-        .with(watch.with_hints(READS).with_time_limit(wait_limit())))
+        .with(get.with_hints(READS).with_concurrency(concurrency(READS, &kept)))
+        .with(set.with_hints(CHANGES).with_concurrency(concurrency(CHANGES, &kept)).repeatable())
+        .with(list.with_hints(READS).with_concurrency(concurrency(READS, &kept)))
+        .with(watch.with_hints(READS).with_concurrency(watches(&kept)).with_time_limit(wait_limit())))
 }
 
 fn shown(entry: Entry, with_revision: bool) -> Result<ToolOutput, Fault> {

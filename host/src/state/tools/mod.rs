@@ -14,12 +14,23 @@ use crate::{
     chat::ToolHints,
     error::{self, Fault},
     limits,
+    tool::{Concurrency, Domain},
 };
 
 const READS: ToolHints = ToolHints { read_only: true, non_destructive: true, idempotent: true, closed_world: true };
 const ADDS: ToolHints = ToolHints { read_only: false, non_destructive: true, idempotent: false, closed_world: true };
 const CHANGES: ToolHints =
     ToolHints { read_only: false, non_destructive: false, idempotent: false, closed_world: true };
+
+/// How a tool of these hints runs beside other calls on what is kept under this name.
+fn concurrency(hints: ToolHints, of: &str) -> Concurrency {
+    Concurrency::touching(hints, [Domain::named(of)])
+}
+
+/// How a tool runs beside other calls that waits for changes of what is kept under this name.
+fn watches(of: &str) -> Concurrency {
+    Concurrency::Watches([Domain::named(of)].into())
+}
 
 /// What the wall time of a tool that waits is bounded by: the wait, and time to say that it was in vain.
 fn wait_limit() -> Duration {

@@ -5,7 +5,7 @@ use super::{CHANGES, READS};
 use crate::{
     chat::{Content, ToolHints},
     state::Notes,
-    tool::{ToolBox, ToolOutput, function},
+    tool::{Concurrency, Domain, ToolBox, ToolOutput, function},
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -55,10 +55,12 @@ pub fn note_tools(notes: &Notes) -> ToolBox {
             Ok(output)
         }
     });
+    // They are files, which other tools may see.
+    let concurrency = |hints| Concurrency::touching(hints, [Domain::Files]);
     ToolBox::new()
-        .with(write.with_hints(ToolHints { idempotent: true, ..CHANGES }))
-        .with(read.with_hints(READS))
-        .with(list.with_hints(READS))
+        .with(write.with_hints(ToolHints { idempotent: true, ..CHANGES }).with_concurrency(concurrency(CHANGES)))
+        .with(read.with_hints(READS).with_concurrency(concurrency(READS)))
+        .with(list.with_hints(READS).with_concurrency(concurrency(READS)))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@ use std::future::{Ready, ready};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::{ADDS, CHANGES, READS, wait, wait_limit};
+use super::{ADDS, CHANGES, READS, concurrency, wait, wait_limit, watches};
 use crate::{
     chat::{Content, ToolHints},
     error::Fault,
@@ -153,15 +153,19 @@ pub fn task_tools(board: &TaskBoard) -> ToolBox {
             }
         },
     );
+    let (reads, changes) = (concurrency(READS, BOARD), concurrency(CHANGES, BOARD));
     ToolBox::new()
-        .with(create.with_hints(ADDS))
-        .with(list.with_hints(READS))
-        .with(get.with_hints(READS))
-        .with(claim.with_hints(ToolHints { idempotent: true, ..ADDS }))
-        .with(update.with_hints(CHANGES))
-        .with(watch.with_hints(READS).with_time_limit(wait_limit()))
-        .with(cancel.with_hints(CHANGES))
+        .with(create.with_hints(ADDS).with_concurrency(changes.clone()))
+        .with(list.with_hints(READS).with_concurrency(reads.clone()))
+        .with(get.with_hints(READS).with_concurrency(reads))
+        .with(claim.with_hints(ToolHints { idempotent: true, ..ADDS }).with_concurrency(changes.clone()))
+        .with(update.with_hints(CHANGES).with_concurrency(changes.clone()))
+        .with(watch.with_hints(READS).with_concurrency(watches(BOARD)).with_time_limit(wait_limit()))
+        .with(cancel.with_hints(CHANGES).with_concurrency(changes))
 }
+
+/// What the board is called where calls are put into order: an agent has one.
+const BOARD: &str = "host:tasks";
 
 /// A tool that answers at once: `call` is given the board and the name of the agent that calls.
 fn tool<A, C>(

@@ -248,7 +248,7 @@ fn only(mut granted: Vec<String>) -> Result<Option<String>, Error> {
 
 /// The server that an error says is not granted, as `https://example.com:8443`: the target of the request, or what a redirect
 /// led to. A person could be asked for it ([`Reply::needs_server`](crate::Reply::needs_server)). None for all other errors,
-/// also for servers that only the config can grant, such as those in private networks.
+/// also for what only the config can grant: servers in private networks, methods other than GET and HEAD.
 pub fn lacking(error: &Error) -> Option<&str> {
     let Error::Denied(message) = error else { return None };
     // The host's words, which name the line of the config that is missing.
@@ -353,6 +353,9 @@ mod tests {
         let said =
             denied("GET https://b.example is not granted; to allow it write `http: [\"https://b.example:8443\"]`");
         assert_eq!(lacking(&said), Some("https://b.example:8443"));
+        let posts =
+            "POST https://b.example is not granted: write `http: [{url: \"https://b.example\", methods: [POST]}]`";
+        assert_eq!(lacking(&denied(posts)), None, "a person is asked for what reads");
         assert_eq!(lacking(&denied("b.example leads to no address that is granted")), None);
         assert_eq!(lacking(&Error::Invalid("write `http: [\"https://b.example\"]`".into())), None);
     }

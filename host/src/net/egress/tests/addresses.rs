@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::*;
 
 fn in_network(url: &str, network: &str) -> Http {
-    Http::entry(url, &[], &[network.parse::<IpNet>().unwrap()]).unwrap()
+    Http::entry(url, &["*".to_owned()], &[network.parse::<IpNet>().unwrap()]).unwrap()
 }
 
 fn port(server: &TestServer) -> &str {

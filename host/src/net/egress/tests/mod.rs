@@ -23,7 +23,7 @@ mod uploads;
 
 /// What these URLs grant, each with all below it.
 fn granted(urls: &[&str]) -> Http {
-    urls.iter().fold(Http::default(), |all, url| all.join(&Http::entry(url, &[], &[]).unwrap()))
+    urls.iter().fold(Http::default(), |all, url| all.join(&Http::entry(url, &["*".to_owned()], &[]).unwrap()))
 }
 
 fn egress(urls: &[&str]) -> Egress {
@@ -191,6 +191,8 @@ async fn what_is_not_granted_is_denied_with_the_line_that_grants_it() {
     let port = server.url.rsplit(':').next().unwrap();
     for (method, url) in [
         ("POST", format!("{}/v1", server.url)),
+        ("PURGE", format!("{}/v1", server.url)),
+        ("HEAD", format!("{}/v1", server.url)),
         ("GET", format!("{}/v2", server.url)),
         ("GET", format!("{}/v1/../v2", server.url)),
         ("GET", format!("{}/v1/%2e%2e/v2", server.url)),
@@ -205,8 +207,12 @@ async fn what_is_not_granted_is_denied_with_the_line_that_grants_it() {
         let line = Url::parse(&url).unwrap().origin().ascii_serialization();
         let said = failure.fault.to_string();
         assert!(matches!(failure.fault, Fault::Denied { .. }), "{failure:?}");
+        let entry = match method {
+            "GET" | "HEAD" => format!("\"{line}\""),
+            method => format!("{{url: \"{line}\", methods: [{method}]}}"),
+        };
         assert!(
-            said.starts_with(&format!("{method} http")) && said.ends_with(&format!("write `http: [\"{line}\"]`")),
+            said.starts_with(&format!("{method} http")) && said.ends_with(&format!("write `http: [{entry}]`")),
             "{said}"
         );
         assert_eq!((failure.facts.status, failure.facts.address), (None, None));

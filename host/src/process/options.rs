@@ -1,0 +1,181 @@
+//! Options by which programs that only look write files or run other programs.
+
+use std::path::Path;
+
+/// What is known of a program's options.
+struct Known {
+    /// The names that the program has.
+    names: &'static [&'static str],
+    /// Options of several letters, with their dashes.
+    long: &'static [&'static str],
+    /// Options of one letter.
+    short: &'static [char],
+    /// Whether the beginning of a long option stands for all of it.
+    abbreviates: bool,
+}
+
+/// Programs that configs allow with any options because they only look, and their options that do more.
+const KNOWN: [Known; 6] = [
+    Known {
+        names: &["git"],
+        long: &[
+            "--output",
+            "--output-directory",
+            "--ext-diff",
+            "--textconv",
+            "--exec",
+            "--extcmd",
+            "--open-files-in-pager",
+            "--upload-pack",
+            "--receive-pack",
+            "--template",
+        ],
+        short: &['o', 'O'],
+        abbreviates: true,
+    },
+    Known {
+        names: &["find", "gfind"],
+        long: &["-exec", "-execdir", "-ok", "-okdir", "-delete", "-fls", "-fprint", "-fprint0", "-fprintf"],
+        short: &[],
+        abbreviates: false,
+    },
+    Known { names: &["fd", "fdfind"], long: &["--exec", "--exec-batch"], short: &['x', 'X'], abbreviates: false },
+    Known { names: &["rg"], long: &["--pre", "--hostname-bin"], short: &[], abbreviates: false },
+    Known { names: &["sort", "gsort"], long: &["--output", "--compress-program"], short: &['o'], abbreviates: true },
+    Known { names: &["tree"], long: &[], short: &['o'], abbreviates: false },
+];
+
+/// Subcommands of git whose `-o` and `-O` write and run nothing.
+const GIT_PLAIN: [&str; 5] = ["commit", "ls-files", "ls-tree", "push", "rev-list"];
+
+/// Options that stand before git's subcommand and do no more than it does without them. The others lead git elsewhere, or set
+/// what it runs.
+const GIT_GLOBAL: [&str; 5] = ["--no-pager", "--no-optional-locks", "--literal-pathspecs", "--version", "--help"];
+
+/// Returns the positions of the arguments that make this program write a file or run another program, although it could
+/// also be run without. Of a program that is not known there are none.
+pub fn that_do_more(command: &str, args: &[String]) -> Vec<usize> {
+    let name =
+        Path::new(command).file_name().map(|name| name.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
+    let name = name.strip_suffix(".exe").unwrap_or(&name);
+    let Some(known) = KNOWN.iter().find(|known| known.names.contains(&name)) else { return Vec::new() };
+    // After `--` there are no options. `find` has none in that sense: its words are taken wherever they stand.
+    let options =
+        args.iter().position(|arg| arg == "--").filter(|_| !known.names.contains(&"find")).unwrap_or(args.len());
+    let options = &args[..options];
+    let subcommand = (name == "git").then(|| git_subcommand(options));
+    let does_more = |(at, arg): (usize, &String)| match subcommand {
+        Some(first) if at < first => !GIT_GLOBAL.contains(&arg.as_str()),
+        Some(first) => known.is_among(arg, options.get(first).map(String::as_str)),
+        None => known.is_among(arg, None),
+    };
+    options.iter().enumerate().filter(|one| does_more(*one)).map(|(at, _)| at).collect()
+}
+
+/// The position of git's subcommand: the first word that is neither an option nor the value of one.
+fn git_subcommand(args: &[String]) -> usize {
+    let mut at = 0;
+    while let Some(arg) = args.get(at).filter(|arg| arg.starts_with('-')) {
+        let has_value = matches!(
+            arg.as_str(),
+            "-c" | "-C"
+                | "--git-dir"
+                | "--work-tree"
+                | "--namespace"
+                | "--exec-path"
+                | "--config-env"
+                | "--super-prefix"
+        );
+        at += 1 + usize::from(has_value);
+    }
+    at.min(args.len())
+}
+
+impl Known {
+    fn is_among(&self, arg: &str, subcommand: Option<&str>) -> bool {
+        let name = arg.split_once('=').map_or(arg, |(name, _)| name);
+        let stands_for = |long: &&str| {
+            name == *long
+                || self.abbreviates && name.len() > "--".len() && name.starts_with("--") && long.starts_with(name)
+        };
+        if self.long.iter().any(|long| stands_for(&long)) {
+            return true;
+        }
+        let Some(letters) = arg.strip_prefix('-').filter(|rest| !rest.is_empty() && !rest.starts_with('-')) else {
+            return false;
+        };
+        match subcommand {
+            None => letters.contains(self.short),
+            Some(subcommand) if GIT_PLAIN.contains(&subcommand) => false,
+            // Options of one letter stand together, and the last may have its value after it.
+            Some("archive" | "format-patch") => letters.contains('o'),
+            // `-o` shows the matching part alone.
+            Some("grep") => letters.contains('O'),
+            Some("rebase" | "difftool") => letters.contains('x'),
+            Some(_) => letters.starts_with(self.short),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_that_write_or_run_are_known() {
+        for (command, args, expected) in [
+            ("git", "log --oneline -5", &[][..]),
+            ("git", "log --output=/tmp/x", &[1]),
+            ("git", "log -p --output /tmp/x", &[2]),
+            ("git", "diff --output-directory=x", &[1]),
+            ("git", "diff --outp=x", &[1]),
+            ("git", "diff --o=x", &[1]),
+            ("git", "log --oneline", &[]),
+            ("git", "diff --ext-diff", &[1]),
+            ("git", "diff --ext", &[1]),
+            ("git", "diff --no-ext-diff", &[]),
+            ("git", "diff --output-indicator-new=x", &[]),
+            ("git", "diff -- --output=x", &[]),
+            ("git", "diff x --output=x", &[2]),
+            ("git", "show --textconv HEAD", &[1]),
+            ("git", "archive -o x HEAD", &[1]),
+            ("git", "archive -vox HEAD", &[1]),
+            ("git", "format-patch -ox", &[1]),
+            ("git", "log -o x", &[1]),
+            ("git", "log -Sfoo", &[]),
+            ("git", "grep -on foo", &[]),
+            ("git", "grep -nOvi foo", &[1]),
+            ("git", "grep --open-files-in-pager=vi foo", &[1]),
+            ("git", "ls-files -o --exclude-standard", &[]),
+            ("git", "rebase -x id", &[1]),
+            ("git", "rebase --exec=id", &[1]),
+            ("git", "ls-remote --upload-pack=id x", &[1]),
+            ("git", "-c core.pager=id log", &[0, 1]),
+            ("git", "-ccore.pager=id log", &[0]),
+            ("git", "-C /elsewhere status", &[0, 1]),
+            ("git", "--git-dir=/elsewhere status", &[0]),
+            ("git", "--no-pager log", &[]),
+            ("git", "--exec-path=/x log --output=y", &[0, 2]),
+            ("git", "", &[]),
+            ("git", "-p", &[0]),
+            ("/usr/bin/git", "log --output=x", &[1]),
+            ("GIT.EXE", "log --output=x", &[1]),
+            ("find", ". -name x", &[]),
+            ("find", ". -name x -exec id ;", &[3]),
+            ("find", "-- . -delete", &[2]),
+            ("find", ". -fprintf x y", &[1]),
+            ("fd", "-H x", &[]),
+            ("fd", "-Hx id", &[0]),
+            ("rg", "--pre=id x", &[0]),
+            ("rg", "--pretty x", &[]),
+            ("sort", "-u x", &[]),
+            ("sort", "-uo x", &[0]),
+            ("sort", "--out x", &[0]),
+            ("tree", "-o x", &[0]),
+            ("cc", "-o x", &[]),
+        ] {
+            let args: Vec<_> = args.split_whitespace().map(str::to_owned).collect();
+            assert_eq!(that_do_more(command, &args), expected, "{command} {args:?}");
+        }
+    }
+}

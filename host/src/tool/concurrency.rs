@@ -1,0 +1,164 @@
+use std::sync::Arc;
+
+use crate::chat::ToolHints;
+
+/// A resource that calls of several tools may touch, so that the order of these calls matters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Domain {
+    /// The files of this machine: those of the project, and all others.
+    Files,
+    /// The state that one server, plugin or toolbox keeps, by its name.
+    Named(Arc<str>),
+}
+
+impl Domain {
+    /// The state that is kept under this name.
+    pub fn named(name: impl Into<Arc<str>>) -> Self {
+        Self::Named(name.into())
+    }
+}
+
+/// How the calls of a tool may run beside the other calls of one reply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Concurrency {
+    /// Touches nothing that another call could touch, or waits for somebody who is no call of this reply: beside everything.
+    Independent,
+    /// Touches these domains and nothing else. Calls that only read a domain run side by side.
+    Touches {
+        /// Domains that it looks at.
+        reads: Arc<[Domain]>,
+        /// Domains that it may change.
+        changes: Arc<[Domain]>,
+    },
+    /// Waits until somebody else changes these domains: it begins after the calls before it that change them, and no call
+    /// waits for it.
+    Watches(Arc<[Domain]>),
+    /// Runs other agents, whose tools may touch anything: beside other delegations.
+    Delegation {
+        /// The conversation that the calls share, if they do: then they run one after the other.
+        conversation: Option<Arc<str>>,
+    },
+    /// Could touch anything.
+    Anything {
+        /// Whether it may change what it touches.
+        changes: bool,
+    },
+}
+
+impl Concurrency {
+    /// Touches these domains as the hints say: a tool that does not say that it is read-only changes them. Without a domain
+    /// there is nothing to touch.
+    pub fn touching(hints: ToolHints, domains: impl Into<Arc<[Domain]>>) -> Self {
+        let (domains, none) = (domains.into(), Arc::from([]));
+        match (domains.is_empty(), hints.read_only) {
+            (true, _) => Self::Independent,
+            (false, true) => Self::Touches { reads: domains, changes: none },
+            (false, false) => Self::Touches { reads: none, changes: domains },
+        }
+    }
+
+    /// Returns `true` if a call of this kind begins only when a call of the kind `earlier`, which stands before it in the same
+    /// reply, has ended.
+    ///
+    /// A delegation does not wait for calls that only read: it would keep agents that stand after it from working beside
+    /// those that stand before it.
+    pub fn waits_for(&self, earlier: &Self) -> bool {
+        match (self, earlier) {
+            (Self::Independent, _) | (_, Self::Independent | Self::Watches(_)) => false,
+            (Self::Watches(reads), Self::Touches { changes, .. }) => meet(reads, changes),
+            (Self::Delegation { conversation: Some(one) }, Self::Delegation { conversation: Some(other) }) => {
+                one == other
+            }
+            (Self::Delegation { .. }, Self::Delegation { .. }) => false,
+            (Self::Delegation { .. }, earlier) => earlier.may_change(),
+            (Self::Touches { reads, changes }, Self::Touches { reads: earlier_reads, changes: earlier_changes }) => {
+                meet(changes, earlier_reads) || meet(changes, earlier_changes) || meet(reads, earlier_changes)
+            }
+            (later, earlier) => later.may_change() || earlier.may_change(),
+        }
+    }
+
+    fn may_change(&self) -> bool {
+        match self {
+            Self::Independent | Self::Watches(_) => false,
+            Self::Touches { changes, .. } => !changes.is_empty(),
+            Self::Delegation { .. } => true,
+            Self::Anything { changes } => *changes,
+        }
+    }
+}
+
+fn meet(one: &[Domain], other: &[Domain]) -> bool {
+    one.iter().any(|domain| other.contains(domain))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_wait_for_what_they_could_depend_on() {
+        let hints = |read_only| ToolHints { read_only, ..ToolHints::default() };
+        let of = |read_only, domains: &[Domain]| Concurrency::touching(hints(read_only), domains);
+        let (files, server) = (Domain::Files, Domain::named("mcp:memory"));
+        let read_file = of(true, &[Domain::Files]);
+        let write_file = of(false, &[Domain::Files]);
+        let remember = of(false, std::slice::from_ref(&server));
+        let recall = of(true, std::slice::from_ref(&server));
+        let upload = Concurrency::Touches { reads: [files].into(), changes: [server].into() };
+        let (run, look) = (Concurrency::Anything { changes: true }, Concurrency::Anything { changes: false });
+        let delegate = Concurrency::Delegation { conversation: None };
+        let talk = |to: &str| Concurrency::Delegation { conversation: Some(to.into()) };
+        let watch = Concurrency::Watches([Domain::named("mcp:memory")].into());
+        let all = [&watch, &read_file, &write_file, &remember, &recall, &upload, &run, &look, &delegate, &talk("bob")];
+        for one in all {
+            assert!(!one.waits_for(&Concurrency::Independent) && !Concurrency::Independent.waits_for(one), "{one:?}");
+        }
+        for (later, earlier, waits) in [
+            (&read_file, &read_file, false),
+            (&read_file, &write_file, true),
+            (&write_file, &read_file, true),
+            (&write_file, &write_file, true),
+            (&write_file, &remember, false),
+            (&recall, &remember, true),
+            (&recall, &recall, false),
+            (&upload, &write_file, true),
+            (&write_file, &upload, true),
+            (&upload, &read_file, false),
+            (&recall, &upload, true),
+            (&watch, &remember, true),
+            (&watch, &recall, false),
+            (&watch, &write_file, false),
+            (&watch, &run, true),
+            (&watch, &delegate, true),
+            (&watch, &watch, false),
+            (&remember, &watch, false),
+            (&run, &watch, false),
+            (&delegate, &watch, false),
+            (&run, &recall, true),
+            (&recall, &run, true),
+            (&run, &run, true),
+            (&look, &look, false),
+            (&look, &read_file, false),
+            (&look, &remember, true),
+            (&delegate, &delegate, false),
+            (&delegate, &read_file, false),
+            (&delegate, &look, false),
+            (&delegate, &write_file, true),
+            (&delegate, &run, true),
+            (&read_file, &delegate, true),
+            (&write_file, &delegate, true),
+            (&talk("bob"), &talk("bob"), true),
+            (&talk("bob"), &talk("eve"), false),
+            (&talk("bob"), &delegate, false),
+            (&delegate, &talk("bob"), false),
+        ] {
+            assert_eq!(later.waits_for(earlier), waits, "{later:?} after {earlier:?}");
+        }
+        assert_eq!(
+            of(false, &[]),
+            Concurrency::Independent,
+            "a tool that reaches nothing need not say that it only reads"
+        );
+    }
+}
