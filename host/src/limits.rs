@@ -20,6 +20,13 @@ pub const CHAT_BYTES: usize = 256 << 20;
 pub const RESULT_PIECES: usize = 256;
 /// Characters of one tool result that a model is shown. The predecessor's figure: about 8,000 tokens.
 pub const TOOL_RESULT_CHARS: usize = 32_000;
+/// The part of a model's window, where that is known, that one tool result may take: a quarter leaves room for the prompt, the
+/// tools, what was said before and a reply.
+pub const RESULT_WINDOW_PART: u64 = 4;
+/// The part of the window that the results of one reply may take together, in equal shares: as much again is left.
+pub const RESULTS_WINDOW_PART: u64 = 2;
+/// Bytes of a tool result that are shown however small the model's window is: less says nothing.
+pub const LEAST_RESULT_BYTES: usize = 1_000;
 
 /// Time to look for the shortest difference of two texts; afterwards a longer one is taken.
 pub const DIFF_TIME: Duration = Duration::from_millis(500);

@@ -298,7 +298,7 @@ fn agent(case: &Case, crew: &Arc<Crew>, counted: &Counted) -> Agent {
         let info = ModelInfo {
             name: name.into(),
             model: name.into(),
-            context_window: None,
+            context_window: Default::default(),
             price: Some(price),
             retries: None,
         };

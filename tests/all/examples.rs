@@ -1,4 +1,7 @@
-//! Every example, by the very command that `examples/README.md` shows for it: what it answers, and who did what.
+//! Every example, by the very command that `examples/README.md` shows for it: what it answers, and who did what. And every other
+//! command that a document shows.
+
+mod commands;
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -10,6 +10,7 @@ mod vendors;
 
 mod agent_tools;
 mod bad_input;
+mod bare_runs;
 mod builds;
 mod ceilings;
 mod chains;

@@ -62,7 +62,7 @@ pub struct Asked<'a> {
 impl Mind {
     pub fn new(think: impl Fn(&Asked<'_>) -> Reply + Send + Sync + 'static) -> Self {
         let info =
-            ModelInfo { name: "mind".into(), model: "mind".into(), context_window: None, price: None, retries: None };
+            ModelInfo { name: "mind".into(), model: "mind".into(), context_window: Default::default(), price: None, retries: None };
         Self { info, think: Box::new(think), asked: Mutex::default(), delay: Duration::ZERO }
     }
 
@@ -82,7 +82,7 @@ impl Mind {
 
     /// It can take so many tokens.
     pub fn windowed(mut self, tokens: u64) -> Self {
-        self.info.context_window = Some(tokens);
+        self.info.context_window.set(Some(tokens));
         self
     }
 

@@ -50,6 +50,8 @@ impl Loop<'_> {
     /// of the reply. A call that fails does not keep those after it from running.
     pub(super) async fn run_calls(&mut self, cx: &ToolCx, reply: Box<Reply>) -> Result<Option<Control>, RunError> {
         let Reply { open, tools, .. } = *reply;
+        let window = self.work.agent.completer.info().context_window.tokens();
+        let tools = tools.for_calls(open.calls().len(), window);
         let (calls, beyond) = open.calls().split_at(open.calls().len().min(limits::CALLS_PER_REPLY));
         let mut before = std::mem::take(&mut self.work.calls);
         let dispatched = match calls {

@@ -14,7 +14,9 @@ use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use futures_util::{FutureExt, future::Either};
 use tokio::time::Instant;
 
-use super::{Agent, RunError, chain, delegate::Instance, journal::Record, react::Loop, refused_tool::refused_tool};
+use super::{
+    Agent, RunError, chain, delegate::Instance, journal::Record, react::Loop, refused_tool::refused_tool, window,
+};
 use crate::{
     capability::{Names, Price, Purse, Usd},
     chat::Part,
@@ -181,11 +183,13 @@ async fn attempt(
     usage: &mut Usage,
 ) -> Result<(Completion, Usd), RunError> {
     let price = completer.info().price;
+    window::check(completer.info(), &request)?;
     request.max_output_tokens =
         me.purse.clamp(request.max_output_tokens, request.tokens(), price.as_ref()).map_err(RunError::Budget)?;
     let mut bill = Bill { me, price, usage, watcher: Arc::clone(watcher), is_wasted: true };
     let sink = DeltaSink::new(watcher.clone());
-    let completion = completer.complete(&me.cx, &request, &sink).await.map_err(RunError::Model)?;
+    let completion = completer.complete(&me.cx, &request, &sink).await;
+    let completion = completion.map_err(|fault| window::refused(completer.info(), &request, fault))?;
     // What the reply says counts, whatever was told before.
     watcher.used(completion.usage);
     bill.is_wasted = false;

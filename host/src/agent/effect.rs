@@ -347,6 +347,13 @@ impl<'a> Effects<'a> {
         self.without_new(tools, hidden.collect(), |running| running.seen.is_some())
     }
 
+    /// Ends the sleep of every effect: what it waits for may have come without a change that it knows of.
+    pub fn wake(&mut self) {
+        for running in &mut self.running {
+            running.changed |= running.wake.take().is_some();
+        }
+    }
+
     /// Returns the tools whose calls may run in a turn that was interrupted, where `hidden` were not shown then. An effect
     /// that has never looked came into the config, or was changed there, since.
     pub fn visible_in_resumed_turn(&self, tools: &ToolBox, hidden: Vec<String>) -> ToolBox {

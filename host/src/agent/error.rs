@@ -1,4 +1,4 @@
-use super::journal::Lost;
+use super::{WindowExceeded, journal::Lost};
 use crate::{
     capability::Exhausted,
     chat::EditError,
@@ -19,6 +19,9 @@ pub enum RunError {
     /// What the run may spend is spent.
     #[error("{0}")]
     Budget(Exhausted),
+    /// A request is more than its model can take.
+    #[error(transparent)]
+    Window(Box<WindowExceeded>),
     /// The conversation holds as much as one may.
     #[error("the conversation holds {} MiB, and there is no answer", limits::CHAT_BYTES >> 20)]
     ChatFull,
@@ -108,7 +111,7 @@ impl RunError {
             Self::MaxIterations(_) | Self::Budget(_) | Self::ChatFull | Self::Stopped { .. } => {
                 Fault::Exhausted { message: self.to_string() }
             }
-            Self::Cut => Fault::TooLarge { message: self.to_string() },
+            Self::Cut | Self::Window(_) => Fault::TooLarge { message: self.in_full() },
             Self::Empty | Self::Cancelled | Self::Crashed(_) | Self::Unrecorded(_) => Fault::other(self.to_string()),
             Self::Input(error) => Fault::invalid(error.to_string()),
             Self::Member { fault, .. } | Self::Coordinator { fault, .. } => fault.clone().with_context(self),

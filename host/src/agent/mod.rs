@@ -33,6 +33,7 @@ mod sampled;
 mod schedule;
 mod stint;
 mod tasks;
+mod window;
 
 pub use crate::error::OnFailure;
 pub use agent::{Agent, DEFAULT_PREFIX, Interaction, Options};
@@ -54,3 +55,4 @@ pub use registry::{Cost, Entry, Factory, Refused, Registry};
 pub(crate) use run::{Run, Shell, Work};
 pub use runner::{Answer, Ending, Runner, Start};
 pub use sampled::sample;
+pub use window::WindowExceeded;

@@ -218,7 +218,7 @@ impl Loop<'_> {
     pub(crate) fn offer_to_read_on(&mut self) {
         if self.chat.snapshot().keeps_results() && !self.work.tools.has(READ_RESULT) {
             // No other tool has this name.
-            let _ = self.work.tools.register(read_result());
+            let _ = self.work.tools.register(read_result(&self.work.agent.completer.info().context_window));
         }
     }
 
@@ -226,8 +226,15 @@ impl Loop<'_> {
         // One that goes on in the middle of its turn has no place yet.
         in_time(&self.me.purse, self.me.place.enter()).await?;
         let iteration = self.iterations.saturating_sub(1);
-        let tools = self.work.effects.visible_tools(&self.work.tools).without(&self.me.refused_tools());
-        let Replied { completion, cost, took } = self.complete(&tools, iteration).await?;
+        let mut tools = self.visible_tools();
+        let mut replied = self.complete(&tools, iteration).await;
+        if let Err(RunError::Window(exceeded)) = &replied
+            && Box::pin(self.shorten_for(exceeded, iteration)).await?
+        {
+            tools = self.visible_tools();
+            replied = self.complete(&tools, iteration).await;
+        }
+        let Replied { completion, cost, took } = replied?;
         // What the vendor has refused just now could not be called.
         let tools = tools.without(&self.me.refused_tools());
         let told = Told::of(&completion, took);
@@ -344,7 +351,7 @@ impl Loop<'_> {
 
     /// Vendors refuse a conversation in which nobody waits for an answer: after an attempt that is repeated without a word,
     /// and after edits.
-    fn end_with_a_user(&self) {
+    pub(crate) fn end_with_a_user(&self) {
         let chat = self.chat.snapshot();
         if !chat.last().is_some_and(|entry| matches!(entry.message.role, Role::User | Role::Tool)) {
             self.chat.note(&self.work.agent.name, "Go on.");
@@ -363,7 +370,17 @@ impl Loop<'_> {
         }
     }
 
-    async fn eval_effects(&mut self, phase: Phase, iteration: u32, callees: Callees) -> Result<(), RunError> {
+    /// Returns the tools that the model may see and call now.
+    fn visible_tools(&self) -> ToolBox {
+        self.work.effects.visible_tools(&self.work.tools).without(&self.me.refused_tools())
+    }
+
+    pub(crate) async fn eval_effects(
+        &mut self,
+        phase: Phase,
+        iteration: u32,
+        callees: Callees,
+    ) -> Result<(), RunError> {
         match self.work.agent.effects.is_empty() {
             true => Ok(()),
             false => Box::pin(self.eval_all_effects(phase, iteration, callees)).await,
@@ -376,7 +393,7 @@ impl Loop<'_> {
             phase,
             iteration,
             request_tokens: request.tokens(),
-            context_window: self.work.agent.completer.info().context_window,
+            context_window: self.work.agent.completer.info().context_window.tokens(),
             last_usage: self.work.last_usage,
             run_usage: self.usage,
             model_time: self.work.model_time,

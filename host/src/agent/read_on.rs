@@ -7,7 +7,8 @@ use crate::{
     chat::ToolSpec,
     error::{Fault, cut},
     limits,
-    tool::{Concurrency, FnTool, READ_RESULT, Tool, ToolCx, spec},
+    model::ContextWindow,
+    tool::{Concurrency, FnTool, READ_RESULT, Tool, ToolCx, beginning, result_bytes, spec},
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -29,8 +30,9 @@ const BEFORE_FOUND: usize = 200;
 /// Room for what is said around a page.
 const HEADER_CHARS: usize = 500;
 
-/// Reads on in results that were cut: the host keeps them beside the conversation.
-pub(super) fn read_result() -> Arc<dyn Tool> {
+/// Reads on in results that were cut: the host keeps them beside the conversation. A page takes no more of the model's window
+/// than a result may.
+pub(super) fn read_result(window: &ContextWindow) -> Arc<dyn Tool> {
     static SPEC: LazyLock<Arc<ToolSpec>> = LazyLock::new(|| {
         spec::<Args>(
             READ_RESULT,
@@ -39,14 +41,17 @@ pub(super) fn read_result() -> Arc<dyn Tool> {
         )
         .into()
     });
-    Arc::new(
-        FnTool::with_spec(Arc::clone(&SPEC), |cx: ToolCx, args: Args| async move { page(&cx, &args) })
-            .repeatable()
-            .with_concurrency(Concurrency::Independent),
-    )
+    let window = window.clone();
+    let read = move |cx: ToolCx, args: Args| {
+        let bytes = result_bytes(window.tokens(), 1);
+        async move { page(&cx, &args, bytes) }
+    };
+    let tool = FnTool::with_spec(Arc::clone(&SPEC), read).repeatable();
+    Arc::new(tool.with_concurrency(Concurrency::Independent))
 }
 
-fn page(cx: &ToolCx, args: &Args) -> Result<String, Fault> {
+/// A page of at most so many bytes.
+fn page(cx: &ToolCx, args: &Args, most_bytes: usize) -> Result<String, Fault> {
     let call = cut(&args.call, 100);
     let Some(text) = cx.chat.kept_result(&args.call) else {
         let message = format!(
@@ -76,7 +81,7 @@ fn page(cx: &ToolCx, args: &Args) -> Result<String, Fault> {
     };
     let room = limits::TOOL_RESULT_CHARS - HEADER_CHARS;
     let wanted = args.limit.unwrap_or(room).clamp(1, room);
-    let shown: String = text[from(start)..].chars().take(wanted).collect();
+    let shown = beginning(&text[from(start)..], wanted, most_bytes.saturating_sub(HEADER_CHARS));
     let end = start + shown.chars().count();
     let rest = match end < total {
         true => format!("; read on with offset {end}"),
@@ -112,7 +117,7 @@ mod tests {
         let text = format!("{}needle{}", "é".repeat(40_000), "x".repeat(1_000));
         let cx = kept(&text);
         let mut tools = ToolBox::new();
-        tools.register(read_result()).unwrap();
+        tools.register(read_result(&ContextWindow::default())).unwrap();
         let room = limits::TOOL_RESULT_CHARS - HEADER_CHARS;
         for (arguments, says) in [
             (

@@ -236,10 +236,12 @@ impl App {
             told.warnings.push(format!("{place}: there is no other agent to delegate to"));
         }
         let provider = config.provider(agent.provider.as_deref()).ok().flatten();
-        match provider.map(|provider| config.context_window(provider)) {
-            Some(None) => told.warnings.extend(self.sleepers(agent)),
-            Some(Some(_)) => told.warnings.extend(self.missing_effects(agent)),
-            None => {}
+        if let Some(provider) = provider {
+            if config.context_window(provider).is_some() {
+                told.warnings.extend(self.missing_effects(agent));
+            } else if !config.asks_server_for_window(provider) {
+                told.warnings.extend(self.sleepers(agent, provider.kind == ProviderKind::Plugin));
+            }
         }
         told.warnings.extend(self.ceilings_in_vain(agent));
         let mut known = KnownAgent::default();

@@ -29,7 +29,7 @@ mod trust;
 use std::{
     collections::BTreeMap,
     path::PathBuf,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, OnceLock},
 };
 
 use models::{Model, Models};
@@ -41,6 +41,7 @@ use shared::Shared;
 use teams::Makers;
 use tokio::sync::OnceCell;
 
+pub use crate::provider::{key_variables, key_variables_in_words, local_servers_in_words};
 pub use check::{Checked, Unusable};
 pub use mcp::OfServer;
 pub use mcp_login::{mcp_login, mcp_logout, mcp_server_at};
@@ -80,6 +81,10 @@ pub struct App {
     standard_dirs: Vec<PathBuf>,
     /// Of them those in which plugins lie that come with the host, there or not.
     shipped_dirs: Vec<PathBuf>,
+    /// Of these all but the project's own.
+    installed_dirs: Vec<PathBuf>,
+    /// The one that the command line names as a model, once it was looked for.
+    named_model: OnceLock<PluginCatalog>,
     project: Project,
     prices: PriceTable,
     /// Where agents ask.
@@ -157,8 +162,12 @@ impl App {
         let PluginDirs { named: named_dirs, standard, shipped } = plugins.into();
         let plugin_dirs = config.plugin_directories(&named_dirs);
         let mut catalog = PluginCatalog::scan(&plugin_dirs)?;
-        let standard = [vec![config.root.join(".shelly/plugins")], standard].concat();
+        let installed_dirs = standard;
+        let standard = [vec![config.root.join(".shelly/plugins")], installed_dirs.clone()].concat();
         catalog.add_by_id(&standard, asked_for(&config).iter().map(String::as_str));
+        if config.agents.is_empty() && plugin_dirs.is_empty() {
+            catalog.add_all(&installed_dirs);
+        }
         catalog.mark_shipped(&shipped);
         let (standard_dirs, shipped_dirs) = (standard, shipped);
         let package = |id: &str| catalog.get(id).and_then(Result::ok);
@@ -179,6 +188,8 @@ impl App {
             named_dirs,
             standard_dirs,
             shipped_dirs,
+            installed_dirs,
+            named_model: OnceLock::new(),
             project,
             prices,
             desk,
@@ -313,8 +324,8 @@ impl App {
         let mut outfit = self.dress(config, Arc::clone(&model.completer), shared, notices).await?;
         outfit.agent.models = self.other_models(config, models, notices).await?;
         self.add_agent_tools(config, &mut outfit, notices);
-        match model.completer.info().context_window {
-            None => notices.warnings.extend(self.sleepers(config)),
+        match model.completer.info().context_window.tokens() {
+            None => notices.warnings.extend(self.sleepers(config, model.is_plugin)),
             Some(_) => notices.warnings.extend(self.missing_effects(config)),
         }
         Ok((outfit, model))
@@ -403,21 +414,23 @@ impl App {
     }
 
     /// Of the effects that a config names, those that shorten a conversation, in words for whom its model's window is not
-    /// known: those that come with the host wait for a share of it.
-    fn sleepers(&self, agent: &AgentConfig) -> Option<String> {
+    /// known: those that come with the host wait for a share of it. Of a plugin's model nothing is ever known that the config
+    /// does not say, and nobody has asked for effects that no file names.
+    fn sleepers(&self, agent: &AgentConfig, model_is_plugin: bool) -> Option<String> {
         let is_sleeper = |id: &&str| self.catalog.get(id).and_then(Result::ok).is_some_and(|it| it.manifest.shortens);
-        let kinds = agent.effects.iter().flatten().map(|step| step.kind.as_str()).filter(is_sleeper);
+        let steps = agent.effects.iter().flatten().filter(|step| !(step.is_default && model_is_plugin));
+        let kinds = steps.map(|step| step.kind.as_str()).filter(is_sleeper);
         let kinds: Vec<_> = kinds.map(|kind| format!("`{kind}`")).collect();
         (!kinds.is_empty()).then(|| {
             let (name, kinds) = (&agent.name, kinds.join(", "));
             format!(
-                "agents.{name}.effects: how much the model can take is not known, so {kinds} may do nothing: set \
-                 `context_window` of the model"
+                "agents.{name}.effects: how much the model can take is not known, so {kinds} may do nothing before it refuses \
+                 a request as too long: set `context_window` of the model"
             )
         })
     }
 
-    /// Every plugin with tools that needs nothing, with nothing granted.
+    /// Every plugin with tools that needs nothing, with nothing granted, and the effects that any agent has.
     fn default_agent(&self, warnings: &mut Vec<String>) -> AgentConfig {
         let mut config = AgentConfig { name: DEFAULT_AGENT.into(), ..AgentConfig::default() };
         let mut left_out = Vec::new();
@@ -442,10 +455,15 @@ impl App {
                 false => left_out.push(format!("{id} ({})", lines.join(", "))),
             }
         }
-        if !left_out.is_empty() {
+        // Whoever names a directory wants what lies there.
+        if !left_out.is_empty() && !self.plugin_dirs.is_empty() {
             let plugins = left_out.join(", ");
             warnings.push(format!("plugins are left out that want what a config must grant to an agent: {plugins}"));
         }
+        let package = |id: &str| self.catalog.get(id).and_then(Result::ok);
+        let shipped = |id: &str| package(id).filter(|package| self.catalog.is_shipped(package));
+        let shipped = |id: &str| shipped(id).map(|package| (package.manifest.wants.clone(), package.manifest.kv));
+        config.settle(self.config.may_know_window(&config), shipped, |_| false);
         config
     }
 
@@ -477,6 +495,9 @@ impl App {
 /// The ids of plugins that a config asks for, or that are added where it names no effects.
 fn asked_for(config: &Config) -> Vec<String> {
     let mut ids: Vec<_> = config.providers.iter().filter_map(|provider| provider.plugin.clone()).collect();
+    if config.agents.is_empty() {
+        ids.extend(config::default_effects(&AgentConfig::default()).into_iter().map(|step| step.kind));
+    }
     for agent in config.everyone() {
         ids.extend(agent.all_plugins().map(|(_, id, _)| id.to_owned()));
         if agent.effects.is_none() {

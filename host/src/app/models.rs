@@ -9,7 +9,7 @@ use std::{
 use super::{
     App, Notices,
     plugins::{check_params, plugin_limits},
-    servers::{http_client, unusable},
+    servers::{asked_again, http_client, unusable},
 };
 use crate::{
     capability::Grant,
@@ -19,8 +19,8 @@ use crate::{
     limits,
     model::{Completer, ModelInfo, Price, RateLimit, RateLimitConfig, RateLimited},
     net::{ClientConfig, Retries},
-    plugin::{Kind, Manifest, Plugin, PluginModel, PluginPackage, Settings},
-    provider::{self, AdapterConfig, WireOptions},
+    plugin::{Kind, Manifest, Plugin, PluginCatalog, PluginError, PluginModel, PluginPackage, Settings},
+    provider::{self, AdapterConfig, WindowProbe, WireOptions},
 };
 
 /// Models that have been made: agents that name the same one share it.
@@ -70,22 +70,26 @@ impl App {
         stores: &Stores,
         notices: &mut Notices,
     ) -> Result<Model, Report> {
-        if !self.config.providers.is_empty() {
-            let provider = self.config.provider(name)?.expect("there is at least one");
+        let configured = self.config.provider(name);
+        if let Ok(Some(provider)) = configured {
             let source = format!("providers.{} in the config", provider.name);
             let is_plugin = provider.kind == ProviderKind::Plugin;
             return Ok(Model { completer: self.configured(provider, stores, notices).await?, source, is_plugin });
         }
-        // Without models in the config, `--model` may name a provider plugin or a vendor's model.
+        // What is no model of the config may be a provider plugin or, where the config has no models, a vendor's model.
         if let Some(id) = name
-            && let Some(package) = self.catalog.get(id)
+            && let Some(package) = self.installed(id)
             && let package = package.map_err(|error| error.report())?
             && package.manifest.kinds.contains(&Kind::Provider)
         {
+            check_needs_nothing(id, package)?;
             let (kind, name, plugin) = (ProviderKind::Plugin, id.to_owned(), Some(id.to_owned()));
             let provider = ProviderConfig { name, kind, plugin, ..ProviderConfig::default() };
             let completer = self.plugin_model(&provider, stores, notices).await?;
             return Ok(Model { completer, source: format!("plugin `{id}`"), is_plugin: true });
+        }
+        if !self.config.providers.is_empty() {
+            configured?;
         }
         let client = http_client(ClientConfig::default())?;
         let found = provider::discover(&client, &*self.environment, name).await.ok_or_else(|| self.no_model(name))?;
@@ -93,9 +97,11 @@ impl App {
         let price = self.prices.price(found.vendor.preset().word, &found.config.model);
         let config = AdapterConfig { price, ..found.config };
         let name = config.name.clone();
+        let probe = WindowProbe::new(&client, found.vendor, &config);
         let completer = found.vendor.completer(client, config, WireOptions::default());
         let place = found.vendor.preset().base_url_variable.unwrap_or("its address");
         let completer = completer.map_err(|fault| unusable(&name, place, &fault))?;
+        let completer = asked_again(completer, probe, found.served);
         Ok(Model { completer, source: found.because, is_plugin: false })
     }
 
@@ -107,13 +113,26 @@ impl App {
             None => Report::new(ErrorKind::Usage, "there is no model to use"),
         };
         let report = report.cause("no config names one, no key is set, and no local server answers on its usual port");
-        report.hint(match offline {
-            Some(id) => format!("set ANTHROPIC_API_KEY or OPENAI_API_KEY, start a local server such as Ollama, or try the plugin with --model {id}"),
+        let keys = provider::key_variables_in_words("or");
+        let or = match offline {
+            Some(id) => format!("try the plugin with --model {id}"),
             None => {
                 let file = self.config.file.as_deref().unwrap_or(Path::new("shelly.yaml")).display();
-                format!("set ANTHROPIC_API_KEY or OPENAI_API_KEY, start a local server such as Ollama, or name a model under `providers` in {file}")
+                format!("name a model under `providers` in {file}")
             }
-        })
+        };
+        report.hint(format!("set {keys}, start a local server such as Ollama, or {or}"))
+    }
+
+    /// A plugin of this id: one that is loaded, else one that this person has installed. A project's own folder is not looked
+    /// into for what its config does not name.
+    fn installed(&self, id: &str) -> Option<Result<&Arc<PluginPackage>, &PluginError>> {
+        let find = || {
+            let mut found = PluginCatalog::default();
+            found.add_by_id(&self.installed_dirs, [id]);
+            found
+        };
+        self.catalog.get(id).or_else(|| self.named_model.get_or_init(find).get(id))
     }
 
     async fn configured(
@@ -145,7 +164,7 @@ impl App {
             name: provider.name.clone(),
             price: self.price(provider),
             model: model_name(provider),
-            context_window: self.config.context_window(provider),
+            context_window: self.config.context_window(provider).into(),
             retries: provider.retries,
         };
         let model = PluginModel::new(&Arc::new(plugin), info, provider.max_tokens, provider.temperature);
@@ -163,7 +182,11 @@ impl App {
     pub(super) fn provider_plugin(&self, provider: &ProviderConfig) -> Result<(Settings, &Arc<PluginPackage>), Report> {
         // A model serves every agent: it sees no agent's files, and no conversation but the one in its request.
         let user = format!("providers.{}", provider.name);
-        let package = self.package(&user, plugin_id(provider))?;
+        let id = plugin_id(provider);
+        let package = match self.installed(id) {
+            Some(package) => package.map_err(|error| error.report())?,
+            None => self.package(&user, id)?,
+        };
         check_params(package, &provider.params, &user)?;
         let settings = Settings {
             grant: Grant {
@@ -203,6 +226,20 @@ impl App {
         }
         self.check_server(provider, warnings)
     }
+}
+
+/// Refuses a provider plugin that a config would have to grant something.
+fn check_needs_nothing(id: &str, package: &PluginPackage) -> Result<(), Report> {
+    let missing = Grant::default().missing(&package.manifest.wants);
+    let lines: Vec<_> = missing.into_iter().map(|missing| format!("`{}`", missing.line)).collect();
+    if lines.is_empty() {
+        return Ok(());
+    }
+    Err(Report::new(ErrorKind::Usage, format!("the plugin `{id}` cannot be used as it is"))
+        .cause(format!("it wants what a config must grant: {}", lines.join(", ")))
+        .hint(format!(
+            "name it under `providers`: {{name: {id}, kind: plugin, plugin: {id}, …}}, with what it is granted"
+        )))
 }
 
 fn plugin_id(provider: &ProviderConfig) -> &str {

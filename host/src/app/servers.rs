@@ -11,7 +11,7 @@ use crate::{
     limits,
     model::{Batched, Completer, RateLimit, RateLimitConfig, RateLimited},
     net::{self, Auth, ClientConfig, HttpClient, ProxyUrl, Secret, SecretSource},
-    provider::{AdapterConfig, Api, Vendor, WireOptions},
+    provider::{AdapterConfig, Api, Served, ServedWindow, Vendor, WindowProbe, WireOptions},
 };
 
 impl App {
@@ -46,7 +46,7 @@ impl App {
             // Anthropic does not count what comes from its cache.
             Arc::new(if provider.api() == Some(Api::Messages) { limit.without_cache_reads() } else { limit })
         });
-        let config = AdapterConfig {
+        let mut config = AdapterConfig {
             name: provider.name.clone(),
             auth,
             headers: provider.headers.iter().map(header).collect::<Result<_, _>>()?,
@@ -61,6 +61,13 @@ impl App {
             limit: limit.clone(),
             ..AdapterConfig::new(base_url, model_name(provider))
         };
+        let asks = self.config.asks_server_for_window(provider);
+        let probe = asks.then(|| WindowProbe::new(&client, vendor, &config)).flatten();
+        let served = match &probe {
+            Some(probe) => probe.ask().await,
+            None => None,
+        };
+        config.context_window = config.context_window.or(served.map(|window| window.tokens));
         let options = WireOptions {
             api: provider.api,
             max_tokens_field: provider.max_tokens_field,
@@ -79,6 +86,7 @@ impl App {
             Some(limit) => Arc::new(RateLimited::new(model, limit)),
             None => model,
         };
+        let model = asked_again(model, probe, served);
         let (Some(submitter), Some(batch)) = (submitter, provider.batch) else { return Ok(model) };
         let batched = Arc::new(Batched::new(model, submitter, batch));
         self.batched.lock().unwrap_or_else(PoisonError::into_inner).push(batched.clone());
@@ -149,6 +157,18 @@ impl App {
             warnings.push(provider.unset(variable).cause(no_key(provider, vendor)).to_string());
         }
         Ok(())
+    }
+}
+
+/// The model; if its server has not settled how much it takes, it is asked again once the model is loaded.
+pub(super) fn asked_again(
+    model: Arc<dyn Completer>,
+    probe: Option<WindowProbe>,
+    said: Option<ServedWindow>,
+) -> Arc<dyn Completer> {
+    match probe.filter(|_| !said.is_some_and(|window| window.is_settled)) {
+        Some(probe) => Arc::new(Served::new(model, probe)),
+        None => model,
     }
 }
 

@@ -7,6 +7,9 @@ use super::{ToolCall, ToolResult};
 /// Open-ended facts beside the typed ones, in order.
 pub type Meta = Vec<(String, String)>;
 
+/// Bytes of text that are estimated to make one token.
+pub(crate) const BYTES_PER_TOKEN: usize = 4;
+
 /// The key that marks a note.
 const NOTE: &str = "shelly.note";
 /// The key of the fact that the text of a reply looks like a tool call and is none, with why.
@@ -234,9 +237,9 @@ impl Message {
     /// Estimate of its tokens: a quarter of its bytes, four for the frame, a fixed share for media.
     pub fn tokens(&self) -> u32 {
         const FRAME: usize = 4;
-        const MEDIA: usize = 4 * 1_000;
+        const MEDIA: usize = BYTES_PER_TOKEN * 1_000;
         let total: usize = self.parts.iter().map(|part| part_bytes(part, |_| MEDIA)).sum();
-        u32::try_from(total.div_ceil(4) + FRAME).unwrap_or(u32::MAX)
+        u32::try_from(total.div_ceil(BYTES_PER_TOKEN) + FRAME).unwrap_or(u32::MAX)
     }
 }
 

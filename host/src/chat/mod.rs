@@ -25,7 +25,7 @@ pub use change::{Change, Written};
 pub use edit::{EditError, Replacement};
 pub use log::Chat;
 pub(crate) use log::WeakChat;
-pub(crate) use message::UNREAD_CALL;
+pub(crate) use message::{BYTES_PER_TOKEN, UNREAD_CALL};
 pub use message::{Media, Message, Meta, Opaque, Part, Role, Source, Thinking};
 pub use open::OpenCalls;
 pub use property_names::PropertyNames;

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::{Media, Meta, Opaque, PropertyNames};
+use super::{Media, Meta, Opaque, PropertyNames, message::BYTES_PER_TOKEN};
 
 /// A model asks for a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -126,6 +126,6 @@ impl ToolSpec {
     pub fn tokens(&self) -> u32 {
         const FRAME: usize = 10;
         let bytes = self.name.len() + self.description.len() + self.input_schema.get().len();
-        u32::try_from(bytes.div_ceil(4) + FRAME).unwrap_or(u32::MAX)
+        u32::try_from(bytes.div_ceil(BYTES_PER_TOKEN) + FRAME).unwrap_or(u32::MAX)
     }
 }

@@ -7,6 +7,7 @@ use super::{
     render::{self, Output, name, print, warn},
 };
 use crate::{
+    app::key_variables_in_words,
     config::Config,
     error::{ErrorKind, Report, without_number},
     files,
@@ -104,7 +105,8 @@ impl Init {
             crate::config::unknown("template", &self.template, TEMPLATES.iter().map(|known| known.name))
         })?;
         let layout = Layout::new(&self.dir);
-        let files = template.files.iter().map(|(path, text)| (layout.dir().join(path), *text));
+        let keys = key_variables_in_words("or");
+        let files = template.files.iter().map(|(path, text)| (layout.dir().join(path), text.replace("{keys}", &keys)));
         let files: Vec<_> = files.map(|(path, text)| (is_there(&path), path, text)).collect();
         // All or nothing: half of one template and half of another fit together badly.
         let in_the_way: Vec<_> = files.iter().filter(|(is_there, ..)| *is_there).map(|(_, path, _)| path).collect();
@@ -140,10 +142,11 @@ impl Init {
             "\nnext:\n{into}  \
              say what it is:         edit {}, which every agent is told\n  \
              look at the agents:     {}; shelly-host config check shows what holds\n  \
-             choose a model:         set OPENAI_API_KEY or start a local server; or name one in the config\n  \
+             choose a model:         set {} or start a local server; or name one in the config\n  \
              give it a task:         shelly-host run \"What is this project?\"",
             shown(&layout.context()),
             shown(&layout.config()),
+            key_variables_in_words("or"),
         )
     }
 }
@@ -191,7 +194,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::{skill, trust::Answered};
+    use crate::{app::key_variables, skill, trust::Answered};
 
     #[test]
     fn every_template_is_whole() {
@@ -203,6 +206,8 @@ mod tests {
             let layout = Layout::new(project.path());
             let skills = skill::load_dir(&layout.skills()).unwrap_or_else(|error| panic!("{}", error.report()));
             assert!(!skills.is_empty() && skills.iter().all(|skill| !skill.is_inline()), "{}", template.name);
+            let written = fs::read_to_string(layout.config()).unwrap();
+            assert!(key_variables().all(|key| written.contains(key)) && !written.contains("{keys}"), "{written}");
             let config = Config::read(&layout.config()).unwrap_or_else(|report| panic!("{report}"));
             assert!(config.entry_agent.is_some(), "{}", template.name);
             // Whoever begins is not asked about what we wrote, unless it reads the project's files.

@@ -7,12 +7,12 @@ use super::{
     input::{self, ReadStdin},
     launch::{self, Named},
     place::{Over, Place, Work, resume_arguments},
-    render::{self, Output, Progress, RunResult},
+    render::{self, Output, Progress, RunResult, name},
     signals, trust,
 };
 use crate::{
-    agent::{Answer, RunError},
-    app::{App, Prepared, Session},
+    agent::{Answer, RunError, WindowExceeded},
+    app::{App, Prepared, Session, key_variables_in_words, local_servers_in_words},
     error::{ErrorKind, Fault, Report, without_number},
     event::{EventSink, RunCx},
     limits,
@@ -21,19 +21,11 @@ use crate::{
 };
 
 /// Give an agent a task and print its answer.
-///
-/// The answer goes to standard output, progress to standard error.
-///
-/// Without a config the agent has every plugin that needs no grant, and the model is one that is found: a key in the
-/// environment (OPENAI_API_KEY, XAI_API_KEY, OPENROUTER_API_KEY), or a local server (Ollama, llama.cpp, vLLM, LM
-/// Studio) on its usual port.
-///
-/// The `offline-model` plugin of the quick start is not an LLM: it is a small deterministic stand-in that picks tools by
-/// the words of the task. For a real model set a key, start a local server, or name one under `providers` in shelly.yaml.
 #[derive(Args)]
-#[command(after_help = "\
+#[command(long_about = about(), after_help = "\
 Examples:
-  shelly-host run \"How many words are in README.md?\"
+  shelly-host run \"What is a monad, in one sentence?\"
+  shelly-host run --model offline-model \"How many words are in 'one two three'?\"
   git diff | shelly-host run --agent reviewer \"Review this change\"
   shelly-host run - < task.txt
   shelly-host run --output json \"List the files in docs/\" | jq -r .answer
@@ -83,6 +75,20 @@ pub struct Resume {
     task: Option<OsString>,
 }
 
+/// What `run --help` says. The keys are those that are looked for.
+fn about() -> String {
+    let (keys, local) = (key_variables_in_words("or"), local_servers_in_words());
+    format!(
+        "Give an agent a task and print its answer.\n\n\
+         The answer goes to standard output, progress to standard error.\n\n\
+         Without a config the agent has every plugin with tools that needs no grant: of the directories that --plugins names, \
+         else of those that are installed or come with the host. The model is one that is found: a key in the environment \
+         ({keys}), or a local server ({local}) on its usual port.\n\n\
+         The plugin `offline-model` is not an LLM: it is a small deterministic stand-in that picks tools by the words of the \
+         task. For a real model set a key, start a local server, or name one under `providers` in shelly.yaml."
+    )
+}
+
 /// What an agent runs with.
 #[derive(Args)]
 pub struct With {
@@ -95,7 +101,8 @@ pub struct With {
     /// The agent or team; without it the session's, or the entry agent of the config.
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
-    /// The model, by its name in the config; without a config a vendor's name, or the id of a provider plugin.
+    /// The model, by its name in the config, or the id of a provider plugin that needs no grant; without a config also a
+    /// vendor's name.
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
     /// What to print on standard output.
@@ -418,6 +425,23 @@ pub fn how_to_mend(fault: &Fault, source: &str, is_plugin: bool) -> String {
     }
 }
 
+/// What a person can do about a request that is more than its model can take; `place` is the agent's in the config.
+fn how_to_fit(exceeded: &WindowExceeded, place: &str) -> String {
+    let WindowExceeded { model, window, fixed, unread, .. } = exceeded;
+    let less = if fixed > window {
+        format!("give {place} fewer tools or shorter instructions")
+    } else if fixed + unread > *window {
+        "give a smaller task, or a smaller part of it at once".to_owned()
+    } else {
+        format!("shorten the conversation, with `effects: [compact]` under {place}")
+    };
+    let model = name(model);
+    format!(
+        "if the model takes more, set providers.{model}.context_window in the config, and the window of its server; else {less}, \
+         or use a model with a larger window"
+    )
+}
+
 fn explain(prepared: &Prepared, error: &RunError) -> Report {
     let mut report = Report::new(error.kind(), error.to_string());
     if let Some(cause) = std::error::Error::source(error) {
@@ -432,6 +456,7 @@ fn explain(prepared: &Prepared, error: &RunError) -> Report {
         RunError::Budget(_) => report.hint(format!(
             "raise {place}.budget in the config, and the middleware `budget` if it has that, or give a smaller task"
         )),
+        RunError::Window(exceeded) => report.hint(how_to_fit(exceeded, place)),
         RunError::Cut => report.hint("raise `max_tokens` of the model in the config, or ask for less"),
         RunError::Model(fault) => {
             report.message = format!("the model `{}` could not be asked", prepared.model.name);

@@ -194,6 +194,7 @@ fn provider(provider: &ProviderConfig, config: &Config, price: Option<Price>) ->
     } = provider;
     let window = match (provider.context_window, config.context_window(provider)) {
         (Some(0), _) => is(&()).noted("0: it is not counted on"),
+        (None, None) if config.asks_server_for_window(provider) => is(&()).noted("the server is asked"),
         (None, None) => is(&()).noted("not known"),
         (None, window) if config.default_context_windows.contains_key(&provider.kind) => {
             is(&window).noted("of default_context_windows")

@@ -252,6 +252,13 @@ impl Config {
         window.filter(|tokens| *tokens > 0)
     }
 
+    /// Returns `true` if the server of a provider is asked how much the model takes: it is one of the person's own, and the
+    /// config does not say.
+    pub fn asks_server_for_window(&self, provider: &ProviderConfig) -> bool {
+        let is_local = provider.kind.vendor().is_some_and(|vendor| vendor.is_local());
+        is_local && provider.context_window.is_none() && self.context_window(provider).is_none()
+    }
+
     /// The directories of plugin folders: those that the config names, then `more`.
     pub fn plugin_directories(&self, more: &[PathBuf]) -> Vec<PathBuf> {
         let named = self.plugin_dirs.iter().map(|directory| self.root.join(directory));

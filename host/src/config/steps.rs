@@ -10,7 +10,7 @@ use serde::{
 use serde_json::{Value, json};
 
 use super::{
-    AgentConfig, ChangesUse, Config, FileUse, HttpUse, LimitsConfig, PluginUse, TeamConfig, ToolboxUse,
+    AgentConfig, ChangesUse, Config, FileUse, HttpUse, LimitsConfig, PluginUse, ProviderKind, TeamConfig, ToolboxUse,
     schema::set_duration,
 };
 use crate::{
@@ -226,6 +226,12 @@ impl StepUse {
     }
 
     /// Fills in what the file does not say: what a plugin asks for that comes with the host.
+    fn settle_as(&mut self, shipped: impl Fn(&str) -> Option<(Wants, KvScope)>) {
+        if let Some((wants, store)) = shipped(&self.kind) {
+            self.settle(&wants, store);
+        }
+    }
+
     fn settle(&mut self, wants: &Wants, store: KvScope) {
         let Self { uses, unsaid, .. } = self;
         let Unsaid { clock, random, kv, powers } = std::mem::take(unsaid);
@@ -245,28 +251,44 @@ impl Config {
     /// of agents for which it names none. `shipped` is what a plugin that comes with the host asks for, and which store it is made for, `shortens` whether a
     /// plugin is an effect that shortens conversations.
     pub fn settle(&mut self, shipped: impl Fn(&str) -> Option<(Wants, KvScope)>, shortens: impl Fn(&str) -> bool) {
-        let windows: Vec<_> = self.agents.iter().map(|agent| self.knows_window(agent)).collect();
-        let settle = |step: &mut StepUse| {
-            if let Some((wants, store)) = shipped(&step.kind) {
-                step.settle(&wants, store);
-            }
-        };
-        for (agent, knows_window) in self.agents.iter_mut().zip(windows) {
-            let is_kept_short = agent.plugins.keys().any(|id| shortens(id));
-            if agent.effects.is_none() && knows_window && !is_kept_short {
-                let all = default_effects(agent);
-                agent.effects = all.iter().all(|step| shipped(&step.kind).is_some()).then_some(all);
-            }
-            agent.effects.iter_mut().flatten().chain(&mut agent.middleware).for_each(&settle);
+        let windows: Vec<_> = self.agents.iter().map(|agent| self.may_know_window(agent)).collect();
+        for (agent, may_know_window) in self.agents.iter_mut().zip(windows) {
+            agent.settle(may_know_window, &shipped, &shortens);
         }
         for TeamConfig { own, .. } in &mut self.teams {
-            own.coordinator.iter_mut().chain(&mut own.middleware).for_each(&settle);
+            own.coordinator.iter_mut().chain(&mut own.middleware).for_each(|step| step.settle_as(&shipped));
         }
     }
 
-    fn knows_window(&self, agent: &AgentConfig) -> bool {
-        let provider = self.provider(agent.provider.as_deref()).ok().flatten();
-        provider.is_some_and(|provider| self.context_window(provider).is_some())
+    /// Returns `true` if it is known how much the model of an agent takes, or can be learned: the server says so, or refuses what
+    /// is too long. A plugin says nothing of that, and a window of 0 is not to be counted on.
+    pub fn may_know_window(&self, agent: &AgentConfig) -> bool {
+        match self.provider(agent.provider.as_deref()) {
+            Ok(Some(provider)) => {
+                let can_be_learned = provider.kind != ProviderKind::Plugin && provider.context_window.is_none();
+                self.context_window(provider).is_some() || can_be_learned
+            }
+            // One is looked for.
+            Ok(None) => true,
+            Err(_) => false,
+        }
+    }
+}
+
+impl AgentConfig {
+    /// The same of one agent, of whose model [it may be known](Config::may_know_window) how much it takes.
+    pub fn settle(
+        &mut self,
+        may_know_window: bool,
+        shipped: impl Fn(&str) -> Option<(Wants, KvScope)>,
+        shortens: impl Fn(&str) -> bool,
+    ) {
+        let is_kept_short = self.plugins.keys().any(|id| shortens(id));
+        if self.effects.is_none() && may_know_window && !is_kept_short {
+            let all = default_effects(self);
+            self.effects = all.iter().all(|step| shipped(&step.kind).is_some()).then_some(all);
+        }
+        self.effects.iter_mut().flatten().chain(&mut self.middleware).for_each(|step| step.settle_as(&shipped));
     }
 }
 

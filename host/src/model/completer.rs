@@ -3,7 +3,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::{DeltaSink, Price};
+use super::{ContextWindow, DeltaSink, Price};
 use crate::{
     chat::{Message, Meta, Part, Role, Snapshot, StopReason, ToolSpec, Usage},
     error::Fault,
@@ -60,7 +60,7 @@ pub struct ModelInfo {
     /// The vendor's name for it.
     pub model: String,
     /// Tokens that it can take, if that is known.
-    pub context_window: Option<u64>,
+    pub context_window: ContextWindow,
     /// What it costs, if that is known.
     pub price: Option<Price>,
     /// How often a request that failed may be made again; `None`: as often as the host bounds it to.

@@ -11,6 +11,7 @@ mod setting;
 mod sink;
 mod tracked;
 mod usage;
+mod window;
 
 pub use batch::{BatchConfig, BatchId, BatchResults, BatchState, BatchSubmitter};
 pub use batched::Batched;
@@ -22,5 +23,6 @@ pub use scripted::ScriptedCompleter;
 pub use sink::{DeltaSink, DeltaTarget, Seen};
 pub use tracked::Tracked;
 pub use usage::{Ledger, Tally, UsageTracker};
+pub use window::ContextWindow;
 
 pub use crate::chat::{Delta, StopReason, Usage};

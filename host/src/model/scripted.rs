@@ -29,7 +29,7 @@ impl ScriptedCompleter {
             info: ModelInfo {
                 name: "scripted".into(),
                 model: "scripted".into(),
-                context_window: None,
+                context_window: Default::default(),
                 price: None,
                 retries: None,
             },

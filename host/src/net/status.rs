@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::Secret;
 use crate::{
-    error::{Fault, acts_on_terminal},
+    error::{Fault, acts_on_terminal, speaks_of_window},
     limits,
 };
 
@@ -45,22 +45,26 @@ fn of_status(status: u16, complaint: &Complaint, message: String, after: Option<
     if complaint.is("insufficient_quota") {
         return Fault::Exhausted { message };
     }
-    if complaint.is("context_length_exceeded") || complaint.is("exceed_context_size_error") {
+    let is_named = complaint.is("context_length_exceeded") || complaint.is("exceed_context_size_error");
+    // Most servers have no word for it but their sentence.
+    let is_said = matches!(status, 400 | 413 | 422 | 500) && speaks_of_window(&complaint.message);
+    if is_named || is_said {
+        let mut message = message;
+        if !is_said {
+            message += " (context length exceeded)";
+        }
+        if !complaint.n_ctx.is_empty() {
+            let _ = write!(message, " (n_ctx {})", complaint.n_ctx);
+        }
         return Fault::TooLarge { message };
     }
-    // Anthropic has no word for either but its sentence.
-    if complaint.is("invalid_request_error") && complaint.message.starts_with("prompt is too long") {
-        return Fault::TooLarge { message };
-    }
+    // Anthropic has no word for it but its sentence.
     if complaint.is("invalid_request_error") && complaint.message.starts_with("Your credit balance is too low") {
         return Fault::Exhausted { message };
     }
-    // Google calls a key that nobody has, and a window that is full, bad input.
+    // Google calls a key that nobody has bad input.
     if complaint.reason == "API_KEY_INVALID" {
         return Fault::Denied { message };
-    }
-    if complaint.is("INVALID_ARGUMENT") && complaint.message.contains("exceeds the maximum number of tokens") {
-        return Fault::TooLarge { message };
     }
     let after = after.or(complaint.after);
     match status {
@@ -87,6 +91,8 @@ struct Complaint {
     reason: String,
     /// The pause that it asks for.
     after: Option<Duration>,
+    /// llama.cpp's word for the window.
+    n_ctx: String,
 }
 
 impl Complaint {
@@ -119,6 +125,7 @@ impl Complaint {
             code: field("code"),
             status: field("status"),
             reason: detail("reason").unwrap_or_default().into(),
+            n_ctx: error.get("n_ctx").and_then(Value::as_u64).map(|tokens| tokens.to_string()).unwrap_or_default(),
             after: detail("retryDelay").and_then(seconds),
         }
     }
@@ -216,6 +223,23 @@ mod tests {
         assert!(matches!(fault_of(429, quota), Fault::Exhausted { .. }));
         let window = r#"{"error":{"message":"full","code":"context_length_exceeded"}}"#;
         assert!(matches!(fault_of(400, window), Fault::TooLarge { .. }));
+        assert!(
+            fault_of(400, window).to_string().ends_with("full (context length exceeded)"),
+            "{}",
+            fault_of(400, window)
+        );
+        let sized = r#"{"error":{"message":"the request exceeds the available context size","type":"exceed_context_size_error","n_ctx":2048}}"#;
+        assert!(fault_of(400, sized).to_string().ends_with("context size (n_ctx 2048)"), "{}", fault_of(400, sized));
+        // vLLM, LM Studio, llama.cpp of old: no word but their sentence, under this or that status.
+        let said = "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens.";
+        let said = format!(r#"{{"object":"error","message":"{said}","type":"BadRequestError","code":400}}"#);
+        for (status, is_window) in [(400, true), (413, true), (422, true), (500, true), (401, false), (429, false)] {
+            assert_eq!(
+                matches!(fault_of(status, &said), Fault::TooLarge { .. }),
+                is_window || status == 413,
+                "{status}"
+            );
+        }
         let anthropic = |message: &str| {
             fault_of(
                 400,
@@ -224,7 +248,7 @@ mod tests {
         };
         assert!(matches!(anthropic("prompt is too long: 9 tokens > 8 maximum"), Fault::TooLarge { .. }));
         assert!(matches!(anthropic("Your credit balance is too low to …"), Fault::Exhausted { .. }));
-        assert!(matches!(anthropic("a prompt is too long"), Fault::Invalid { .. }));
+        assert!(matches!(anthropic("a prompt must not be empty"), Fault::Invalid { .. }));
     }
 
     #[test]

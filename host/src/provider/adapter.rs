@@ -103,7 +103,7 @@ impl ModelAdapter {
         let info = ModelInfo {
             name: config.name.clone(),
             model: config.model.clone(),
-            context_window: config.context_window,
+            context_window: config.context_window.into(),
             price: config.price,
             retries: Some(config.retries),
         };

@@ -2,15 +2,31 @@
 
 use futures_util::future::join_all;
 
-use super::{AdapterConfig, Vendor, openai::list_models};
+use super::{AdapterConfig, ServedWindow, Vendor, WindowProbe, listing::preferred};
 use crate::{
     limits,
     net::{HttpClient, Secret},
 };
 
-/// The variables in which keys of vendors are looked for.
+/// The variables in which keys of vendors are looked for, in this order.
 pub fn key_variables() -> impl Iterator<Item = &'static str> {
     Vendor::ALL.into_iter().filter_map(|vendor| vendor.preset().key_variable)
+}
+
+/// A sentence part that names them: `A, B or C`, with this word before the last one.
+pub fn key_variables_in_words(last: &str) -> String {
+    let names: Vec<_> = key_variables().collect();
+    match names.split_last() {
+        Some((end, [])) => (*end).to_owned(),
+        Some((end, rest)) => format!("{} {last} {end}", rest.join(", ")),
+        None => String::new(),
+    }
+}
+
+/// A sentence part that names the servers of one's own that are looked for.
+pub fn local_servers_in_words() -> String {
+    let names = Vendor::ALL.into_iter().filter(|vendor| vendor.is_local()).map(|vendor| vendor.preset().name);
+    names.collect::<Vec<_>>().join(", ")
 }
 
 /// A model that was found.
@@ -18,10 +34,12 @@ pub fn key_variables() -> impl Iterator<Item = &'static str> {
 pub struct Found {
     /// Whose it is.
     pub vendor: Vendor,
-    /// How to reach it.
+    /// How to reach it, and how much it takes, if its server or its vendor says so.
     pub config: AdapterConfig,
     /// Why it was taken, for people.
     pub because: String,
+    /// What its server says of its window, if it is one of the person's own.
+    pub served: Option<ServedWindow>,
 }
 
 /// Looks for a model: first for a key in `environment`, then for a local server. `model` is the vendor's name of the one
@@ -37,30 +55,96 @@ pub async fn discover(
         let Some((variable, key)) = preset.key_variable.and_then(|variable| Some((variable, set(variable)?))) else {
             continue;
         };
-        let key = Secret::new(key);
-        let base_url = preset.base_url_variable.and_then(set).unwrap_or_else(|| preset.base_url.to_owned());
-        let model = match model {
-            Some(model) => model.to_owned(),
-            None => preferred_model(client, &base_url, &key, preset.models).await,
+        let elsewhere = preset.base_url_variable.and_then(set);
+        // What the vendor's own models can take says nothing of another server's.
+        let usual = preset.context_window.filter(|_| elsewhere.is_none());
+        let base_url = elsewhere.unwrap_or_else(|| preset.base_url.to_owned());
+        let auth = Some(vendor.auth(Secret::new(key)));
+        let config = AdapterConfig { auth, ..AdapterConfig::new(base_url, model.unwrap_or(preset.models[0])) };
+        let config = AdapterConfig { context_window: usual, ..config };
+        let config = match model {
+            Some(_) => config,
+            None => with_preferred_model(client, vendor, config).await,
         };
-        let config = AdapterConfig { auth: Some(vendor.auth(key)), ..AdapterConfig::new(base_url, model) };
-        return Some(Found { vendor, config, because: format!("{variable} is set") });
+        return Some(Found { vendor, config, because: format!("{variable} is set"), served: None });
     }
     let servers = Vendor::ALL.into_iter().filter(|vendor| vendor.is_local());
-    let lists = servers.map(async |vendor| {
+    let found = servers.map(async |vendor| {
         let preset = vendor.preset();
-        let models = list_models(client, preset.base_url, None, limits::DISCOVERY_TIME).await.ok()?;
-        let model = model.map(str::to_owned).or_else(|| models.into_iter().next())?;
+        let config = AdapterConfig::new(preset.base_url, "");
+        let models = vendor.list_models(client, &config, limits::DISCOVERY_TIME).await.ok()?;
+        let model = model.map(str::to_owned).or_else(|| models.into_iter().next().map(|model| model.id))?;
         let because = format!("{} answers at {}", preset.name, preset.base_url);
-        Some(Found { vendor, config: AdapterConfig::new(preset.base_url, model), because })
+        Some(Found { vendor, config: AdapterConfig::new(preset.base_url, model), because, served: None })
     });
-    join_all(lists).await.into_iter().flatten().next()
+    let mut found = join_all(found).await.into_iter().flatten().next()?;
+    if let Some(probe) = WindowProbe::new(client, found.vendor, &found.config) {
+        found.served = probe.ask().await;
+        found.config.context_window = found.served.map(|window| window.tokens);
+    }
+    Some(found)
 }
 
-/// The first of the preferred models that the vendor has; without an answer the first preferred one.
-async fn preferred_model(client: &HttpClient, base_url: &str, key: &Secret, preferred: &[&str]) -> String {
-    let models = list_models(client, base_url, Some(key.clone()), limits::CONNECT_TIME).await.unwrap_or_default();
-    let has = |name: &&&str| models.iter().any(|model| model == **name);
-    let first = preferred.iter().find(has).map(|name| (*name).to_owned());
-    first.or_else(|| models.into_iter().next()).unwrap_or_else(|| preferred[0].to_owned())
+/// The same with the first of the preferred models that the vendor has, and with what the list says of it; without an answer
+/// the first preferred one.
+async fn with_preferred_model(client: &HttpClient, vendor: Vendor, config: AdapterConfig) -> AdapterConfig {
+    let offered = vendor.list_models(client, &config, limits::CONNECT_TIME).await.unwrap_or_default();
+    let Some(model) = preferred(&offered, vendor.preset().models) else { return config };
+    let context_window = model.context_window.or(config.context_window);
+    AdapterConfig { context_window, name: model.id.clone(), model: model.id.clone(), ..config }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::net::test_server::{TestServer, answer};
+
+    async fn found(variables: &[(&str, &str)], model: Option<&str>) -> Found {
+        let environment = |name: &str| {
+            let found = variables.iter().find(|(variable, _)| *variable == name);
+            found.map(|(_, value)| (*value).to_owned())
+        };
+        discover(&HttpClient::new().unwrap(), &environment, model).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_found_model_has_its_window() {
+        // Nothing is asked where the model is named.
+        for (variable, window) in [
+            ("OPENAI_API_KEY", Some(128_000)),
+            ("ANTHROPIC_API_KEY", Some(200_000)),
+            ("GEMINI_API_KEY", Some(1_048_576)),
+            ("XAI_API_KEY", Some(131_072)),
+            ("OPENROUTER_API_KEY", None),
+        ] {
+            let found = found(&[(variable, "sk-secret")], Some("m")).await;
+            assert_eq!((&*found.config.model, found.config.context_window), ("m", window), "{variable}");
+        }
+        let elsewhere = [("OPENAI_API_KEY", "k"), ("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")];
+        assert_eq!(found(&elsewhere, Some("m")).await.config.context_window, None);
+    }
+
+    #[tokio::test]
+    async fn the_list_of_models_says_which_and_how_much() {
+        let list = r#"{"data":[{"id":"claude-opus-4-1"},{"id":"claude-sonnet-4-5-20250929","max_input_tokens":7}]}"#;
+        for (body, model, window) in [
+            (list, "claude-sonnet-4-5-20250929", Some(7)),
+            (r#"{"data":[{"id":"of-a-gateway"}]}"#, "of-a-gateway", None),
+            ("no", "claude-sonnet-4-5", None),
+        ] {
+            let server = TestServer::start(vec![answer("200 OK", "", body)]).await;
+            let found = found(&[("ANTHROPIC_API_KEY", "k"), ("ANTHROPIC_BASE_URL", &server.url)], None).await;
+            assert_eq!((&*found.config.model, found.config.context_window), (model, window), "{body}");
+            assert_eq!(found.config.name, found.config.model);
+            let sent = server.requests().concat().to_lowercase();
+            assert!(sent.starts_with("get /v1/models?") && sent.contains("x-api-key: k"), "{sent}");
+        }
+    }
+
+    #[test]
+    fn all_keys_are_named_in_words() {
+        let words = key_variables_in_words("or");
+        assert!(key_variables().all(|variable| words.contains(variable)), "{words}");
+        assert!(words.ends_with(" or OPENROUTER_API_KEY"), "{words}");
+    }
 }

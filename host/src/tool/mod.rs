@@ -9,6 +9,7 @@ mod middleware;
 mod need;
 mod output;
 mod schema;
+mod share;
 #[cfg(test)]
 mod told_tests;
 mod toolbox;
@@ -27,6 +28,7 @@ pub use middleware::{CallDecision, CallVerdict, Target, ToolMiddleware};
 pub use need::Need;
 pub use output::{Completed, CompletionStatus, Control, HandOver, Proposed, ToolOutput};
 pub use schema::InputSchema;
+pub(crate) use share::{beginning, result_bytes};
 pub use toolbox::{Dispatched, ToolBox, ToolClash};
 pub(crate) use toolbox::{READ_RESULT, kept};
 

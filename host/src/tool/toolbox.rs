@@ -9,7 +9,10 @@ use std::{
 use futures_util::FutureExt;
 use indexmap::IndexSet;
 
-use super::{Concurrency, Control, CurrentCall, Target, Tool, ToolCx, ToolOutput, looks_like};
+use super::{
+    Concurrency, Control, CurrentCall, Target, Tool, ToolCx, ToolOutput, looks_like,
+    share::{beginning, result_bytes, text_bytes, text_of},
+};
 use crate::{
     chat::{Content, Media, Opaque, ToolCall, ToolResult, ToolSpec},
     error::{Fault, cut, seconds},
@@ -49,6 +52,8 @@ pub(crate) const READ_RESULT: &str = "read_result";
 #[derive(Clone, Default)]
 pub struct ToolBox {
     table: Arc<Table>,
+    /// Bytes of a result that are shown; none: the window of the model does not bound it.
+    result_bytes: Option<usize>,
 }
 
 #[derive(Clone, Default)]
@@ -180,7 +185,7 @@ impl ToolBox {
                 None => unknown.push(name.as_str()),
             }
         }
-        (ToolBox { table: Arc::new(Table { tools, ..Table::default() }) }, unknown)
+        (ToolBox { table: Arc::new(Table { tools, ..Table::default() }), ..ToolBox::default() }, unknown)
     }
 
     /// Whether these are the same object: one that was cloned, or the clone, and neither was changed since.
@@ -283,6 +288,12 @@ impl ToolBox {
         events.emit(Event::ToolFinished { agent, call: id, tool, is_error, reason, bytes, duration }).await;
     }
 
+    /// This toolbox for a reply with so many calls, of a model with this window: their results share it.
+    pub(crate) fn for_calls(mut self, calls: usize, window: Option<u64>) -> ToolBox {
+        self.result_bytes = Some(result_bytes(window, calls));
+        self
+    }
+
     /// Cuts a result to what a model is shown of it, and says so in it.
     pub(crate) fn cut(&self, call: &ToolCall, result: &mut ToolResult) {
         cut_content(&mut result.content, self.result_chars(&call.name));
@@ -291,13 +302,15 @@ impl ToolBox {
     /// The same where a model can read on: the result says how, and what it was cut from is given back as a text.
     pub(crate) fn cut_to_read_on(&self, call: &ToolCall, result: &mut ToolResult) -> Option<String> {
         let most = self.result_chars(&call.name);
-        if chars(&result.content) <= most {
+        let most_bytes = self.result_bytes.unwrap_or(usize::MAX);
+        if text_bytes(&result.content) <= most_bytes && chars(&result.content) <= most {
             return None;
         }
         let whole = result.text();
-        let (end, _) = whole.char_indices().nth(most).unwrap_or((whole.len(), ' '));
+        let shown = beginning(&whole, most, most_bytes);
+        let (end, offset) = (shown.len(), shown.chars().count());
         let beyond = whole[end..].chars().count();
-        let how = serde_json::json!({ "call": call.id, "offset": most });
+        let how = serde_json::json!({ "call": call.id, "offset": offset });
         let told = format!("[{beyond} more characters: read on by {READ_RESULT} with {how}]");
         let media = std::mem::take(&mut result.content).into_iter().filter(|piece| matches!(piece, Content::Media(_)));
         result.content = [Content::Text(whole[..end].into())].into_iter().chain(media).collect();
@@ -424,13 +437,6 @@ pub(crate) fn kept(call: &ToolCall, mut content: Vec<Content>, is_error: bool) -
 /// Characters of all texts of a result.
 fn chars(content: &[Content]) -> usize {
     content.iter().filter_map(text_of).map(|text| text.chars().count()).sum()
-}
-
-fn text_of(piece: &Content) -> Option<&String> {
-    match piece {
-        Content::Text(text) | Content::Json(text) | Content::Other(Opaque { json: text, .. }) => Some(text),
-        Content::Media(_) => None,
-    }
 }
 
 /// Cuts a result at [`limits::RESULT_PIECES`] pieces and its text at so many characters in all, and says so in it.

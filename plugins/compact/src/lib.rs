@@ -1,5 +1,6 @@
 //! Once the conversation fills the context window, asks the model for a summary, and puts that in place of everything after
-//! the system prompt. What a person said and nobody has answered yet stands in it word for word.
+//! the system prompt that the model has read. What a person said and nobody has answered yet stands in it word for word, and
+//! what has come since the model's newest reply stays.
 //!
 //! Params: `{"threshold": 0.8, "keep_recent": 0, "on_error": "continue"}`, which are the defaults: the share of the context
 //! window from which on it does so, how many messages at the end are left as they are, and what it means if the model gives
@@ -105,11 +106,12 @@ fn idle(pace: Pace) -> Step {
     Step::edits(effect::state(VERSION, &pace), Vec::new()).until(pace.wake())
 }
 
-/// The messages that a summary takes the place of: all after the system prompt, but for the newest.
+/// The messages that a summary takes the place of: all after the system prompt, but for the newest and those that the model
+/// has not read.
 fn goes(entries: &[Entry], keep_recent: u32) -> &[Entry] {
     let start = usize::from(entries.first().is_some_and(|entry| entry.role == Role::System));
     let after = &entries[start..];
-    &after[..chat::border(after, keep_recent as usize)]
+    &after[..chat::border(after, keep_recent as usize).min(chat::unread(after))]
 }
 
 fn finish(params: &Params, moment: &Moment, mut pace: Pace, span: Span, reply: Result<Completion, Error>) -> Step {
@@ -137,17 +139,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_but_the_system_prompt_and_the_newest_goes() {
+    fn what_was_read_goes_but_for_the_system_prompt_and_the_newest() {
         let entry = |id, role, group| Entry { id, role, traits: Traits::empty(), group, tokens: 1 };
         let (system, task) = (entry(1, Role::System, None), entry(2, Role::User, None));
         let group = [entry(3, Role::Assistant, Some(3)), entry(4, Role::Tool, Some(3))];
-        let chat = [system, task, group[0], group[1]];
+        let read = [system, task, group[0], group[1], entry(5, Role::Assistant, None)];
+        let chat = &read[..4];
         for (chat, keep, expected) in [
-            (&chat[..], 0, &[2, 3, 4][..]),
-            (&chat, 1, &[2]),
-            (&chat, 3, &[]),
-            (&chat, 9, &[]),
+            (&read[..], 0, &[2, 3, 4, 5][..]),
+            (&read, 1, &[2, 3, 4]),
+            (&read, 2, &[2]),
+            (chat, 0, &[2]),
+            (chat, 1, &[2]),
+            (chat, 3, &[]),
+            (chat, 9, &[]),
             (&chat[1..], 2, &[2]),
+            (&chat[..2], 0, &[]),
             (&[], 0, &[]),
         ] {
             let ids: Vec<_> = goes(chat, keep).iter().map(|entry| entry.id).collect();

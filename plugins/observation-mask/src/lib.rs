@@ -2,7 +2,7 @@
 //! the tool and how the result begins. Errors stay, and so do the newest messages.
 //!
 //! Params: `{"threshold": 0.6, "recent_window": 10}`, which are the defaults: the share of the context window from which on
-//! results are hidden, and how many messages at the end of the conversation are left alone.
+//! results are hidden, and how many messages at the end of the conversation are left alone. So is what the model has not read.
 
 use serde::{Deserialize, Serialize};
 use shelly_plugin::{
@@ -65,13 +65,19 @@ impl Effect for ObservationMask {
         let done = effect::remembered::<State>(VERSION, &state).done;
         // What it knew may have been replaced: then it looks at all of them, and leaves alone what is short.
         let start = done.and_then(chat::find).map_or(0, |at| at + 1);
-        let entries = chat::all_entries(start, moment.messages.saturating_sub(params.recent_window));
-        let (long, end) = chat::readable(&entries, is_long);
+        let entries = chat::all_entries(start, moment.messages);
+        let entries = &entries[..hidden_until(&entries, params.recent_window)];
+        let (long, end) = chat::readable(entries, is_long);
         let mut names = Names::default();
         let edits = long.iter().flat_map(|&at| mask(start + at as u32, &entries[at], &mut names)).collect();
         let done = entries[..end].last().map_or(done, |entry| Some(entry.id));
         Ok(Step::edits(effect::state(VERSION, &State { done }), edits))
     }
+}
+
+/// Where the messages end whose results may be hidden: before the newest, and before those that the model has not read.
+fn hidden_until(entries: &[Entry], recent: u32) -> usize {
+    entries.len().saturating_sub(recent as usize).min(chat::unread(entries))
 }
 
 /// Whether it may have a result to hide, as far as can be told without reading it: a token has four bytes.
@@ -128,6 +134,18 @@ mod tests {
     use shelly_plugin::{Content, types::Role};
 
     use super::*;
+
+    #[test]
+    fn what_the_model_has_not_read_is_not_hidden() {
+        let entry = |role| Entry { id: 1, role, traits: Traits::empty(), group: Some(1), tokens: 9 };
+        let mut chat = vec![entry(Role::Assistant)];
+        chat.extend(vec![entry(Role::Tool); 12]);
+        assert_eq!(hidden_until(&chat, 10), 0, "twelve results of one reply");
+        chat.push(Entry { group: None, ..entry(Role::Assistant) });
+        for (recent, until) in [(0, 14), (1, 13), (10, 4), (99, 0)] {
+            assert_eq!(hidden_until(&chat, recent), until, "{recent}");
+        }
+    }
 
     fn result(content: Vec<Content>) -> ToolResult {
         ToolResult { call_id: "1".into(), content, is_error: false }

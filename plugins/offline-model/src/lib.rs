@@ -11,6 +11,7 @@ use shelly_plugin::{
 };
 
 mod delegation;
+mod pages;
 mod plan;
 mod task;
 mod tools;

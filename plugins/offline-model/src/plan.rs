@@ -4,12 +4,13 @@ use std::fmt::Write;
 
 use serde_json::Value;
 use shelly_plugin::{
-    Content, Message, Part,
+    Message, Part,
     types::{Request, Role, ToolChoice, ToolResult},
 };
 
 use crate::{
     delegation,
+    pages::{self, Whole},
     task::{self, Clause, Task, stem},
     tools::{self, Tool},
 };
@@ -56,13 +57,18 @@ pub(crate) fn next(request: &Request) -> Next {
             open.push(call.clone());
         }
     }
-    let may_call = request.tool_choice != ToolChoice::Never && history.rounds < MAX_ROUNDS;
+    if let Some(page) = open.iter().find(|call| call.tool == pages::READ_RESULT) {
+        // One at a time: pages of one reply share the room that each is made for.
+        open = vec![page.clone()];
+    }
+    let has_rounds = history.rounds < MAX_ROUNDS && history.turned < pages::MAX_PAGES;
+    let may_call = request.tool_choice != ToolChoice::Never && has_rounds;
     if may_call && !open.is_empty() {
         return Next::Calls(open);
     }
     let has = |name: &str| may_call && names.contains(&name);
     if let Some(result) = history.delegated() {
-        return say(delegation::report(&text_of(result).0), !result.is_error, has(delegation::COMPLETE));
+        return say(delegation::report(&pages::text_of(result).0), !result.is_error, has(delegation::COMPLETE));
     }
     let able = steps.iter().any(|step| !matches!(step, Step::Remark(_)));
     if !able
@@ -89,9 +95,12 @@ fn task_position(messages: &[Message]) -> Option<usize> {
 }
 
 /// The calls since the task, each with its result.
-struct History<'a> {
+pub(crate) struct History<'a> {
     calls: Vec<(Call, &'a ToolResult)>,
+    /// Replies with calls, but for those that turned a page.
     rounds: usize,
+    /// Replies that turned a page.
+    turned: usize,
 }
 
 impl<'a> History<'a> {
@@ -108,8 +117,12 @@ impl<'a> History<'a> {
             let arguments = serde_json::from_str(&call.arguments).ok()?;
             Some((Call { tool: call.name.clone(), arguments }, result(&call.id)?))
         });
-        let has_calls = |message: &&Message| message.parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
-        History { calls: calls.collect(), rounds: messages.iter().filter(has_calls).count() }
+        let replies = |turns: bool| {
+            let is_so =
+                move |part: &Part| matches!(part, Part::ToolCall(call) if (call.name == pages::READ_RESULT) == turns);
+            messages.iter().filter(|message| message.parts.iter().any(is_so)).count()
+        };
+        History { calls: calls.collect(), rounds: replies(false), turned: replies(true) }
     }
 
     /// What came of handing the task on.
@@ -117,7 +130,7 @@ impl<'a> History<'a> {
         self.calls.iter().find(|(made, _)| made.tool == delegation::DELEGATE).map(|(_, result)| *result)
     }
 
-    fn result(&self, call: &Call) -> Option<&'a ToolResult> {
+    pub(crate) fn result(&self, call: &Call) -> Option<&'a ToolResult> {
         self.calls.iter().find(|(made, _)| made == call).map(|(_, result)| *result)
     }
 }
@@ -219,11 +232,14 @@ fn work(
         let Some(read) = read_call(tools, path) else {
             return steps.push(Step::Remark("I see no tool that reads files.".into()));
         };
-        match history.result(&read).filter(|result| !result.is_error).map(text_of) {
-            Some((text, cut)) => {
+        let can_turn = tools.iter().any(|tool| tool.name == pages::READ_RESULT);
+        let read_so_far = history.result(&read).filter(|result| !result.is_error);
+        match read_so_far.map(|result| pages::whole(result, history, can_turn)) {
+            Some(Whole::Text(text, cut)) => {
                 steps.push(step(path, None, Some(&text)));
                 steps.extend(cut.map(|cut| Step::Remark(format!("Only the beginning of {path} came through: {cut}"))));
             }
+            Some(Whole::Next(page)) => steps.push(Step::Read { what: path.clone(), read: page, shown: false }),
             None => steps.push(Step::Read { what: path.clone(), read, shown: false }),
         }
     }
@@ -231,17 +247,6 @@ fn work(
         for quote in quotes {
             steps.push(step(&format!("\"{quote}\""), None, Some(quote)));
         }
-    }
-}
-
-/// The text of a result, and what the host says if it has cut it.
-fn text_of(result: &ToolResult) -> (String, Option<String>) {
-    match result.content.split_last() {
-        Some((Content::Text(cut), rest)) if !rest.is_empty() && cut.starts_with('[') && cut.ends_with(" were cut]") => {
-            let whole = ToolResult { content: rest.to_vec(), ..result.clone() };
-            (whole.text(), Some(cut.clone()))
-        }
-        _ => (result.text(), None),
     }
 }
 
@@ -281,7 +286,7 @@ fn answer(steps: &[Step], history: &History, tools: &[Tool]) -> String {
 }
 
 fn quote(what: &str, result: &ToolResult) -> String {
-    let (text, cut) = text_of(result);
+    let (text, cut) = pages::text_of(result);
     let length = text.chars().count();
     let shown: String = text.chars().take(MAX_QUOTED).collect();
     let mut said = format!("{what} says:\n\n{}", shown.trim_end());

@@ -326,6 +326,41 @@ fn a_result_that_the_host_has_cut_is_not_taken_for_the_whole() {
 }
 
 #[test]
+fn the_rest_of_a_result_is_read_page_by_page() {
+    let turns_pages: Fake =
+        ("read_result", "Reads on in a result.", &[("call", "string"), ("offset", "integer")], |_| Ok(String::new()));
+    let tools: Vec<Fake> = OURS.iter().copied().chain([turns_pages]).collect();
+    let mut messages = vec![Message::new(Role::User, "How many words are in a.txt and docs/b.txt?")];
+    let mut ask = |results: &[&[&str]]| {
+        let last = messages.last().cloned();
+        let made = last.iter().flat_map(|message| message.parts.clone()).filter_map(|part| match part {
+            Part::ToolCall(call) => Some(call.id),
+            _ => None,
+        });
+        for (call_id, content) in made.collect::<Vec<_>>().into_iter().zip(results) {
+            let content = content.iter().map(|text| Content::from(*text)).collect();
+            messages
+                .push(message(Role::Tool, vec![Part::ToolResult(ToolResult { call_id, content, is_error: false })]));
+        }
+        let reply = complete(&request(messages.clone(), &tools));
+        messages.push(message(Role::Assistant, reply.parts.clone()));
+        let calls = reply.parts.iter().map(|part| match part {
+            Part::ToolCall(call) => format!("{} {}", call.name, call.arguments),
+            other => format!("{other:?}"),
+        });
+        calls.collect::<Vec<_>>()
+    };
+    assert_eq!(ask(&[]), [r#"read_file {"path":"a.txt"}"#, r#"read_file {"path":"docs/b.txt"}"#]);
+    let cut = r#"[9 more characters: read on by read_result with {"call":"x","offset":5}]"#;
+    let one = ask(&[&["one t", cut], &["all of it"]]);
+    assert_eq!(one, [r#"read_result {"call":"x","offset":5}"#], "a page goes alone");
+    let two = ask(&[&["[characters 5 to 9 of 14; read on with offset 9]\nwo\nt"]]);
+    assert_eq!(two, [r#"read_result {"call":"x","offset":9}"#]);
+    let all = ask(&[&["[characters 9 to 14 of 14, to the end]\nhree\n"]]);
+    assert_eq!(all, [r#"count_text {"text":"one two\nthree\n"}"#, r#"count_text {"text":"all of it"}"#]);
+}
+
+#[test]
 fn paths_are_told_from_other_words() {
     let cases: &[(&str, &[&str])] = &[
         ("Compare a.txt, docs/b.md and (src/main.rs).", &["a.txt", "docs/b.md", "src/main.rs"]),

@@ -6,7 +6,7 @@
 //!
 //! Params: `{"threshold": 0.7, "recent_zone": 10, "medium_zone": 10, "trim_length": 200}`, which are the defaults: the share
 //! of the context window from which on it does so, the messages in each of the two zones (more, where a reply and its results
-//! would be cut apart), and the characters that are left of a result.
+//! would be cut apart, or the model has not read them yet), and the characters that are left of a result.
 
 use serde::Deserialize;
 use shelly_plugin::{
@@ -117,7 +117,8 @@ struct Zones {
 impl Zones {
     fn of(entries: &[Entry], params: &Params) -> Zones {
         let start = usize::from(entries.first().is_some_and(|entry| entry.role == Role::System));
-        let recent = chat::border(entries, params.recent_zone as usize).max(start);
+        // What the model has not read is recent, however much it is.
+        let recent = chat::border(entries, params.recent_zone as usize).min(chat::unread(entries)).max(start);
         let medium = chat::border(&entries[..recent], params.medium_zone as usize).max(start);
         Zones { older: start..medium, medium: medium..recent }
     }

@@ -143,6 +143,15 @@ pub fn readable(entries: &[Entry], wanted: impl Fn(&Entry) -> bool) -> (Vec<usiz
     (positions, entries.len())
 }
 
+/// Where that begins which the model has not read yet, as long as it is not its turn: what has come since its newest reply,
+/// with the calls of that reply if their results are not read. Of a conversation without a reply it is all but the system
+/// prompt. An effect that shortens leaves it alone: what goes before it was read has to be got again.
+pub fn unread(entries: &[Entry]) -> usize {
+    let read = entries.iter().rposition(|entry| entry.role == Role::Assistant).map(|at| at + 1);
+    let read = read.unwrap_or_else(|| entries.iter().take_while(|entry| entry.role == Role::System).count());
+    border(entries, entries.len() - read)
+}
+
 /// Where zones of at least so many messages at the end begin: the position moves towards the beginning until no group is cut
 /// apart.
 pub fn border(entries: &[Entry], keep: usize) -> usize {
@@ -195,6 +204,27 @@ mod tests {
             assert_eq!(border(&groups, keep), at, "keep {keep}");
         }
         assert_eq!(border(&[], 3), 0);
+    }
+
+    #[test]
+    fn the_results_of_the_newest_reply_are_unread_with_their_calls() {
+        let entry = |role, group| Entry { id: 0, role, traits: Traits::empty(), group, tokens: 0 };
+        let (system, user) = (entry(Role::System, None), entry(Role::User, None));
+        let says = entry(Role::Assistant, None);
+        let calls = [(Role::Assistant, Some(3)), (Role::Tool, Some(3)), (Role::Tool, Some(3))];
+        let [calls, one, two] = calls.map(|(role, group)| entry(role, group));
+        for (chat, at) in [
+            (&[][..], 0),
+            (&[user], 0),
+            (&[system, user], 1),
+            (&[system, user, says], 3),
+            (&[system, user, says, user, user], 3),
+            (&[system, user, calls, one, two], 2),
+            (&[system, user, calls, one, two, user], 2),
+            (&[system, user, calls, one, two, says, user], 6),
+        ] {
+            assert_eq!(unread(chat), at, "{} messages", chat.len());
+        }
     }
 
     #[test]

@@ -1,8 +1,15 @@
-//! Conversations by chance under the effects that shorten them: whatever they do, every request is one that a vendor takes,
-//! the system prompt is untouched, and what the person said last is there. So many times more cases as
+//! Conversations by chance under the effects that shorten them: whatever they do, every request is one that a vendor takes and
+//! fits into the window, the system prompt is untouched, what the person said last is there, and nothing is shortened that the
+//! model has not read. So many times more cases as
 //! `SHELLY_CHANCE_TIMES` says.
 
-use std::{collections::VecDeque, sync::Mutex};
+use std::{
+    collections::VecDeque,
+    sync::{
+        Mutex,
+        atomic::{AtomicU32, Ordering},
+    },
+};
 
 use proptest::{
     collection::vec,
@@ -12,7 +19,7 @@ use proptest::{
 };
 use serde_json::json;
 use shelly_host::{
-    agent::Agent,
+    agent::{Agent, RunError},
     event::Event,
     model::{Completer, CompletionRequest},
     plugin::PluginTool,
@@ -77,7 +84,7 @@ fn cases(effects: usize) -> impl Strategy<Value = Case> {
         1 => Just(Summary::Fails),
     ];
     let chain = subsequence((0..effects).collect::<Vec<_>>(), 1..=effects).prop_shuffle();
-    (vec(task, 1..5), chain, 800..6_000_u64, vec(summary, 1..4)).prop_map(|(tasks, chain, window, summaries)| Case {
+    (vec(task, 1..5), chain, 1_500..8_000_u64, vec(summary, 1..4)).prop_map(|(tasks, chain, window, summaries)| Case {
         tasks,
         chain,
         window,
@@ -105,7 +112,7 @@ fn mind(case: &Case) -> Mind {
     let turns: Mutex<VecDeque<_>> = Mutex::new(turns.collect());
     let summaries: Mutex<_> =
         Mutex::new(case.summaries.clone().into_iter().cycle().take(10_000).collect::<VecDeque<_>>());
-    let tasks = case.tasks.clone();
+    let (tasks, window) = (case.tasks.clone(), case.window);
     let first_prompt = OnceLock::new();
     let think = move |asked: &script::Asked<'_>| -> Reply {
         check_transcript(&asked.request.messages);
@@ -120,6 +127,8 @@ fn mind(case: &Case) -> Mind {
         assert_eq!(&prompt, first_prompt.get_or_init(|| prompt.clone()), "the system prompt was changed");
         let (task, does) = turns.lock().unwrap().pop_front().expect("it is asked too often");
         assert_is_there(asked.request, task, tasks[task].length);
+        assert!(asked.request.tokens() <= window, "{} tokens for a window of {window}", asked.request.tokens());
+        assert_unread_is_whole(asked.request);
         match does {
             Does::Calls(calls) => {
                 let calls: Vec<_> =
@@ -141,6 +150,20 @@ fn assert_is_there(request: &CompletionRequest, task: usize, length: usize) {
     let users = request.messages.iter().filter(|entry| entry.message.role == Role::User);
     let texts: Vec<_> = users.map(|entry| entry.message.text_content()).collect();
     assert!(texts.iter().any(|text| text.contains(&wanted)), "`{wanted}` is lost: {texts:#?}");
+}
+
+/// No effect has shortened what has come since the newest reply.
+#[track_caller]
+fn assert_unread_is_whole(request: &CompletionRequest) {
+    let reply = request.messages.iter().rev().find(|entry| entry.message.role == Role::Assistant);
+    // What was recalled may have been shortened when it was kept.
+    let reads: Vec<_> = reply.iter().flat_map(|entry| entry.message.tool_calls()).collect();
+    let is_read = |id: &str| reads.iter().any(|call| call.id == id && call.name == "read");
+    let unread = request.messages.iter().rev().take_while(|entry| entry.message.role != Role::Assistant);
+    for result in unread.flat_map(|entry| entry.message.tool_results()).filter(|result| is_read(&result.call_id)) {
+        let marks = ["[An older result", "more characters were here", "gives this result of"];
+        assert!(!marks.iter().any(|mark| result.text().contains(mark)), "it was not read: {}", result.text());
+    }
 }
 
 /// The effects, small enough to have something to do, and the tools that they bring.
@@ -177,14 +200,22 @@ fn agent(case: &Case, plugins: &[Arc<Plugin>]) -> Agent {
     agent
 }
 
-/// Runs all tasks in one conversation; which effects edited it, and how.
-async fn play(case: &Case, plugins: &[Arc<Plugin>]) -> Vec<(String, &'static str)> {
+/// Runs all tasks in one conversation, or as many as it has room for; which effects edited it, and how, and whether all were
+/// done.
+async fn play(case: &Case, plugins: &[Arc<Plugin>]) -> (Vec<(String, &'static str)>, bool) {
     let (agent, chat) = (agent(case, plugins), Chat::new());
     let mut edits = Vec::new();
     for (at, task) in case.tasks.iter().enumerate() {
         let said = Message::user(format!("{} {}", marker(at), long(task.length)));
         let (end, events) = script::watched("a", async |cx| agent.run(cx, &chat, vec![said]).await).await;
-        assert_eq!(end.unwrap().message.text_content(), ANSWER);
+        let is_full = match end {
+            Ok(answer) => {
+                assert_eq!(answer.message.text_content(), ANSWER);
+                false
+            }
+            Err(RunError::Window(_)) => true,
+            Err(error) => panic!("{error:?}"),
+        };
         check_transcript(&chat.snapshot());
         for event in events {
             match event {
@@ -193,8 +224,11 @@ async fn play(case: &Case, plugins: &[Arc<Plugin>]) -> Vec<(String, &'static str
                 _ => {}
             }
         }
+        if is_full {
+            return (edits, false);
+        }
     }
-    edits
+    (edits, true)
 }
 
 #[test]
@@ -204,15 +238,19 @@ fn whatever_they_make_of_a_conversation_it_stays_whole() {
     let cases_ = CASES * chance::number("SHELLY_CHANCE_TIMES").unwrap_or(1) as u32;
     let config = ProptestConfig { cases: cases_, failure_persistence: None, ..ProptestConfig::default() };
     let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
-    let seen = Mutex::new(Vec::new());
+    let (seen, done) = (Mutex::new(Vec::new()), AtomicU32::new(0));
     let ran = runner.run(&cases(plugins.len()), |case| {
-        let edits = runtime.block_on(play(&case, &plugins));
+        let (edits, is_done) = runtime.block_on(play(&case, &plugins));
         seen.lock().unwrap().extend(edits);
+        done.fetch_add(u32::from(is_done), Ordering::Relaxed);
         Ok::<(), TestCaseError>(())
     });
     if let Err(error) = ran {
         panic!("{error}");
     }
+    // Most have room enough.
+    let done = done.into_inner();
+    assert!(done > cases_ / 3, "{done} of {cases_} were done");
     // Each of them did something, or it was not tested.
     let seen = seen.into_inner().unwrap();
     for (effect, edit) in [

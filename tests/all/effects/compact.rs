@@ -29,6 +29,9 @@ impl Stage {
     }
 }
 
+/// A call whose result the model has not read: it stays.
+const UNREAD: Turn<'static> = Turn::Calls(&[("read", "{}", "what nobody has read", false)]);
+
 fn work() -> Chat {
     let (arguments, long) = (format!("{{\"a\":\"{}\"}}", "x".repeat(900)), "ä".repeat(3_000));
     let turns = [
@@ -36,12 +39,13 @@ fn work() -> Chat {
         Turn::Asked("Fix `src/a.rs`."),
         Turn::Calls(&[("read", &arguments, &long, false), ("run", "{}", "no such file", true)]),
         Turn::Calls(&[("read", "{}", "fine", false)]),
+        UNREAD,
     ];
     chat("Hi.", &turns)
 }
 
 #[tokio::test]
-async fn a_summary_takes_the_place_of_everything_and_the_open_task_stays() {
+async fn a_summary_takes_the_place_of_what_was_read_and_the_open_task_stays() {
     let (chat, mut stage) = (work(), stage(json!({})).await);
     let question = stage.question(&chat).await;
     for part in [
@@ -60,12 +64,14 @@ async fn a_summary_takes_the_place_of_everything_and_the_open_task_stays() {
     }
     assert!(!question.contains(&"x".repeat(200)) && !question.contains(&"ä".repeat(501)), "{question}");
     assert!(!question.contains("Be helpful."), "the system prompt is not told");
+    assert!(!question.contains("what nobody has read"), "it is told before it was read: {question}");
 
     let edits = stage.told(&chat, Ok(completion("Goal: fix it."))).await;
     assert!(matches!(&edits[..], [Edit::Replace(_)]), "{edits:?}");
     make(&chat, edits);
     let snapshot = chat.snapshot();
-    let [system, summary] = &snapshot.iter().collect::<Vec<_>>()[..] else { panic!("{:?}", lines(&chat)) };
+    let [system, summary, _, _] = &snapshot.iter().collect::<Vec<_>>()[..] else { panic!("{:?}", lines(&chat)) };
+    assert_eq!(results(&chat), ["what nobody has read"]);
     assert_eq!(system.message.text_content(), "Be helpful.");
     let text = summary.message.text_content();
     assert!(summary.note && summary.message.role == Role::User && summary.message.sender == "compact", "{summary:?}");
@@ -92,9 +98,9 @@ async fn the_next_summary_takes_in_the_one_before_and_keeps_the_task() {
     make(&chat, edits);
     let all = lines(&chat).join("\n");
     assert!(all.contains("Second summary.") && all.contains("Fix `src/a.rs`.") && !all.contains("First"), "{all}");
-    assert_eq!(chat.snapshot().len(), 2);
+    assert_eq!((chat.snapshot().len(), results(&chat)), (4, vec![more.clone()]));
     // Once it is answered, the task is told in the summary alone.
-    let turns = [Turn::Says("Fixed."), Turn::Asked("Thanks. Now test it."), Turn::Calls(&call)];
+    let turns = [Turn::Says("Fixed."), Turn::Asked("Thanks. Now test it."), Turn::Calls(&call), UNREAD];
     turns.iter().enumerate().for_each(|(turn, said)| said.add(&chat, 20 + turn));
     stage.state.clear();
     stage.question(&chat).await;
@@ -131,7 +137,7 @@ async fn without_a_summary_the_conversation_stays_or_the_run_ends() {
 
 #[tokio::test]
 async fn the_newest_messages_may_stay() {
-    for (keep, expected) in [(0, 2), (1, 4)] {
+    for (keep, expected) in [(0, 4), (2, 4), (3, 6)] {
         let (chat, mut stage) = (work(), stage(json!({"keep_recent": keep})).await);
         stage.question(&chat).await;
         let edits = stage.told(&chat, Ok(completion("Summary."))).await;
@@ -139,7 +145,7 @@ async fn the_newest_messages_may_stay() {
         assert_eq!(chat.snapshot().len(), expected, "keep {keep}: {:?}", lines(&chat));
     }
     // What would go is too little to be worth it.
-    for keep in [3, 5, 99] {
+    for keep in [5, 7, 99] {
         assert!(stage(json!({"keep_recent": keep})).await.edits(&work()).await.is_empty(), "keep {keep}");
     }
 }
@@ -152,7 +158,7 @@ async fn what_comes_while_the_model_summarises_is_not_lost() {
     let edits = stage.told(&chat, Ok(completion("Summary."))).await;
     make(&chat, edits);
     let all = lines(&chat);
-    assert!(all.len() == 3 && all[2] == "u One more thing." && all[1].contains("Fix `src/a.rs`."), "{all:?}");
+    assert!(all.len() == 5 && all[4] == "u One more thing." && all[1].contains("Fix `src/a.rs`."), "{all:?}");
 }
 
 #[tokio::test]

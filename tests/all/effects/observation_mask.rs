@@ -65,11 +65,22 @@ async fn it_sleeps_below_the_threshold_and_looks_at_what_the_model_counted() {
 async fn the_newest_messages_are_left_alone() {
     let long = "x".repeat(1_000);
     let call = [("read", "{}", long.as_str(), false)];
-    for (window, hidden) in [(0, 2), (1, 1), (2, 1), (3, 0), (99, 0)] {
-        let chat = chat("Read.", &[Turn::Calls(&call), Turn::Calls(&call)]);
+    for (window, hidden) in [(0, 2), (1, 2), (2, 1), (3, 1), (4, 0), (99, 0)] {
+        let chat = chat("Read.", &[Turn::Calls(&call), Turn::Calls(&call), Turn::Says("Read.")]);
         let mut stage = stage(json!({"recent_window": window}), 1.0).await;
         assert_eq!(stage.edits(&chat).await.len(), hidden, "recent window {window}");
     }
+}
+
+#[tokio::test]
+async fn what_the_model_has_not_read_is_not_hidden() {
+    let long = "x".repeat(1_000);
+    let calls = vec![("read", "{}", long.as_str(), false); 12];
+    let chat = chat("Read.", &[Turn::Calls(&calls)]);
+    let mut stage = stage(json!({"recent_window": 1}), 1.0).await;
+    assert!(stage.edits(&chat).await.is_empty());
+    Turn::Says("Read.").add(&chat, 9);
+    assert_eq!(stage.edits(&chat).await.len(), 12);
 }
 
 #[tokio::test]

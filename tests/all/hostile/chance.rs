@@ -245,7 +245,7 @@ async fn one_run(kind: &str, plugin: &Arc<Plugin>) -> &'static str {
         "coordinator" => {}
         _ => {
             let info =
-                ModelInfo { name: "m".into(), model: "m".into(), context_window: None, price: None, retries: None };
+                ModelInfo { name: "m".into(), model: "m".into(), context_window: Default::default(), price: None, retries: None };
             helper.completer = Arc::new(PluginModel::new(plugin, info, None, None).unwrap());
         }
     }

@@ -54,7 +54,7 @@ impl Line {
             info: ModelInfo {
                 name: "line".into(),
                 model: "line".into(),
-                context_window: None,
+                context_window: Default::default(),
                 price: Some(price),
                 retries: None,
             },

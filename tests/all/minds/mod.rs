@@ -14,6 +14,7 @@ mod places;
 mod prompt;
 mod refused;
 mod turns;
+mod windows;
 
 use std::sync::Arc;
 

@@ -19,7 +19,7 @@ mod responses;
 mod check;
 mod configured;
 mod example;
-mod program;
+pub mod program;
 mod secrecy;
 mod streams;
 

@@ -78,7 +78,7 @@ pub async fn model(
     given: Given<'_>,
 ) -> Result<PluginModel, Box<dyn Error>> {
     let info =
-        ModelInfo { name: "bench".into(), model: "m-1".into(), context_window: None, price: None, retries: None };
+        ModelInfo { name: "bench".into(), model: "m-1".into(), context_window: Default::default(), price: None, retries: None };
     let plugin = load(engine, component, params, given).await?;
     Ok(PluginModel::new(&plugin, info, None, None).ok_or("it is a provider")?)
 }

@@ -37,7 +37,7 @@ impl<F: Fn(&CompletionRequest) -> Says + Send + Sync + 'static> Model<F> {
         let info = ModelInfo {
             name: "bench".into(),
             model: "bench-1".into(),
-            context_window: None,
+            context_window: Default::default(),
             price: None,
             retries: None,
         };

@@ -12,6 +12,7 @@ use url::Url;
 use crate::{
     error::Fault,
     model::{Completion, CompletionRequest, DeltaSink},
+    net::endpoint,
     provider::{
         adapter::ModelAdapter,
         incoming::{Incoming, Source},
@@ -87,8 +88,12 @@ impl Wire for Anthropic {
 
 /// The address below the API's version, which the base URL may name or not.
 fn url(adapter: &ModelAdapter, path: &[&str]) -> Result<Url, Fault> {
-    let base = adapter.url(&[])?;
-    let has_version = base.path().trim_end_matches('/').ends_with("/v1");
+    below_version(adapter.url(&[])?.as_str(), path)
+}
+
+/// The same of any base URL.
+pub(super) fn below_version(base_url: &str, path: &[&str]) -> Result<Url, Fault> {
+    let has_version = base_url.trim_end_matches('/').ends_with("/v1");
     let version: &[&str] = if has_version { &[] } else { &["v1"] };
-    adapter.url(&[version, path].concat())
+    endpoint(base_url, &[version, path].concat())
 }

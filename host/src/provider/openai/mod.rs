@@ -6,17 +6,13 @@ mod request;
 #[cfg(test)]
 mod tests;
 
-use std::time::Duration;
-
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::{
     error::Fault,
-    limits,
     model::{Completion, CompletionRequest, DeltaSink},
-    net::{Auth, HttpClient, Request, Retries, Secret, endpoint, origin},
     provider::{
         adapter::ModelAdapter,
         incoming::{Incoming, Source},
@@ -100,33 +96,4 @@ impl ChatCompletions {
         };
         request::body(adapter, field, request)
     }
-}
-
-/// The models that a server offers, as it names them. Asks once and waits for at most `time`.
-///
-/// # Errors
-///
-/// [`Fault::Unavailable`] if nobody answers there, and whatever else the server's answer means.
-pub async fn list_models(
-    client: &HttpClient,
-    base_url: &str,
-    key: Option<Secret>,
-    time: Duration,
-) -> Result<Vec<String>, Fault> {
-    #[derive(Deserialize)]
-    struct List {
-        data: Option<Vec<Model>>,
-    }
-    #[derive(Deserialize)]
-    struct Model {
-        id: String,
-    }
-    let url = endpoint(base_url, &["models"])?;
-    let origin = origin(&url);
-    let auth = key.map(Auth::bearer);
-    let request = Request { auth, retries: Retries::NONE, total: time, idle: time, ..Request::new(url) };
-    let body = client.get(&request).await?.read(limits::STREAM_EVENT_BYTES).await?;
-    let list: List = serde_json::from_slice(&body)
-        .map_err(|_| Fault::other(format!("{origin} answered with something that is no list of models")))?;
-    Ok(list.data.unwrap_or_default().into_iter().map(|model| model.id).collect())
 }

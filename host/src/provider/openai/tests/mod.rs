@@ -391,22 +391,6 @@ async fn the_longest_reply_has_the_name_that_the_server_knows() {
     }
 }
 
-#[tokio::test]
-async fn models_are_listed_once_asked() {
-    let list = answer("200 OK", "", r#"{"object":"list","data":[{"id":"a"},{"id":"b","owned_by":"x"}]}"#);
-    let server =
-        TestServer::start(vec![list, answer("200 OK", "", r#"{"data":null}"#), answer("503 Busy", "", "")]).await;
-    let client = HttpClient::new().unwrap();
-    let models = || list_models(&client, &server.url, None, Duration::from_secs(5));
-    assert_eq!(models().await.unwrap(), ["a", "b"]);
-    assert_eq!(models().await.unwrap(), Vec::<String>::new());
-    assert!(matches!(models().await, Err(Fault::Unavailable { .. })));
-    assert_eq!(server.requests().len(), 3);
-    assert!(
-        server.requests()[0].starts_with("GET /models HTTP/1.1\r\n") && !server.requests()[0].contains("authorization")
-    );
-}
-
 #[test]
 fn the_key_is_not_in_the_debug_output() {
     assert!(!format!("{:?}", config("http://localhost/v1")).contains("sk-secret"));

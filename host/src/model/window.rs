@@ -1,0 +1,94 @@
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use crate::error::{speaks_of_window, window_named_in};
+
+/// How many tokens a model can take in one request. It may be learned while the model is in use: clones share what is known.
+#[derive(Clone, Default)]
+pub struct ContextWindow(Arc<AtomicU64>);
+
+/// Stands for a window that is not known.
+const UNKNOWN: u64 = 0;
+
+/// The share of a refused request, in percent, that is taken as the window where the refusal names none, or names more than
+/// the request was estimated at: the estimate is too low by at least the rest.
+const MEASURED_PERCENT: u64 = 75;
+
+impl ContextWindow {
+    /// Returns the window in tokens, if it is known.
+    pub fn tokens(&self) -> Option<u64> {
+        Some(self.0.load(Ordering::Relaxed)).filter(|tokens| *tokens != UNKNOWN)
+    }
+
+    /// Sets what the server says, or takes back what was known.
+    pub fn set(&self, tokens: Option<u64>) {
+        self.0.store(tokens.unwrap_or(UNKNOWN), Ordering::Relaxed);
+    }
+
+    /// Takes a refusal of a request, which was estimated at `asked` tokens, as a measure of the window. Returns the window if
+    /// the refusal speaks of it and less is known to fit now than before.
+    pub fn learn(&self, refusal: &str, asked: u64) -> Option<u64> {
+        if !speaks_of_window(refusal) {
+            return None;
+        }
+        let measured = (asked.saturating_mul(MEASURED_PERCENT) / 100).max(1);
+        let learned = window_named_in(refusal).filter(|named| *named < asked).unwrap_or(measured);
+        if self.tokens().is_some_and(|known| known <= learned) {
+            return None;
+        }
+        self.set(Some(learned));
+        Some(learned)
+    }
+}
+
+impl From<Option<u64>> for ContextWindow {
+    fn from(tokens: Option<u64>) -> Self {
+        Self(Arc::new(AtomicU64::new(tokens.unwrap_or(UNKNOWN))))
+    }
+}
+
+impl fmt::Debug for ContextWindow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.tokens().fmt(f)
+    }
+}
+
+impl PartialEq for ContextWindow {
+    fn eq(&self, other: &Self) -> bool {
+        self.tokens() == other.tokens()
+    }
+}
+
+impl Eq for ContextWindow {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_a_measure_and_the_window_only_shrinks() {
+        const NAMED: &str = "This model's maximum context length is 4096 tokens.";
+        for (known, refusal, asked, learned) in [
+            (None, NAMED, 9_000, Some(4_096)),
+            // The estimate says that it fits, and the server says that it does not: less fits than is named.
+            (None, NAMED, 4_000, Some(3_000)),
+            (None, NAMED, 4_500, Some(4_096)),
+            (Some(32_768), NAMED, 9_000, Some(4_096)),
+            (Some(4_096), NAMED, 9_000, None),
+            (Some(4_096), NAMED, 4_000, Some(3_000)),
+            (None, "Your input exceeds the context window of this model.", 8_000, Some(6_000)),
+            (None, "prompt is too long: 0 tokens > 0 maximum", 1, Some(1)),
+            (None, "max_tokens is too large: 100000. This model supports at most 4096 completion tokens", 9_000, None),
+        ] {
+            let window = ContextWindow::from(known);
+            let shared = window.clone();
+            assert_eq!(window.learn(refusal, asked), learned, "{known:?} {refusal} {asked}");
+            assert_eq!(shared.tokens(), learned.or(known), "clones share it");
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Results that the host has cut, and the pages of the rest.
+
+use serde_json::{Value, json};
+use shelly_plugin::{Content, types::ToolResult};
+
+use crate::plan::{Call, History};
+
+/// The host's tool that reads on in a result.
+pub(crate) const READ_RESULT: &str = "read_result";
+
+/// Most pages that are turned for one task: beyond it something is wrong.
+pub(crate) const MAX_PAGES: usize = 64;
+
+/// A result, as far as it has come.
+pub(crate) enum Whole {
+    /// The text, and what the host says if there is no more of it to be had.
+    Text(String, Option<String>),
+    /// The call that gets the next page.
+    Next(Call),
+}
+
+/// The whole text of a result, put together of its pages; `can_turn`: there is a tool for them.
+pub(crate) fn whole(result: &ToolResult, history: &History, can_turn: bool) -> Whole {
+    let (mut text, mut cut) = text_of(result);
+    let mut next = cut.as_deref().and_then(way_on);
+    for _ in 0..MAX_PAGES {
+        let Some(call) = next.take().filter(|_| can_turn) else { break };
+        let Some(page) = history.result(&call) else { return Whole::Next(call) };
+        let said = page.text();
+        let Some((header, more)) = said.split_once("]\n").filter(|_| !page.is_error) else { break };
+        text += more;
+        (next, cut) = match header.rsplit_once("read on with offset ") {
+            Some((_, offset)) => {
+                let offset = offset.parse::<u64>().unwrap_or(u64::MAX);
+                let arguments = json!({"call": call.arguments["call"], "offset": offset});
+                (Some(Call { tool: READ_RESULT.into(), arguments }), Some(format!("{header}]")))
+            }
+            None => (None, None),
+        };
+    }
+    Whole::Text(text, cut)
+}
+
+/// The text of a result, and what the host says if it has cut it.
+pub(crate) fn text_of(result: &ToolResult) -> (String, Option<String>) {
+    let is_cut = |said: &str| said.starts_with('[') && (said.ends_with(" were cut]") || way_on(said).is_some());
+    match result.content.split_last() {
+        Some((Content::Text(cut), rest)) if !rest.is_empty() && is_cut(cut) => {
+            let whole = ToolResult { content: rest.to_vec(), ..result.clone() };
+            (whole.text(), Some(cut.clone()))
+        }
+        _ => (result.text(), None),
+    }
+}
+
+/// The call that the host names for the rest of a result.
+fn way_on(said: &str) -> Option<Call> {
+    let (_, arguments) = said.strip_suffix(']')?.split_once(": read on by read_result with ")?;
+    let arguments = serde_json::from_str::<Value>(arguments).ok().filter(Value::is_object)?;
+    Some(Call { tool: READ_RESULT.into(), arguments })
+}

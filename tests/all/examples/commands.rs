@@ -1,0 +1,247 @@
+//! The commands that the documents show: each is run on the files that it names, or it is said here why not and what is in its
+//! place.
+
+use std::{collections::BTreeSet, fs};
+
+use super::{repository, root, words};
+use crate::{
+    providers::program::closed,
+    support::{Place, Ran},
+};
+
+/// The documents, and how the commands in each of them are tested.
+const DOCUMENTS: [(&str, &[(&str, How)]); 10] = [
+    (
+        "README.md",
+        &[
+            ("run --config examples/01-quick-start/shelly.yaml", How::OnRealFiles),
+            ("run --config examples/02-delegation/shelly.yaml", How::OnRealFiles),
+            ("run --config examples/03-custom-provider/shelly.yaml", How::OnRealFiles),
+            ("run \"What is a monad, in one sentence?\"", How::Needs("a key or a local server")),
+            ("provider check", How::Needs("a key or a local server")),
+            (
+                "run --config examples/01-quick-start/shelly.yaml --plugins target/plugins --model local",
+                How::Needs("Ollama"),
+            ),
+            ("session ", How::InASession),
+            ("run --session release", How::InASession),
+            ("run --after release", How::InASession),
+            ("mcp --plugins target/plugins", How::Needs("the program npx; tests/all/serving.rs serves the same")),
+            ("run \"What is this project?\"", How::Needs("a project of somebody else; tests/all/trust.rs has one")),
+        ],
+    ),
+    (
+        "examples/README.md",
+        &[
+            ("run --config examples/01-quick-start/shelly.yaml", How::OnRealFiles),
+            ("run --config examples/02-delegation/shelly.yaml", How::OnRealFiles),
+            ("run --config examples/03-custom-provider/shelly.yaml", How::OnRealFiles),
+            ("run --config examples/", How::By("all/examples.rs")),
+        ],
+    ),
+    ("plugins/README.md", &[("run --no-session --model script --output json", How::By("all/examples.rs"))]),
+    (
+        "host/docs/any-component.md",
+        &[
+            ("plugin inspect plugins/adder.wasm", How::By("all/functions.rs")),
+            ("run --plugins plugins \"What is 2 and 40?\"", How::Needs("a key or a local server")),
+        ],
+    ),
+    ("host/docs/config.md", &[]),
+    ("host/docs/conformance.md", &[("conformance", How::By("all/conformance.rs"))]),
+    (
+        "host/docs/mcp-servers.md",
+        &[
+            ("mcp list", How::By("all/mcp.rs")),
+            ("mcp approve", How::By("all/mcp.rs")),
+            ("mcp log", How::By("all/mcp_login.rs")),
+        ],
+    ),
+    (
+        "host/docs/mcp.md",
+        &[
+            ("mcp --plugins target/plugins", How::Needs("the program npx; tests/all/serving.rs serves the same")),
+            ("mcp --config shelly.yaml --http", How::By("all/serving.rs")),
+        ],
+    ),
+    ("host/docs/providers.md", &[]),
+    ("host/docs/sessions.md", &[]),
+];
+
+/// How a command is tested. The first entry whose words it begins with holds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum How {
+    /// Here, in a repository with the very files that it names.
+    OnRealFiles,
+    /// Here, in the order of the document, in a project with a session.
+    InASession,
+    /// By the tests in this file.
+    By(&'static str),
+    /// Not here: it needs this.
+    Needs(&'static str),
+}
+
+/// The commands that a document shows in its blocks, and, with arguments, in its lines: without `shelly-host`. What has places
+/// to fill in, such as `[--config FILE]`, is no command.
+fn shown(document: &str) -> Vec<String> {
+    let text = fs::read_to_string(root().join(document)).unwrap();
+    let mut commands = Vec::new();
+    for (at, part) in text.split("```").enumerate() {
+        match at % 2 {
+            1 => {
+                let (language, block) = part.split_once('\n').unwrap();
+                let block = block.replace("\\\n", " ");
+                let lines = block.lines().filter(|_| language != "text");
+                commands.extend(lines.filter_map(|line| Some(line.split_once("shelly-host ")?.1.to_owned())));
+            }
+            _ => {
+                let quoted = part.split('`').skip(1).step_by(2).filter_map(|code| code.strip_prefix("shelly-host "));
+                commands.extend(quoted.filter(|command| command.contains('/')).map(str::to_owned));
+            }
+        }
+    }
+    let plain = |command: String| {
+        // What follows is said to the reader, or done by the shell.
+        let end = [" # ", " > ", " | "].iter().filter_map(|mark| command.find(mark)).min();
+        command[..end.unwrap_or(command.len())].split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let commands = commands.into_iter().map(plain);
+    commands.filter(|command| !command.contains(['[', '…']) || command.contains("--model local")).collect()
+}
+
+fn how(document: &str, command: &str) -> How {
+    let (_, table) = DOCUMENTS.iter().find(|(name, _)| *name == document).unwrap();
+    // The longest that fits: `--model local` is another command than the one before it.
+    let fits = table.iter().filter(|(begins, _)| command.starts_with(begins));
+    let fits = fits.max_by_key(|(begins, _)| begins.len());
+    fits.unwrap_or_else(|| panic!("{document} shows `{command}`: say in DOCUMENTS how it is tested")).1
+}
+
+/// The commands of all documents that are tested so, each once, in their order.
+fn all(wanted: How) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    let of = |(document, _): &(&str, _)| {
+        let commands = shown(document).into_iter();
+        commands.filter(|command| how(document, command) == wanted).collect::<Vec<_>>()
+    };
+    DOCUMENTS.iter().flat_map(of).filter(|command| seen.insert(command.clone())).collect()
+}
+
+#[test]
+fn every_document_with_commands_is_known() {
+    let mut found = BTreeSet::from(["README.md", "examples/README.md", "plugins/README.md"].map(str::to_owned));
+    for entry in fs::read_dir(root().join("host/docs")).unwrap() {
+        found.insert(format!("host/docs/{}", entry.unwrap().file_name().to_str().unwrap()));
+    }
+    let known = DOCUMENTS.map(|(document, _)| document);
+    for document in found {
+        let commands = if known.contains(&&*document) { Vec::new() } else { shown(&document) };
+        assert!(commands.is_empty(), "{document} is not in DOCUMENTS, and shows {commands:?}");
+    }
+    for (document, table) in DOCUMENTS {
+        let commands = shown(document);
+        for command in &commands {
+            let _known = how(document, command);
+        }
+        for (begins, how) in table {
+            assert!(commands.iter().any(|command| command.starts_with(begins)), "{document} does not show `{begins}`");
+            if let How::By(file) = how {
+                assert!(root().join("tests").join(file).is_file(), "{file}");
+            }
+        }
+    }
+}
+
+/// A repository with the files that commands name as they are, in which nobody listens where Ollama would.
+fn real_repository() -> Place {
+    let place = repository();
+    for file in ["README.md", "Cargo.toml"] {
+        fs::copy(root().join(file), place.path().join(file)).unwrap();
+    }
+    let config = "examples/03-custom-provider/shelly.yaml";
+    let text = fs::read_to_string(place.path().join(config)).unwrap();
+    let elsewhere = format!("http://localhost:{}", closed());
+    let params = format!("params: {{base_url: '{elsewhere}', num_ctx");
+    let text = text.replace("http://localhost:11434", &elsewhere).replace("params: {num_ctx", &params);
+    place.file(config, text);
+    place
+}
+
+fn run(place: &Place, command: &str) -> Ran {
+    let words = words(command);
+    place.ran(
+        place
+            .command(&words.iter().map(String::as_str).collect::<Vec<_>>())
+            .env("HOME", place.path())
+            .output()
+            .unwrap(),
+    )
+}
+
+/// What the answer must have, counted anew.
+fn expected(command: &str) -> Vec<String> {
+    let read = |file: &str| fs::read_to_string(root().join(file)).unwrap();
+    let (readme, cargo) = (read("README.md"), read("Cargo.toml"));
+    let mut expected = Vec::new();
+    if command.contains("words are in README.md") {
+        expected.push(format!("README.md has {} words", readme.split_whitespace().count()));
+    }
+    if command.contains("lines are in Cargo.toml") {
+        expected.push(format!("Cargo.toml has {} lines", cargo.lines().count()));
+    }
+    if command.contains("five longest lines") {
+        let mut lengths: Vec<_> = readme.lines().map(|line| line.chars().count()).collect();
+        lengths.sort_by_key(|length| std::cmp::Reverse(*length));
+        expected.extend(lengths[..5].iter().map(|length| format!("{length} characters")));
+    }
+    assert!(!expected.is_empty(), "what must `{command}` answer?");
+    expected
+}
+
+#[test]
+fn commands_answer_on_the_files_that_they_name() {
+    let commands = all(How::OnRealFiles);
+    assert!(commands.len() >= 3, "{commands:?}");
+    for command in commands {
+        let ran = run(&real_repository(), &command);
+        assert!(ran.code == 0 && !ran.stderr.contains("warning: "), "{command}: {}", ran.shown());
+        for part in expected(&command) {
+            assert!(ran.stdout.contains(&part), "{command}: `{part}` is not in it: {}", ran.shown());
+        }
+    }
+}
+
+/// The front page grows: it may be longer than a result, and than a quarter of the window.
+#[test]
+fn commands_answer_on_files_that_are_longer() {
+    let place = real_repository();
+    let readme = fs::read_to_string(place.path().join("README.md")).unwrap();
+    let longer = format!("{readme}\n{readme}");
+    let words = longer.split_whitespace().count();
+    place.file("README.md", longer);
+    for example in ["01-quick-start", "02-delegation"] {
+        let config = format!("examples/{example}/shelly.yaml");
+        let ran =
+            place.run(&["run", "--config", &config, "--plugins", "target/plugins", "How many words are in README.md?"]);
+        assert!(ran.code == 0 && ran.stdout.contains(&format!("has {words} words")), "{example}: {}", ran.shown());
+    }
+}
+
+#[test]
+fn commands_of_sessions_run_in_their_order() {
+    let place = repository();
+    place.file(
+        "shelly.yaml",
+        "plugin_dirs: [target/plugins]\nproviders: [{name: offline, kind: plugin, plugin: offline-model}]\n\
+         agents: [{name: lead, plugins: {read-files: {files: [{path: ., as: .}]}, count-text: }}]\n",
+    );
+    let begun =
+        run(&place, "run --session 20261121-090210-0c77de \"How many words are in README.md, and how many lines?\"");
+    assert_eq!(begun.code, 0, "{}", begun.shown());
+    let commands = all(How::InASession);
+    assert!(commands.len() >= 12, "{commands:?}");
+    for command in commands {
+        let ran = run(&place, &command);
+        assert_eq!(ran.code, 0, "{command}: {}", ran.shown());
+    }
+}
