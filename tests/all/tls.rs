@@ -5,28 +5,31 @@ use std::{
     io::{Read, Write},
     net::TcpListener,
     process::Command,
-    sync::Arc,
+    sync::{Arc, LazyLock},
     thread,
     time::{Duration, Instant},
 };
 
-use rustls::{
-    ServerConfig, ServerConnection, StreamOwned,
-    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
-};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedKey, IsCa, KeyPair};
+use rustls::{ServerConfig, ServerConnection, StreamOwned, pki_types::PrivateKeyDer};
 
 use crate::{
     bad_input::{FOUR, Server, answer},
     support::{Place, Ran},
 };
 
-const CERTIFICATE: &str = include_str!("../../host/src/net/testing/self-signed.pem");
-const KEY: &str = include_str!("../../host/src/net/testing/self-signed.key");
+/// What the servers show: a certificate for this machine that nobody but its own key has signed.
+static SELF_SIGNED: LazyLock<CertifiedKey<KeyPair>> = LazyLock::new(|| {
+    let mut params = CertificateParams::new(["localhost", "127.0.0.1"].map(str::to_owned)).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let signing_key = KeyPair::generate().unwrap();
+    CertifiedKey { cert: params.self_signed(&signing_key).unwrap(), signing_key }
+});
 
 /// A server on loopback that speaks TLS, with a certificate that it has signed itself, and says the same to all requests.
 fn encrypted(status: &str, body: &str) -> u16 {
-    let certificate = CertificateDer::from_pem_slice(CERTIFICATE.as_bytes()).unwrap();
-    let key = PrivateKeyDer::from_pem_slice(KEY.as_bytes()).unwrap();
+    let certificate = SELF_SIGNED.cert.der().clone();
+    let key = PrivateKeyDer::try_from(SELF_SIGNED.signing_key.serialize_der()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
     let config = Arc::new(config.with_no_client_auth().with_single_cert(vec![certificate], key).unwrap());
@@ -55,7 +58,7 @@ fn encrypted(status: &str, body: &str) -> u16 {
 
 fn place(url: &str) -> Place {
     let place = Place::new();
-    place.file("ca.pem", CERTIFICATE);
+    place.file("ca.pem", &SELF_SIGNED.cert.pem());
     place.file(
         "c.yaml",
         format!(

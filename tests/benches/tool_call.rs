@@ -2,7 +2,7 @@
 //! result) beside the floor, the same component called straight through wasmtime with the same engine settings, limiter,
 //! imports and pool. Both are run turn by turn in one process, so that whatever else the machine does hits both.
 //!
-//! `cargo bench -p shelly-tests` also measures the time of a warm `run` to its first request to a model.
+//! It also measures the time of a warm `run` to its first request to a model.
 
 use std::{
     error::Error,

@@ -139,7 +139,7 @@ where
 fn crashed(me: &Instance, call: &ToolCall) -> (Dispatched, Option<String>) {
     let result = ToolResult::error(&call.id, CRASHED);
     me.write(|| Record::CallEnded { result: result.clone(), control: None, counted: false });
-    (Dispatched { result, control: None }, None)
+    (Dispatched { result, control: None, took: Duration::ZERO }, None)
 }
 
 impl From<Control> for Ending {

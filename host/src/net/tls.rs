@@ -158,12 +158,19 @@ fn shown(error: &impl ToString) -> String {
 
 #[cfg(test)]
 mod tests {
-    use rustls::pki_types::pem::PemObject;
-
     use super::*;
 
+    /// A certificate of `localhost`, signed by itself, for the years 2020 to 2099.
     fn certificate() -> CertificateDer<'static> {
-        CertificateDer::from_pem_slice(include_bytes!("testing/self-signed.pem")).unwrap()
+        static CERTIFICATE: OnceLock<CertificateDer<'static>> = OnceLock::new();
+        let make = || {
+            let mut params = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+            params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+            params.not_before = rcgen::date_time_ymd(2020, 1, 1);
+            params.not_after = rcgen::date_time_ymd(2099, 12, 31);
+            params.self_signed(&rcgen::KeyPair::generate().unwrap()).unwrap().der().clone()
+        };
+        CERTIFICATE.get_or_init(make).clone()
     }
 
     /// The verdict for a server of this name.
