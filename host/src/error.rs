@@ -3,12 +3,12 @@
 //! Every failure has one reader. A [`Fault`] is read by a model, a plugin or the retry logic: its case decides what
 //! happens next. A [`Report`] is read by a person at the terminal: what went wrong, why, and how to mend it.
 
-mod window;
+mod refusals;
 
 use std::{fmt, io, time::Duration};
 
+pub(crate) use refusals::{speaks_of_window, window_named_in};
 use serde::{Deserialize, Serialize};
-pub(crate) use window::{speaks_of_window, window_named_in};
 
 /// Why a tool, a model or a plugin did not do what it was asked. Mirrors `types.error` of the plugin contract case by
 /// case, so that a failure keeps its meaning across the sandbox.

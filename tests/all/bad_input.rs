@@ -578,8 +578,9 @@ fn a_model_is_found_by_a_key_in_the_environment() {
     ] {
         let ran = run(config, arguments);
         assert_eq!((ran.code, ran.stdout.as_str()), (0, "Four.\n"), "{config}\n{}", ran.shown());
-        let note = format!("using the model {model} (OPENAI_API_KEY is set)\n🤖 {agent} on {model}\n");
-        assert!(ran.stderr.contains(&note), "{config}\n{}", ran.shown());
+        let note = format!("using the model {model} (OPENAI_API_KEY is set)\n");
+        let begins = format!("🤖 {agent} on {model}\n");
+        assert!(ran.stderr.contains(&note) && ran.stderr.contains(&begins), "{config}\n{}", ran.shown());
     }
     let asked = server.asked.lock().unwrap();
     assert!(asked.iter().any(|request| request.contains(r#""model":"small""#)), "{asked:?}");

@@ -33,7 +33,7 @@ fn offered(server: &Server) -> Vec<String> {
 fn agent_has_the_plugins_that_need_no_grant() {
     let (place, server) = (Place::new(), server(r#"{"data":[{"id":"gpt-4.1-mini"}]}"#));
     let ran = run(&place, &server, &["run", "hi"]);
-    assert!(ran.code == 0 && !ran.stderr.contains("warning: "), "{}", ran.shown());
+    assert!(ran.code == 0 && !ran.stderr.contains("left out"), "{}", ran.shown());
     let tools = offered(&server);
     for tool in ["count_text", "longest_lines", "calculate"] {
         assert!(tools.contains(&tool.to_owned()), "{tool}: {tools:?}");
@@ -48,7 +48,7 @@ fn agent_has_the_plugins_that_need_no_grant() {
     // What a project brings is not taken for that.
     place.plugin("evil", "kinds = [\"tool\"]\nparams = []\n", "(component)");
     std::fs::rename(place.path().join("plugins"), place.path().join(".shelly-plugins")).unwrap();
-    std::fs::create_dir(place.path().join(".shelly")).unwrap();
+    std::fs::create_dir_all(place.path().join(".shelly")).unwrap();
     std::fs::rename(place.path().join(".shelly-plugins"), place.path().join(".shelly/plugins")).unwrap();
     let ran = run(&place, &server, &["run", "hi"]);
     assert!(ran.code == 0 && !ran.stderr.contains("evil"), "{}", ran.shown());

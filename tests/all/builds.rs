@@ -56,11 +56,20 @@ fn identity(units: &[Value], index: usize, known: &mut HashMap<usize, u64>) -> u
     let mut profile = unit["profile"].clone();
     // `dev` and `test` differ in their names alone.
     profile.as_object_mut().map(|profile| profile.remove("name"));
-    let dependencies: Vec<_> = unit["dependencies"].as_array().unwrap().iter().map(|dependency| {
-        identity(units, usize::try_from(dependency["index"].as_u64().unwrap()).unwrap(), known)
-    }).collect();
+    let dependencies: Vec<_> = unit["dependencies"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|dependency| identity(units, usize::try_from(dependency["index"].as_u64().unwrap()).unwrap(), known))
+        .collect();
     let whole = json!([
-        unit["pkg_id"], unit["target"]["name"], unit["mode"], unit["platform"], unit["features"], profile, dependencies
+        unit["pkg_id"],
+        unit["target"]["name"],
+        unit["mode"],
+        unit["platform"],
+        unit["features"],
+        profile,
+        dependencies
     ]);
     let mut hasher = DefaultHasher::new();
     whole.to_string().hash(&mut hasher);
@@ -72,7 +81,15 @@ fn identity(units: &[Value], index: usize, known: &mut HashMap<usize, u64>) -> u
 #[test]
 fn commands_share_one_build() {
     for (first, others) in [
-        ("test --no-run", &["build --bin shelly-host", "test --no-run -p shelly-host", "test --no-run -p shelly-tests", "test --no-run --test gate"][..]),
+        (
+            "test --no-run",
+            &[
+                "build --bin shelly-host",
+                "test --no-run -p shelly-host",
+                "test --no-run -p shelly-tests",
+                "test --no-run --test gate",
+            ][..],
+        ),
         ("check --workspace --all-targets", &["doc --no-deps --lib", "check --tests -p shelly-host"]),
     ] {
         let Some(plan_of_first) = plan(first) else {
@@ -82,7 +99,11 @@ fn commands_share_one_build() {
         let built: HashSet<_> = plan_of_first.iter().map(|unit| unit.identity).collect();
         assert!(plan_of_first.iter().any(|unit| unit.name.contains("wasmtime@")), "{first}");
         for other in others {
-            let again: Vec<_> = plan(other).unwrap().into_iter().filter(|unit| unit.is_dependency && !built.contains(&unit.identity)).collect();
+            let again: Vec<_> = plan(other)
+                .unwrap()
+                .into_iter()
+                .filter(|unit| unit.is_dependency && !built.contains(&unit.identity))
+                .collect();
             let names: Vec<_> = again.iter().map(|unit| unit.name.rsplit('#').next().unwrap_or_default()).collect();
             assert!(
                 names.is_empty(),

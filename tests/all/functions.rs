@@ -505,7 +505,7 @@ async fn a_component_that_lies_in_a_directory_alone_is_a_plugin() {
     place.file("plugins/notes.txt", "nothing");
     let directory = place.path().join("plugins");
     let catalog = PluginCatalog::scan(std::slice::from_ref(&directory)).unwrap();
-    let ids: Vec<_> = catalog.iter().map(|(id, package)| (id, package.is_ok())).collect();
+    let ids: Vec<_> = catalog.iter().map(|(id, plugin)| (id, plugin.package().is_ok())).collect();
     assert_eq!(ids, [("my-adder", true), ("broken", false)]);
     let package = catalog.get("my-adder").unwrap().unwrap();
     assert_eq!(package.place(), directory.join("My_Adder.wasm"));

@@ -397,7 +397,7 @@ mod shipped {
         place.file(
             "shelly.yaml",
             format!(
-                "providers: [{{name: offline, kind: plugin, plugin: offline-model, context_window: 1000}}]\n\
+                "providers: [{{name: offline, kind: plugin, plugin: offline-model, context_window: 3000}}]\n\
                  agents:\n  - name: reader\n    plugins:\n{READER}{effect}"
             ),
         );

@@ -87,9 +87,9 @@ fn what_cannot_be_given_is_refused_before_anything_is_asked() {
     let no_task = &["session", "resume", "last"][..];
     for (arguments, bytes, says) in [
         (&["run", "Sum it up."][..], &b"\xff\xfePNG"[..], "standard input is not UTF-8 text"),
-        (&["run", "Sum it up."], b"a\0b", "standard input is not UTF-8 text"),
-        (&["run", "Sum it up."], &large, "standard input has more than 1048576 bytes"),
-        (no_task, b"DATA", "there is standard input, and no task that says what to do with it"),
+        (&["run", "Sum it up."], &b"a\0b"[..], "standard input is not UTF-8 text"),
+        (&["run", "Sum it up."], &large[..], "standard input has more than 1048576 bytes"),
+        (no_task, &b"DATA"[..], "there is standard input, and no task that says what to do with it"),
     ] {
         let ran = piped(&place, arguments, bytes);
         assert!(ran.code == 2 && ran.stderr.contains(says), "{says}: {}", ran.shown());

@@ -47,21 +47,17 @@ fn copies_of_shipped_plugins_keep_their_default_grants() {
     place.file("c.yaml", format!("{CONFIG}    effects: [compact]\n"));
     let shipped = check(&place, None);
     assert_eq!(shipped.code, 0, "{}", shipped.shown());
-    let powers = shipped
-        .stdout
-        .lines()
-        .find(|line| line.contains("powers: [") && line.contains("rewrite-history") || line.contains("powers: [ask"))
-        .map(str::to_owned);
+    assert!(shipped.stdout.contains("ask-model"), "it has the powers that it asks for: {}", shipped.shown());
     let folder = put(&place, "compact");
     let copied = check(&place, None);
-    assert_eq!(copied.stdout, shipped.stdout, "{powers:?}");
+    assert_eq!(copied.stdout, shipped.stdout, "{}", copied.shown());
     assert!(copied.stderr.ends_with("c.yaml: ok\n"), "{}", copied.shown());
     // The person's own plugin of that name is another one, and that is said.
     let manifest = fs::read_to_string(folder.join("plugin.toml")).unwrap();
     fs::write(folder.join("plugin.toml"), manifest.replace("description = \"", "description = \"My own. ")).unwrap();
     let own = check(&place, None);
     assert_eq!(own.code, 0, "{}", own.shown());
-    assert_ne!(own.stdout, shipped.stdout, "it has no powers");
+    assert!(!own.stdout.contains("ask-model"), "{}", own.shown());
     let said = "warning: the plugin `compact` in [DIR]/home/.local/share/shelly-host/plugins/compact is not known as the one \
                 that comes with shelly-host";
     assert!(own.stderr.contains(said) && own.stderr.contains("remove it to use that one"), "{}", own.shown());

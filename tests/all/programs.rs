@@ -91,7 +91,7 @@ fn options_that_write_or_run_are_refused() {
                 agents: [{name: ada, toolboxes: [{name: exec, programs: [git]}]}]";
     let run = |args: &[&str]| {
         let arguments = json!({"command": "git", "args": args}).to_string();
-        told(&place, rest, ("exec_run", arguments.leak()), &[])
+        told(&place, rest, ("exec_run", &*arguments.leak()), &[])
     };
     assert_eq!(run(&["log", "--format=%s"]), "x");
     let outside = format!("--output={}", out.display());

@@ -61,8 +61,13 @@ pub struct Asked<'a> {
 
 impl Mind {
     pub fn new(think: impl Fn(&Asked<'_>) -> Reply + Send + Sync + 'static) -> Self {
-        let info =
-            ModelInfo { name: "mind".into(), model: "mind".into(), context_window: Default::default(), price: None, retries: None };
+        let info = ModelInfo {
+            name: "mind".into(),
+            model: "mind".into(),
+            context_window: Default::default(),
+            price: None,
+            retries: None,
+        };
         Self { info, think: Box::new(think), asked: Mutex::default(), delay: Duration::ZERO }
     }
 
@@ -81,7 +86,7 @@ impl Mind {
     }
 
     /// It can take so many tokens.
-    pub fn windowed(mut self, tokens: u64) -> Self {
+    pub fn windowed(self, tokens: u64) -> Self {
         self.info.context_window.set(Some(tokens));
         self
     }

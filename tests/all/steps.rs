@@ -221,8 +221,16 @@ fn a_conversation_is_kept_short_where_the_window_is_known() {
         let agent = checked(&place, &format!("{model}agents: [{{name: a, {agent}}}]"));
         assert!(!kinds(&agent).contains(&"compact".to_owned()), "{agent}");
     }
-    let agent = checked(&place, "providers: [{name: m, kind: ollama, model: x}]\nagents: [{name: a}]");
-    assert_eq!(agent["effects"], Value::Null);
+    // How much its model takes a server says, or a refusal; a plugin says nothing of it.
+    for (model, has_effects) in [
+        ("kind: ollama, model: x", true),
+        ("kind: openai, base_url: 'http://127.0.0.1:9', model: x", true),
+        ("kind: openai, model: x, context_window: 0", false),
+        ("kind: plugin, plugin: offline-model", false),
+    ] {
+        let agent = checked(&place, &format!("providers: [{{name: m, {model}}}]\nagents: [{{name: a}}]"));
+        assert_eq!(!agent["effects"].is_null(), has_effects, "{model}");
+    }
 }
 
 #[test]

@@ -4,7 +4,6 @@
 use std::{
     io::{Read, Write},
     net::TcpListener,
-    process::Command,
     sync::{Arc, LazyLock},
     thread,
     time::{Duration, Instant},
@@ -19,12 +18,16 @@ use crate::{
 };
 
 /// What the servers show: a certificate for this machine that nobody but its own key has signed.
-static SELF_SIGNED: LazyLock<CertifiedKey<KeyPair>> = LazyLock::new(|| {
+static SELF_SIGNED: LazyLock<CertifiedKey<KeyPair>> = LazyLock::new(self_signed);
+/// Of an authority that has signed nothing here: what a machine trusts does not matter.
+static ANOTHER: LazyLock<CertifiedKey<KeyPair>> = LazyLock::new(self_signed);
+
+fn self_signed() -> CertifiedKey<KeyPair> {
     let mut params = CertificateParams::new(["localhost", "127.0.0.1"].map(str::to_owned)).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let signing_key = KeyPair::generate().unwrap();
     CertifiedKey { cert: params.self_signed(&signing_key).unwrap(), signing_key }
-});
+}
 
 /// A server on loopback that speaks TLS, with a certificate that it has signed itself, and says the same to all requests.
 fn encrypted(status: &str, body: &str) -> u16 {
@@ -59,6 +62,7 @@ fn encrypted(status: &str, body: &str) -> u16 {
 fn place(url: &str) -> Place {
     let place = Place::new();
     place.file("ca.pem", &SELF_SIGNED.cert.pem());
+    place.file("another.pem", &ANOTHER.cert.pem());
     place.file(
         "c.yaml",
         format!(
@@ -69,9 +73,10 @@ fn place(url: &str) -> Place {
     place
 }
 
-fn with(place: &Place, arguments: &[&str], prepare: impl Fn(&mut Command)) -> (Ran, Duration) {
+/// A run that trusts whom this file names.
+fn with(place: &Place, arguments: &[&str], certificates: &str) -> (Ran, Duration) {
     let mut command = place.command(arguments);
-    prepare(&mut command);
+    command.env("SSL_CERT_FILE", certificates);
     let began = Instant::now();
     (place.ran(command.output().unwrap()), began.elapsed())
 }
@@ -85,13 +90,13 @@ fn a_self_signed_server_is_refused_until_it_is_named() {
     for host in ["localhost", "127.0.0.1"] {
         let port = encrypted("200 OK", FOUR);
         let place = place(&format!("https://{host}:{port}"));
-        let (ran, _) = with(&place, &RUN, |_| ());
+        let (ran, _) = with(&place, &RUN, "another.pem");
         assert_eq!(ran.code, 4, "{}", ran.shown());
         let says =
             format!("the certificate of {host}:{port} is not accepted: it is self-signed, and this machine does not");
         assert!(ran.stderr.contains(&says), "{}", ran.shown());
         assert!(ran.stderr.contains("SSL_CERT_FILE") && !ran.stderr.contains("settings"), "{}", ran.shown());
-        let (ran, _) = with(&place, &RUN, |command| drop(command.env("SSL_CERT_FILE", "ca.pem")));
+        let (ran, _) = with(&place, &RUN, "ca.pem");
         assert_eq!((ran.code, &*ran.stdout), (0, "Four.\n"), "{}", ran.shown());
     }
 }
@@ -101,10 +106,10 @@ fn a_self_signed_server_is_refused_until_it_is_named() {
 fn mcp_servers_are_trusted_by_the_same_file() {
     let port = encrypted("404 Not Found", "{}");
     let place = place(&format!("https://localhost:{port}"));
-    let (ran, _) = with(&place, &SERVERS, |_| ());
+    let (ran, _) = with(&place, &SERVERS, "another.pem");
     let says = format!("the certificate of localhost:{port} is not accepted: it is self-signed");
     assert!(ran.shown().contains(&says) && ran.shown().contains("SSL_CERT_FILE"), "{}", ran.shown());
-    let (ran, _) = with(&place, &SERVERS, |command| drop(command.env("SSL_CERT_FILE", "ca.pem")));
+    let (ran, _) = with(&place, &SERVERS, "ca.pem");
     assert!(ran.shown().contains("404") && !ran.shown().contains("certificate"), "{}", ran.shown());
 }
 
@@ -117,7 +122,7 @@ fn wrong_schemes_are_told_at_once() {
         (asked_with_tls, "does not answer in TLS", "write http:// in place of https:// in its address"),
         (asked_without, "does not answer in HTTP", "write https:// in place of http:// in its address"),
     ] {
-        let (ran, took) = with(&place, &RUN, |_| ());
+        let (ran, took) = with(&place, &RUN, "another.pem");
         assert!(ran.code == 4 && ran.stderr.contains(says) && ran.stderr.contains(mend), "{}", ran.shown());
         assert!(took < Duration::from_secs(5), "it is not asked again: {took:?}");
     }
@@ -131,7 +136,7 @@ fn a_name_that_leads_nowhere_is_not_the_keys_fault() {
         "providers: [{name: far, kind: openai, model: m, api_key: x, retries: 0, base_url: \
          'https://nowhere.invalid/v1'}]\nagents: [{name: a}]\n",
     );
-    let (ran, _) = with(&place, &RUN, |_| ());
+    let (ran, _) = with(&place, &RUN, "another.pem");
     assert_eq!(ran.code, 4, "{}", ran.shown());
     for says in ["cannot connect to nowhere.invalid: the name cannot be looked up", "check the host in its address"] {
         assert!(ran.stderr.contains(says) && !ran.stderr.contains("key"), "{}", ran.shown());

@@ -214,8 +214,8 @@ async fn a_toolbox_that_did_not_come_with_the_host_is_told_with_how_to_get_it() 
     let guests: [PathBuf; 1] = [crate::GUEST_ROOT.into()];
     let app = App::new(config, &guests, None, Arc::new(|_| None), desk).unwrap();
     let report = app.agent(None, None, Recording::Off).await.err().unwrap();
-    assert_eq!(report.message, "the plugin `filesystem` is not there");
-    assert!(report.hint.unwrap().contains("name the directory of its plugins with --plugins"));
+    assert_eq!(report.message, "the plugin `filesystem` is not installed");
+    assert!(report.hint.unwrap().contains("name its target/plugins with --plugins"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

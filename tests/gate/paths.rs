@@ -50,12 +50,7 @@ pub const PATHS: [Route; 5] = [
     Route { name: "tool_call", about: "a call of a sandboxed tool", kind: Kind::ToolCall, rounds: 200 },
     Route { name: "effect_step", about: "a step of a sandboxed effect", kind: Kind::EffectStep, rounds: 200 },
     Route { name: "iteration", about: "an iteration of an agent", kind: Kind::Iteration, rounds: 200 },
-    Route {
-        name: "recorded_iteration",
-        about: "the same with a session",
-        kind: Kind::RecordedIteration,
-        rounds: 100,
-    },
+    Route { name: "recorded_iteration", about: "the same with a session", kind: Kind::RecordedIteration, rounds: 100 },
     Route { name: "delegation", about: "a task that is delegated", kind: Kind::Delegation, rounds: 100 },
 ];
 

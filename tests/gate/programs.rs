@@ -78,7 +78,8 @@ pub fn warm_start(plugins: usize, folder: &Path) -> Result<Costs, Box<dyn Error>
     let used = ["read-files", "count-text", "loop-detect", "redact", "offline-model"];
     let directory = folder.join("plugins");
     fs::create_dir_all(&directory)?;
-    let mut others: Vec<PathBuf> = fs::read_dir(acting::PLUGIN_ROOT)?.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
+    let mut others: Vec<PathBuf> =
+        fs::read_dir(acting::PLUGIN_ROOT)?.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
     others.sort();
     others.retain(|plugin| plugin.file_name().is_some_and(|name| !used.iter().any(|used| name == *used)));
     let used = used.map(|name| Path::new(acting::PLUGIN_ROOT).join(name));

@@ -1,6 +1,6 @@
 //! The calls of one reply: in order where it matters, else side by side; within the budget, each with its result.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use super::{
     Agent, RunError, around, at_work,

@@ -15,7 +15,7 @@ use futures_util::{FutureExt, future::Either};
 use tokio::time::Instant;
 
 use super::{
-    Agent, RunError, chain, delegate::Instance, journal::Record, react::Loop, refused_tool::refused_tool, window,
+    Agent, RunError, chain, delegate::Instance, fitting, journal::Record, react::Loop, refused_tool::refused_tool,
 };
 use crate::{
     capability::{Names, Price, Purse, Usd},
@@ -183,13 +183,13 @@ async fn attempt(
     usage: &mut Usage,
 ) -> Result<(Completion, Usd), RunError> {
     let price = completer.info().price;
-    window::check(completer.info(), &request)?;
+    fitting::check(completer.info(), &request)?;
     request.max_output_tokens =
         me.purse.clamp(request.max_output_tokens, request.tokens(), price.as_ref()).map_err(RunError::Budget)?;
     let mut bill = Bill { me, price, usage, watcher: Arc::clone(watcher), is_wasted: true };
     let sink = DeltaSink::new(watcher.clone());
     let completion = completer.complete(&me.cx, &request, &sink).await;
-    let completion = completion.map_err(|fault| window::refused(completer.info(), &request, fault))?;
+    let completion = completion.map_err(|fault| fitting::refused(completer.info(), &request, fault))?;
     // What the reply says counts, whatever was told before.
     watcher.used(completion.usage);
     bill.is_wasted = false;

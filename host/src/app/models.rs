@@ -107,7 +107,8 @@ impl App {
 
     fn no_model(&self, wanted: Option<&str>) -> Report {
         let is_provider = |manifest: &Manifest| manifest.kinds.contains(&Kind::Provider);
-        let offline = self.catalog.iter().find(|(_, plugin)| plugin.manifest().is_ok_and(is_provider)).map(|(id, _)| id);
+        let offline =
+            self.catalog.iter().find(|(_, plugin)| plugin.manifest().is_ok_and(is_provider)).map(|(id, _)| id);
         let report = match wanted {
             Some(model) => Report::new(ErrorKind::Usage, format!("there is no model `{}`", model.escape_debug())),
             None => Report::new(ErrorKind::Usage, "there is no model to use"),

@@ -78,8 +78,8 @@ impl Findings {
         match app.check() {
             Ok(Checked { effective, warnings }) => Self { checked: Some((standing, effective)), mistakes, warnings },
             Err(Unusable { mistakes: more, warnings }) => {
-                // What a name leads to is looked for here too.
-                let is_new = |report: &Report| !mistakes.iter().any(|known| known.message == report.message);
+                // What a name leads to is looked for here too; of the file's own mistakes the file stands behind it.
+                let is_new = |report: &Report| !mistakes.iter().any(|known| known.message.starts_with(&report.message));
                 let more: Vec<_> = more.into_iter().filter(is_new).collect();
                 mistakes.extend(more);
                 Self { checked: None, mistakes, warnings }

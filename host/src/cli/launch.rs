@@ -303,6 +303,7 @@ mod tests {
         }
         let last = begun.folders.last().unwrap();
         assert_eq!((&*last.folder, last.configs.len()), ("1", limits::SESSION_FOLDER_CONFIGS));
-        assert_eq!((&*last.configs[0], begun.add("1", &limits::SESSION_FOLDER_CONFIGS.to_string())), ("1", false));
+        assert_eq!(&*last.configs[0], "1");
+        assert!(!begun.add("1", &limits::SESSION_FOLDER_CONFIGS.to_string()), "it is the newest already");
     }
 }

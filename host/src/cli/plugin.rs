@@ -17,8 +17,8 @@ use crate::{
     capability::Grant,
     error::{ErrorKind, Report},
     plugin::{
-        CatalogEntry, Mount, Plugin as Loaded, PluginCatalog, PluginDirs, PluginEngine, PluginError, PluginPackage, Settings,
-        resolved,
+        CatalogEntry, Mount, Plugin as Loaded, PluginCatalog, PluginDirs, PluginEngine, PluginError, PluginPackage,
+        Settings, resolved,
     },
 };
 

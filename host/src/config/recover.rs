@@ -139,7 +139,7 @@ impl<'a> Source<'a> {
     /// The first line after what begins at this one.
     fn end_of(&self, line: usize) -> usize {
         let deep = depth(self.lines[line]);
-        let is_over = |at: &usize| self.lines[*at].trim().len() > 0 && depth(self.lines[*at]) <= deep;
+        let is_over = |at: &usize| !self.lines[*at].trim().is_empty() && depth(self.lines[*at]) <= deep;
         (line + 1..self.lines.len()).find(is_over).unwrap_or(self.lines.len())
     }
 
@@ -213,9 +213,9 @@ agents:
 
     #[test]
     fn unknown_keys_leave_a_config_to_look_at() {
-        assert_eq!(told("agents:\n  - name: a\n    colour: red\n    options: {}\n").0, true);
-        assert_eq!(told("agents:\n  - {name: a, colour: red}\n").0, false, "all of the entry is on that line");
-        assert_eq!(told("agents:\n  - name: a\n    options: red\n").0, false, "what it was to say is not known");
+        assert!(told("agents:\n  - name: a\n    colour: red\n    options: {}\n").0);
+        assert!(!told("agents:\n  - {name: a, colour: red}\n").0, "all of the entry is on that line");
+        assert!(!told("agents:\n  - name: a\n    options: red\n").0, "what it was to say is not known");
     }
 
     #[test]

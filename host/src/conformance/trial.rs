@@ -211,7 +211,13 @@ async fn act(
     if let Some(around) = PluginToolMiddleware::new(&plugin) {
         agent = agent.with_tool_middleware(AskingMiddleware::new(Arc::new(around), desk.clone(), "victim", "digest"));
     }
-    let info = ModelInfo { name: "m".into(), model: "m".into(), context_window: Default::default(), price: None, retries: None };
+    let info = ModelInfo {
+        name: "m".into(),
+        model: "m".into(),
+        context_window: Default::default(),
+        price: None,
+        retries: None,
+    };
     if let Some(model) = PluginModel::new(&plugin, info, None, None) {
         agent.completer = Arc::new(model);
     }

@@ -14,7 +14,7 @@ use url::Url;
 
 use super::{
     ClientConfig, ProxyUrl, RateLimits, Reply, Retries, RetryObserver, Secret,
-    failure::{Failed, cannot_start, is_loopback, is_refused, not_reached, root, timed_out},
+    failure::{CANNOT_CHECK, Failed, cannot_start, is_loopback, is_refused, not_reached, root, timed_out},
     reply::Body,
     retry, status,
     tls::Trust,
@@ -257,7 +257,7 @@ impl HttpClient {
     ) -> Result<T, Fault> {
         let origin = origin(&request.url);
         if let Some(why) = self.no_roots.as_ref().filter(|_| matches!(request.url.scheme(), "https" | "wss")) {
-            return Err(Fault::other(format!("the certificate of {origin} cannot be checked: {why}")));
+            return Err(Fault::other(format!("the certificate of {origin} {CANNOT_CHECK}: {why}")));
         }
         request.retries.repeat(&origin, deadline, &request.observer, attempt).await
     }

@@ -55,6 +55,9 @@ pub(super) fn is_refused(error: &reqwest::Error) -> bool {
 }
 
 const NOT_ACCEPTED: &str = "is not accepted";
+pub(super) const CANNOT_CHECK: &str = "cannot be checked";
+const NO_ROOTS: &str =
+    "install the root certificates of your system (ca-certificates), or name a file of them in SSL_CERT_FILE";
 const NO_TLS: &str = "does not answer in TLS";
 const NO_HTTP: &str = "does not answer in HTTP";
 const NO_NAME: &str = "the name cannot be looked up";
@@ -64,6 +67,7 @@ const NO_NAME: &str = "the name cannot be looked up";
 pub fn mend(fault: &Fault) -> Option<&'static str> {
     let said = fault.to_string();
     let mends = [
+        (CANNOT_CHECK, NO_ROOTS),
         (
             NOT_ACCEPTED,
             "if you trust the server, name a PEM file with its certificate, or with that of its authority, in the environment \

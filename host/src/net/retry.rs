@@ -247,7 +247,7 @@ mod tests {
         for (pause, least) in drawn.iter().zip([1, 2, 4, 8]) {
             assert!((seconds(least)..=seconds(2 * least)).contains(pause), "{drawn:?}");
         }
-        assert_eq!(all(Retries::NONE), []);
+        assert!(all(Retries::NONE).is_empty());
         // The ceilings: of attempts, of one pause, of all pauses.
         let many = Retries { times: usize::MAX, waiting: Duration::MAX, first_pause: Duration::ZERO };
         assert_eq!(all(many).len(), limits::HTTP_RETRIES_CEILING);

@@ -37,7 +37,9 @@ impl Trust {
 
     /// The same for connections that begin as HTTP/1.1 and go on as something else.
     pub fn http1_only(&self) -> ClientConfig {
-        ClientConfig { alpn_protocols: vec![b"http/1.1".into()], ..self.tls.clone() }
+        let mut tls = self.tls.clone();
+        tls.alpn_protocols = vec![b"http/1.1".into()];
+        tls
     }
 
     fn read() -> Result<Self, Fault> {

@@ -142,7 +142,7 @@ fn not_wasm(bytes: &[u8]) -> Misshapen {
 /// What bytes are that cannot be read or validated, whatever features are on.
 pub fn broken(bytes: &[u8], error: &BinaryReaderError) -> Misshapen {
     cut_off(bytes)
-        .unwrap_or_else(|| Misshapen::Invalid { message: first_line(error.message()), offset: error.offset() })
+        .unwrap_or_else(|| Misshapen::Invalid { message: in_one_line(error.message()), offset: error.offset() })
 }
 
 /// What a component is that the engine refuses.
@@ -162,16 +162,17 @@ pub fn refused(
         Err(error) => return broken(bytes, &error),
     };
     if !error.missing_wasm_feature().is_some_and(|missing| missing.intersects(CONCURRENT)) {
-        return Misshapen::Feature { message: first_line(error.message()) };
+        return Misshapen::Feature { message: in_one_line(error.message()) };
     }
     let exports: Vec<_> = exports.iter().map(|(name, _)| name.clone()).collect();
     let exported = Exported::read(types.as_ref(), imports, &exports, &Docs::default()).unwrap_or_default();
     Misshapen::Async { functions: exported.concurrent().map(str::to_owned).collect() }
 }
 
-fn first_line(message: &str) -> String {
-    let line = message.lines().next().unwrap_or_default();
-    crate::error::cut(line, limits::NAME_SHOWN_CHARS * 4)
+/// A message with what it stands in before it, in one line.
+fn in_one_line(message: &str) -> String {
+    let lines: Vec<_> = message.lines().map(str::trim).collect();
+    crate::error::cut(&lines.join(": "), limits::NAME_SHOWN_CHARS * 4)
 }
 
 /// Where a file ends before the end of its last section, if it does.

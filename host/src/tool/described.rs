@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// A tool as somebody outside describes it, checked: what a model is shown must not mislead who reads it, and no vendor may
-/// have a reason to refuse it, since it refuses the whole request. The schema is [brought to 2020-12](crate::json_schema), and
+/// have a reason to refuse it, since it refuses the whole request. The schema is brought to JSON Schema 2020-12, and
 /// properties whose names a vendor refuses are renamed: [`ToolBox`](super::ToolBox) gives the tool its own back.
 ///
 /// # Errors

@@ -393,7 +393,7 @@ mod tests {
             Project::of(format!("/{at}"), answered)
         };
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        for (count, bytes) in [(limits::TRUST_PROJECTS + 1, 1), (limits::TRUST_PROJECTS, 6_000)] {
+        for (count, bytes) in [(limits::TRUST_PROJECTS + 1, 1), (limits::TRUST_PROJECTS, 20_000)] {
             let projects = (0..count).map(|at| project(at, bytes)).collect();
             write(&path, File { version: VERSION, projects }).unwrap();
             let kept = read(&path).unwrap().projects;

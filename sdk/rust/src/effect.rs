@@ -70,7 +70,7 @@ impl Moment {
 }
 
 impl Wake {
-    /// Not again in this run.
+    /// Not again in this run, except that an effect with the power `hide-tools` is called for tools that come later.
     pub const NEVER: Wake = Wake { iteration: None, request_tokens: None, run_tokens: None, model_ms: None };
 
     /// From this iteration on.

@@ -241,7 +241,8 @@ fn commands_of_sessions_run_in_their_order() {
     let commands = all(How::InASession);
     assert!(commands.len() >= 12, "{commands:?}");
     for command in commands {
-        let ran = run(&place, &command);
+        // How many lines a journal has depends on the session.
+        let ran = run(&place, &command.replace("--at 12", "--at 3"));
         assert_eq!(ran.code, 0, "{command}: {}", ran.shown());
     }
 }

@@ -171,7 +171,7 @@ fn mistake_in_a_wit_file_beside_a_component_is_told() {
     let (_place, said) = plain_types(&"// padding\n".repeat(30_000));
     assert!(said.contains("at most 262144 are read") && said.contains("leave out of it"), "{said}");
     let (_place, said) = plain_types(&DOCUMENTED.replace("Fills.", "Fills.\u{202e}"));
-    assert!(!said.contains("Fills") || said.contains("U+202E"), "what hides something is no description: {said}");
+    assert!(said.to_lowercase().contains("202e"), "what hides something is no description: {said}");
 }
 
 #[test]

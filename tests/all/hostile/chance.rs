@@ -244,8 +244,13 @@ async fn one_run(kind: &str, plugin: &Arc<Plugin>) -> &'static str {
         }
         "coordinator" => {}
         _ => {
-            let info =
-                ModelInfo { name: "m".into(), model: "m".into(), context_window: Default::default(), price: None, retries: None };
+            let info = ModelInfo {
+                name: "m".into(),
+                model: "m".into(),
+                context_window: Default::default(),
+                price: None,
+                retries: None,
+            };
             helper.completer = Arc::new(PluginModel::new(plugin, info, None, None).unwrap());
         }
     }
@@ -364,6 +369,14 @@ fn section(number: u8, content: &[u8]) -> Vec<u8> {
 const CORE_MODULE: u8 = 1;
 const COMPONENT: u8 = 4;
 
+/// Returns `true` if a component is no component that the engine would take.
+fn is_refused(error: &Misshapen) -> bool {
+    matches!(
+        error,
+        Misshapen::Invalid { .. } | Misshapen::CutOff { .. } | Misshapen::Feature { .. } | Misshapen::Async { .. }
+    )
+}
+
 #[tokio::test]
 async fn components_by_chance_are_no_plugins_and_change_none_that_they_are_in() {
     let (house, neighbour) = hasty().await;
@@ -373,8 +386,10 @@ async fn components_by_chance_are_no_plugins_and_change_none_that_they_are_in() 
     for (at, component) in COMPONENTS.iter().enumerate() {
         match Anatomy::read(component) {
             Err(Misshapen::NoKind) => tally.count("no plugin"),
-            Err(Misshapen::Damaged { message, offset }) => {
-                assert!(!message.is_empty() && offset <= component.len());
+            Err(error) if is_refused(&error) => {
+                if let Misshapen::Invalid { message, offset } = &error {
+                    assert!(!message.is_empty() && *offset <= component.len());
+                }
                 tally.count("refused");
             }
             other => panic!("component {at} has no exports, and is said to be {other:?}"),
@@ -386,7 +401,7 @@ async fn components_by_chance_are_no_plugins_and_change_none_that_they_are_in() 
                 assert_eq!(read, anatomy, "component {at}");
                 tally.count("in a plugin");
             }
-            Err(error) => assert!(matches!(error, Misshapen::Damaged { .. }), "component {at}: {error}"),
+            Err(error) => assert!(is_refused(&error), "component {at}: {error}"),
         }
         if at.is_multiple_of(10) {
             match pack(&["tool"], "", &with).load(&house).await {
@@ -401,7 +416,7 @@ async fn components_by_chance_are_no_plugins_and_change_none_that_they_are_in() 
     }
     for (_, modules) in MODULES {
         for module in modules.iter().step_by(5) {
-            assert_eq!(Anatomy::read(module), Err(Misshapen::CoreModule));
+            assert!(matches!(Anatomy::read(module), Err(Misshapen::CoreModule { .. })));
             if let Ok(read) = Anatomy::read(&[polite.clone(), section(CORE_MODULE, module)].concat()) {
                 assert_eq!(read, anatomy);
                 tally.count("module in a plugin");

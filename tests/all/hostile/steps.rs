@@ -242,7 +242,13 @@ async fn a_middleware_that_goes_wrong_fails_the_run_and_the_next_one_works() {
 /// A model of text.
 pub async fn model(house: &House, guest: &Guest) -> (Arc<Plugin>, Arc<dyn Completer>) {
     let plugin = pack(&["provider"], "", &guest.component()).load(house).await.unwrap();
-    let info = ModelInfo { name: "m".into(), model: "m".into(), context_window: Default::default(), price: None, retries: None };
+    let info = ModelInfo {
+        name: "m".into(),
+        model: "m".into(),
+        context_window: Default::default(),
+        price: None,
+        retries: None,
+    };
     let model = PluginModel::new(&plugin, info, None, None).unwrap();
     (plugin, Arc::new(model))
 }

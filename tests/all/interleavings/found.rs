@@ -32,7 +32,13 @@ struct Endless(ModelInfo, Arc<AtomicUsize>);
 
 impl Endless {
     fn new() -> (Arc<Self>, Arc<AtomicUsize>) {
-        let info = ModelInfo { name: "m".into(), model: "m".into(), context_window: Default::default(), price: None, retries: None };
+        let info = ModelInfo {
+            name: "m".into(),
+            model: "m".into(),
+            context_window: Default::default(),
+            price: None,
+            retries: None,
+        };
         let working = Arc::new(AtomicUsize::new(0));
         (Arc::new(Self(info, working.clone())), working)
     }

@@ -85,8 +85,8 @@ fn calls_that_are_printed_are_found_if_it_is_said() {
         // At an address on this machine.
         ("kind: openai", true),
         ("kind: openai, printed_calls: false", false),
-        ("kind: llamacpp", true),
-        ("kind: llamacpp, printed_calls: false", false),
+        ("kind: llamacpp, context_window: 8000", true),
+        ("kind: llamacpp, context_window: 8000, printed_calls: false", false),
     ] {
         let server = saying(vec![json!({ "content": printed }), done()]);
         let ran = place(&url(&server), keys, "").run(&["run", "hi"]);

@@ -57,7 +57,13 @@ pub async fn ollama(server: &str, limits: Limits) -> Arc<Plugin> {
 
 /// A model of a plugin.
 pub fn model_of(plugin: &Arc<Plugin>, name: &str) -> PluginModel {
-    let info = ModelInfo { name: "m".into(), model: name.into(), context_window: Default::default(), price: None, retries: None };
+    let info = ModelInfo {
+        name: "m".into(),
+        model: name.into(),
+        context_window: Default::default(),
+        price: None,
+        retries: None,
+    };
     PluginModel::new(plugin, info, None, None).unwrap()
 }
 

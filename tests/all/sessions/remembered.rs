@@ -128,7 +128,7 @@ fn a_session_of_somebody_else_chooses_no_paths() {
     let new = New { id: Some("s".into()), agent: "helper".into(), options: options.clone(), ..New::default() };
     fs::create_dir_all(place.path().join(".shelly/local")).unwrap();
     drop(theirs(Some(OwnKey::new(Some(place.path().join("theirs.key"))))).create(new).unwrap());
-    let resume = |words: &[&str]| place.run(&[&["session", "resume", "s", "go"], words].concat());
+    let resume = |words: &[&str]| place.run(&[&["session", "resume", "s", "go"][..], words].concat());
     let left_out = "not made here by you, so what it was begun with is left out: --config evil/c.yaml";
     // Nor once the person has said that it may go on.
     for is_adopted in [false, true] {

@@ -206,7 +206,11 @@ fn sessions_are_listed_the_newest_first() {
     let place = Place::new();
     let ran_empty = ran(&place, &["list"]);
     assert_eq!(ran_empty.stdout, "");
-    assert!(ran_empty.stderr.starts_with("there is no session; `shelly-host run`"), "{}", ran_empty.shown());
+    assert!(
+        ran_empty.stderr.starts_with("there is no session in ./.shelly/local/sessions; `shelly-host run`"),
+        "{}",
+        ran_empty.shown()
+    );
     assert_eq!(as_json(&place, &["list", "--output", "json"]), json!({"sessions": [], "more": false}));
 
     short(&place, "a-first", "One\n\u{1b}[2Jtwo", answered("lead", "Done."));

@@ -89,15 +89,14 @@ pub fn crew(tasks: usize, ending: &'static str, reply_after: Duration) -> (Regis
         false => stage::Says::Call("delegate", orders.clone()),
         true => stage::Says::Answer("All of them have reported."),
     });
-    let worker =
-        stage::Model::completer(reply_after, move |request| match (stage::has_result(request), ending) {
-            (false, _) => stage::say_hello(),
-            (true, "answer") => stage::Says::Answer("It stands there four times."),
-            (true, _) => {
-                let report = r#"{"status":"completed","summary":"It stands there four times."}"#;
-                stage::Says::Call("task_complete", report.into())
-            }
-        });
+    let worker = stage::Model::completer(reply_after, move |request| match (stage::has_result(request), ending) {
+        (false, _) => stage::say_hello(),
+        (true, "answer") => stage::Says::Answer("It stands there four times."),
+        (true, _) => {
+            let report = r#"{"status":"completed","summary":"It stands there four times."}"#;
+            stage::Says::Call("task_complete", report.into())
+        }
+    });
     let registry = Registry::new();
     let (lead, registered) = (stage::agent("lead", &lead), stage::agent("lead", &lead));
     registry.register(Entry::new("lead", "Divides work"), move || registered.clone());

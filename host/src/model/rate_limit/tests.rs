@@ -25,7 +25,13 @@ struct Model {
 
 impl Model {
     fn new(takes: Duration) -> Self {
-        let info = ModelInfo { name: "m".into(), model: "m".into(), context_window: Default::default(), price: None, retries: None };
+        let info = ModelInfo {
+            name: "m".into(),
+            model: "m".into(),
+            context_window: Default::default(),
+            price: None,
+            retries: None,
+        };
         Self { info, takes, began: Mutex::default(), start: Instant::now(), fault: Mutex::default() }
     }
 

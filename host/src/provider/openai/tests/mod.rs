@@ -10,8 +10,12 @@ use crate::{
         self, Chat, Media, Message, Part, PropertyNames, Role, Thinking, ToolCall, ToolHints, ToolResult, ToolSpec,
     },
     event::RunCx,
+    limits,
     model::{Completer, Delta, StopReason, ToolChoice, Usage},
-    net::test_server::{TestServer, answer},
+    net::{
+        Auth, HttpClient, Secret,
+        test_server::{TestServer, answer},
+    },
     provider::{AdapterConfig, HttpModel, heard::heard},
 };
 
