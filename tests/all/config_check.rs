@@ -142,8 +142,12 @@ fn the_first_mistake_is_told_as_a_run_tells_it() {
             if case == "no YAML" { place.run(&run) } else { place.run(&[&run[..], &["--agent", agent]].concat()) };
         // More may be wrong than a run is told of, and the verdict is the last word.
         assert!(ran.stderr.starts_with(&run.stderr), "{case}\n{}\n{}", ran.shown(), run.shown());
-        let errors = ran.stderr.matches("error: ").count();
-        let verdict = format!("shelly.yaml: {errors} {}\n", if errors == 1 { "error" } else { "errors" });
+        let counted = |word: &str| {
+            let count = ran.stderr.matches(&format!("{word}: ")).count();
+            (count > 0).then(|| format!("{count} {word}{}", if count == 1 { "" } else { "s" }))
+        };
+        let counts: Vec<_> = ["error", "warning"].into_iter().filter_map(counted).collect();
+        let verdict = format!("shelly.yaml: {}\n", counts.join(", "));
         assert!(ran.stderr.ends_with(&verdict), "{case}\n{}", ran.shown());
         let json = place.run(&[&check[..], &["--output", "json"]].concat());
         let value: Value = serde_json::from_str(&json.stdout).unwrap();

@@ -113,6 +113,27 @@ fn indexer_of_the_template_writes_the_context() {
 }
 
 #[test]
+fn index_takes_the_flags_of_a_run() {
+    let write = ("fs_write", json!({"path": ".shelly/context.md", "content": "It is a bird."}));
+    let (place, _server) = project(&[write]);
+    let index = |more: &[&str]| {
+        let flags = ["index", "--plugins", crate::PLUGIN_ROOT, "--config", ".shelly/config.yaml", "--stdin", "never"];
+        place.run(&[&flags, more].concat())
+    };
+    for (flag, name) in [("--agent", "nobody"), ("--model", "none")] {
+        let ran = index(&[flag, name]);
+        assert!(ran.code == 2 && ran.stderr.contains(name), "{}", ran.shown());
+    }
+    let ran =
+        index(&["--agent", "indexer", "--model", "m", "--approve", "all", "--trust", "--verbose", "--output", "json"]);
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+    let result: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!((&result["answer"], &result["agent"]), (&json!("It says what is true now."), &json!("indexer")));
+    assert!(ran.stderr.contains("CPU"), "what each call of a plugin costs: {}", ran.shown());
+    assert_eq!(index(&["--check"]).code, 0);
+}
+
+#[test]
 fn index_that_was_not_written_is_no_success() {
     let write = ("fs_write", json!({"path": ".shelly/context.md", "content": "It is a bird."}));
     // Nobody says yes to what it would write.

@@ -286,9 +286,10 @@ mod tests {
         let mut whole = BegunSessions::default();
         whole.add("f", "c");
         let padded = |more: u64| {
-            let text = serde_json::json!(whole).to_string();
-            std::fs::write(&path, format!("{text:width$}", width = (limits::SESSION_FOLDERS_BYTES + more) as usize))
-                .unwrap();
+            let mut text = serde_json::json!(whole).to_string();
+            let size = usize::try_from(limits::SESSION_FOLDERS_BYTES + more).unwrap();
+            text.extend(std::iter::repeat_n(' ', size - text.len()));
+            std::fs::write(&path, text).unwrap();
             BegunSessions::read(&path).folders.len()
         };
         assert_eq!((padded(0), padded(1)), (1, 0), "a larger file is not read");

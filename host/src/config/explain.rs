@@ -101,11 +101,11 @@ pub(super) fn explain(error: &serde_saphyr::Error, text: &str) -> Report {
     report.at(place)
 }
 
-/// Returns `true` if a tab stands before the first other character of this line or of the one before, where an error may be
-/// told of what it made of that.
+/// Returns `true` if a tab stands before the first other character of this line, of the one before, or of the one after: an
+/// error may be told of what was made of the tab, or of the text that it ended.
 fn indented_by_tab(text: &str, line: usize) -> bool {
     let starts = |line: &str| line[..line.len() - line.trim_start().len()].contains('\t');
-    [line.checked_sub(1), line.checked_sub(2)].into_iter().flatten().filter_map(|at| text.lines().nth(at)).any(starts)
+    text.lines().take(line + 1).skip(line.saturating_sub(2)).any(starts)
 }
 
 /// The key whose value begins at this place, or is a list between `[` and `]` around it, if it stands on the same line.

@@ -523,7 +523,7 @@ mod tests {
                 "[{name: t, members: [a], hand_over: shared}]".into(),
                 "teams.t.hand_over: this is for coordinators that are plugins, and `sequence` is the host's own",
             ),
-            ("[{name: t, members: [a], coordinator: my-plan, hand_over: both}]".into(), "unknown variant `both`"),
+            ("[{name: t, members: [a], coordinator: my-plan, hand_over: both}]".into(), "`hand_over` cannot be `both`"),
             ("[{name: t, members: [a], provider: x}]".into(), "there is no model `x`"),
             (members("{kind: sequence, params: {x: 1}}"), "teams.t.coordinator.sequence: it has no params"),
             (

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::{
-    chat::{Snapshot, ToolCall},
+    chat::{Media, Snapshot, ToolCall},
     error::Fault,
     event::{Event, EventSink, RunCx},
     limits,
@@ -21,7 +21,8 @@ async fn told(tools: &ToolBox, name: &str) -> (bool, Option<String>, usize) {
     drop(cx);
     while let Some(event) = stream.next().await {
         if let Event::ToolFinished { is_error, reason, bytes, .. } = event {
-            assert_eq!(bytes, result.text().len(), "as the model is shown it");
+            let shown: usize = result.content.iter().map(|content| content.bytes(Media::bytes)).sum();
+            assert_eq!(bytes, shown, "as the model is shown it");
             return (is_error, reason, bytes);
         }
     }

@@ -34,8 +34,6 @@ macro_rules! of_host {
 
             #[allow(unused_imports, reason = "some have types")]
             use super::host::{self, $module as types};
-            #[allow(unused_imports, reason = "some can fail")]
-            use crate::types::Error;
 
             $($(#[$doc])*
             #[track_caller]

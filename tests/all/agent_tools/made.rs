@@ -18,7 +18,7 @@ async fn agent_made_for_each_call_fits_the_ceiling_of_its_caller() {
     for (agents, expected) in [
         (None, "lead/bob#1 may"),
         (Some("secrets"), "lead/bob#1 may"),
-        (Some("bob"), "error: agent `bob` failed: agent `bob` cannot be started from here"),
+        (Some("bob"), "agent `bob` failed: agent `bob` cannot be started from here"),
     ] {
         let mut lead =
             caller(vec![("bob", task("go"))]).with_tool(AgentTool::made("bob", "", bob, AsTool::default()).unwrap());
@@ -29,6 +29,6 @@ async fn agent_made_for_each_call_fits_the_ceiling_of_its_caller() {
         let warned = ran.events.iter().any(
             |event| matches!(event, Event::Warning { message } if message == "lead cannot start agent `bob`: it needs `secrets`"),
         );
-        assert_eq!(warned, expected.starts_with("error"));
+        assert_eq!(warned, expected.contains("failed"));
     }
 }

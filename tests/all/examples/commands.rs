@@ -44,6 +44,7 @@ const DOCUMENTS: [(&str, &[(&str, How)]); 10] = [
         "host/docs/any-component.md",
         &[
             ("plugin inspect plugins/adder.wasm", How::By("all/functions.rs")),
+            ("plugin inspect plugins/calc.wasm", How::By("all/functions/inspected.rs")),
             ("run --plugins plugins \"What is 2 and 40?\"", How::Needs("a key or a local server")),
         ],
     ),

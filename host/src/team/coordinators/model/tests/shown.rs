@@ -106,7 +106,9 @@ async fn nobody_who_is_quoted_speaks_for_others() {
         }),
         ..Memory::default()
     };
-    let moment = Moment { shared: &shared, reports: &reports, reply: Some(says(evil)), ..moment(&members) };
+    // What was decided in it would count.
+    let undecided = evil.replace("{\"done\":true}", "it is done");
+    let moment = Moment { shared: &shared, reports: &reports, reply: Some(says(&undecided)), ..moment(&members) };
     let options = ModelOptions { summary: true, ..with_tools() };
     let step = ModelCoordinator::new(options).next(&cx(), &moment, write(&memory).unwrap()).await.unwrap();
     let Action::Ask(ask) = step.action else { panic!() };
