@@ -387,7 +387,12 @@ fn a_server_is_used_as_far_as_a_ceiling_allows() {
         assert_eq!(offered(&model).len(), usize::from(is_there), "{agent}: {}", ran.shown());
         let goes_without = "goes without the MCP server `t`: grant `mcp: [t]` under agents.ada.use";
         assert_eq!(ran.stdout.contains(goes_without), !is_there, "{agent}: {}", ran.shown());
-        assert_eq!(ran.stdout.contains(r#""allowed":false,"rule":"agents.ada.use""#), !is_there, "{}", ran.shown());
+        assert_eq!(
+            ran.stdout.contains(r#""capability":"mcp: [t]","allowed":false,"rule":"agents.ada.use""#),
+            !is_there,
+            "{}",
+            ran.shown()
+        );
     }
     // So is it for one that another one starts.
     for (grant, is_there) in [("{mcp: [t]}", true), ("{clock: true}", false)] {

@@ -161,8 +161,8 @@ fn what_an_agent_does_not_use_is_not_asked_about() {
         place.file("shelly.yaml", config(ceiling));
         place.run(&["config", "check", "--plugins", PLUGIN_ROOT])
     };
-    says(&check(""), 0, &["the plugin `read-files` may read and change `[DIR]/docs`"]);
-    says(&check("use: {files: [{path: .}]},"), 0, &["the plugin `read-files` may read `[DIR]/docs`"]);
+    says(&check(""), 0, &["    the plugin `read-files`\n", "may read and change `[DIR]/docs`"]);
+    says(&check("use: {files: [{path: .}]},"), 0, &["    the plugin `read-files`\n", "may read `[DIR]/docs`"]);
 }
 
 #[test]

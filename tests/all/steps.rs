@@ -83,7 +83,7 @@ fn plugin_in_two_lists_has_each_role_by_the_exact_one() {
         assert_eq!(ran.code, 0, "{}", ran.shown());
         let events = ran.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         let of_effects = events.filter(|event| event["event"].as_str().is_some_and(|name| name.starts_with("effect_")));
-        (of_effects.map(|event| event["event"].to_string()).collect::<Vec<_>>(), ran.stderr)
+        (of_effects.map(|event| event["event"].to_string()).collect::<Vec<_>>(), ran.shown())
     };
     let step = "effects: [{kind: progress, params: {interval: 1}}]";
     let (alone, warned) = effects_of(&format!("{step}, plugins: {{TOOLS}}"));

@@ -13,7 +13,7 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedKey, IsCa, KeyPair};
 use rustls::{ServerConfig, ServerConnection, StreamOwned, pki_types::PrivateKeyDer};
 
 use crate::{
-    bad_input::{FOUR, Server, answer},
+    bad_input::{FOUR, answer},
     support::{Place, Ran},
 };
 
@@ -113,10 +113,22 @@ fn mcp_servers_are_trusted_by_the_same_file() {
     assert!(ran.shown().contains("404") && !ran.shown().contains("certificate"), "{}", ran.shown());
 }
 
+/// A server on loopback without TLS, which refuses what is no HTTP as servers do: at once.
+fn plain() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        for mut connection in listener.incoming().flatten() {
+            let _ = connection.read(&mut [0; 4096]);
+            let _ = connection.write_all(answer("400 Bad Request", "no HTTP").as_bytes());
+        }
+    });
+    port
+}
+
 #[test]
 fn wrong_schemes_are_told_at_once() {
-    let plain = Server::start(|_| answer("200 OK", FOUR));
-    let asked_with_tls = place(&format!("https://127.0.0.1:{}", plain.port));
+    let asked_with_tls = place(&format!("https://127.0.0.1:{}", plain()));
     let asked_without = place(&format!("http://127.0.0.1:{}", encrypted("200 OK", FOUR)));
     for (place, says, mend) in [
         (asked_with_tls, "does not answer in TLS", "write http:// in place of https:// in its address"),

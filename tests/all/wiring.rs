@@ -80,9 +80,8 @@ fn all_keys() -> BTreeSet<String> {
 }
 
 /// Events that the runs of the table do not bring about, and what does.
-const EVENTS: [(&str, &str, &str); 7] = [
+const EVENTS: [(&str, &str, &str); 6] = [
     ("Missed", "../../host/src/event.rs", "every_reader_is_told_and_a_slow_one_is_told_what_it_missed"),
-    ("ModelWaits", "../../host/src/model/batched/tests.rs", "a_request_says_what_becomes_of_it"),
     ("Warning", "bad_input.rs", "the_default_agent_leaves_out_what_it_cannot_have"),
     ("ToolProgress", "hostile/call.rs", "a_flood_of_progress_is_thinned_and_the_last_report_is_told"),
     ("PluginRequest", "providers/program.rs", "what_its_plugin_sends_is_told_and_no_key"),

@@ -159,16 +159,16 @@ impl App {
         environment: Environment,
         desk: Desk,
     ) -> Result<Self, Report> {
-        let PluginDirs { named: named_dirs, standard, shipped } = plugins.into();
+        let PluginDirs { named: named_dirs, standard, shipped, offers_standard } = plugins.into();
         let plugin_dirs = config.plugin_directories(&named_dirs);
         let mut catalog = PluginCatalog::scan(&plugin_dirs)?;
         let installed_dirs = standard;
         let standard = [vec![config.root.join(".shelly/plugins")], installed_dirs.clone()].concat();
         catalog.add_by_id(&standard, asked_for(&config).iter().map(String::as_str));
-        if config.agents.is_empty() && plugin_dirs.is_empty() {
+        if config.agents.is_empty() && config.plugin_dirs.is_empty() && offers_standard {
             catalog.add_all(&installed_dirs);
         }
-        catalog.mark_shipped(&shipped);
+        catalog.mark_shipped(&shipped, &installed_dirs);
         let (standard_dirs, shipped_dirs) = (standard, shipped);
         let package = |id: &str| catalog.get(id).and_then(Result::ok);
         let shipped = |id: &str| package(id).filter(|package| catalog.is_shipped(package));

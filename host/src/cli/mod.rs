@@ -252,7 +252,7 @@ fn plugin_dirs(named: &[PathBuf]) -> PluginDirs {
         },
     );
     let standard = data.into_iter().chain(shipped.iter().cloned()).collect();
-    PluginDirs { named: named.to_vec(), standard, shipped }
+    PluginDirs { named: named.to_vec(), standard, shipped, offers_standard: named.is_empty() }
 }
 
 /// Where compiled code is kept between runs.

@@ -234,6 +234,8 @@ pub struct PluginCatalog {
     plugins: IndexMap<String, CatalogEntry>,
     /// Where plugins lie that come with the host, as they are.
     shipped: Vec<PathBuf>,
+    /// Where the person has put plugins, copies of those among them.
+    installed: Vec<PathBuf>,
 }
 
 /// One plugin of a [`PluginCatalog`].
@@ -308,6 +310,8 @@ pub struct PluginDirs {
     /// Of those, or of the named ones, where plugins lie that come with the host: what they ask for they may be given
     /// unasked.
     pub shipped: Vec<PathBuf>,
+    /// Whether an agent without a config has all plugins of `standard` that need no grant: nobody has named a directory.
+    pub offers_standard: bool,
 }
 
 impl<T: AsRef<[PathBuf]>> From<T> for PluginDirs {
@@ -375,16 +379,19 @@ impl PluginCatalog {
             .collect()
     }
 
-    /// Those that lie in these directories come with the host.
-    pub fn mark_shipped(&mut self, directories: &[PathBuf]) {
-        self.shipped = directories.iter().filter_map(|directory| directory.canonicalize().ok()).collect();
+    /// Says which plugins come with the host: those that lie in the directories `shipped`, and their copies in the
+    /// directories `installed`, where the person has put them. A copy that a project brings is somebody else's.
+    pub fn mark_shipped(&mut self, shipped: &[PathBuf], installed: &[PathBuf]) {
+        let real = |directories: &[PathBuf]| directories.iter().filter_map(|it| it.canonicalize().ok()).collect();
+        (self.shipped, self.installed) = (real(shipped), real(installed));
     }
 
-    /// Whether a plugin comes with the host: it lies where those do, or is a copy of one of them.
+    /// Returns `true` if a plugin comes with the host, as [`mark_shipped`](Self::mark_shipped) has said.
     pub fn is_shipped(&self, package: &PluginPackage) -> bool {
         let place = package.place().canonicalize().ok();
-        place.as_deref().and_then(Path::parent).is_some_and(|parent| self.shipped.iter().any(|there| there == parent))
-            || shipped::is_copy(package, &self.shipped)
+        let Some(parent) = place.as_deref().and_then(Path::parent) else { return false };
+        let lies_in = |directories: &[PathBuf]| directories.iter().any(|directory| directory == parent);
+        lies_in(&self.shipped) || lies_in(&self.installed) && shipped::is_copy(package, &self.shipped)
     }
 
     fn add(&mut self, place: &Path) {

@@ -74,7 +74,7 @@ fn its_keys_are_those_of_any_model() {
     let server = Server::start({
         let times = AtomicUsize::new(0);
         move |_| match times.fetch_add(1, Ordering::Relaxed) {
-            0 => answer("503 Service Unavailable\r\nretry-after: 0", "{\"error\":\"loading\"}"),
+            0 | 1 => answer("503 Service Unavailable\r\nretry-after: 0", "{\"error\":\"loading\"}"),
             _ => four(),
         }
     });

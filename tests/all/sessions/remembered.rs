@@ -49,7 +49,7 @@ fn last_model(server: &Server) -> String {
     let asked = server.asked.lock().unwrap();
     let body: serde_json::Value =
         serde_json::from_str(asked.last().unwrap().split_once("\r\n\r\n").unwrap().1).unwrap();
-    assert_eq!(body["tools"].as_array().map_or(0, Vec::len), 1, "its plugin is there: {body}");
+    assert_eq!(body["tools"].as_array().map_or(0, Vec::len), 2, "both tools of its plugin are there: {body}");
     body["model"].as_str().unwrap().to_owned()
 }
 

@@ -220,7 +220,10 @@ fn what_is_printed_can_be_typed() {
     let line = failed.stderr.lines().last().unwrap();
     let typed = line.strip_prefix("go on with: shelly-host ").unwrap();
     assert_eq!(typed, format!("session resume s --config 'else where/shelly.yaml' --plugins {PLUGIN_ROOT}"));
-    let nowhere = place.run(&["session", "resume", "s"]);
+    // The config that was named is remembered, of a session that is there.
+    let found = place.run(&["session", "resume", "s"]);
+    assert!(found.stderr.contains("as when the session began: --config 'else where/shelly.yaml'"), "{}", found.shown());
+    let nowhere = place.run(&["session", "resume", "t"]);
     assert_eq!(nowhere.code, 2, "{}", nowhere.shown());
     assert!(nowhere.stderr.contains(".shelly/local/sessions was looked in"), "{}", nowhere.shown());
     place.file("else where/shelly.yaml", config(9));

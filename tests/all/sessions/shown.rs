@@ -326,7 +326,7 @@ fn a_session_is_exported_for_programs() {
     assert_eq!(keys(&json), ["agents", "runs", "session"]);
     assert_eq!(
         keys(&json["session"]),
-        ["agent", "created", "follows", "forked_from", "host", "id", "model", "parts", "title"]
+        ["agent", "created", "follows", "forked_from", "host", "id", "model", "options", "parts", "title"]
     );
     let runs = json["runs"].as_array().unwrap();
     assert_eq!(runs.len(), 3);
@@ -367,7 +367,10 @@ fn a_session_is_found_by_what_was_said() {
     });
     assert_eq!(json, json!({"found": [row], "more": false, "left_out": []}));
     let none = ran(&place, &["search", "haystack"]);
-    assert_eq!((none.stdout.as_str(), none.stderr.as_str()), ("", "it was not found in any session\n"));
+    assert_eq!(
+        (none.stdout.as_str(), none.stderr.as_str()),
+        ("", "it was not found in any session in ./.shelly/local/sessions\n")
+    );
 }
 
 #[test]

@@ -180,7 +180,7 @@ pub async fn handed_over(keys: &str) -> String {
         "ann" if !heard.starts_with("result: ") => call("transfer_to_bob", json!({ "reason": "bob knows" })),
         name => echo(name, "…"),
     });
-    let coordinator = "{kind: probe-team, params: {does: hand-over, size: 3}, powers: [see-messages]}";
+    let coordinator = "{kind: probe-team, params: {does: hand-over, size: 3}, powers: [see-messages, see-arguments, see-results, ask-model]}";
     let teams = format!("  - {{name: t, members: [ann, bob], coordinator: {coordinator}{keys}}}");
     run(&server, &teams).await.0.unwrap()
 }

@@ -157,7 +157,9 @@ impl Serve {
     }
 
     fn app(&self, config: &Config, desk: &Desk, plugins: &[PathBuf]) -> Result<App, Report> {
-        let (dirs, cache) = (crate::cli::plugin_dirs(plugins), crate::cli::cache_directory());
+        let (mut dirs, cache) = (crate::cli::plugin_dirs(plugins), crate::cli::cache_directory());
+        // Directories that are empty now were named all the same.
+        dirs.offers_standard = self.plugins.is_empty();
         let app = App::new(config.clone(), dirs, cache, crate::cli::environment(), desk.clone())?;
         Ok(app.with_own_key(trust::own_key()).with_approvals(trust::store(), self.trust).with_logins(trust::logins()))
     }

@@ -94,8 +94,8 @@ impl Project {
             for config in launch::configs_begun_here() {
                 let words = place::words_of(Some(&config), &[] as &[&Path], None);
                 tell(&format!(
-                    "sessions begun here with another folder's config: shelly-host session list{}\n",
-                    name(&words)
+                    "sessions begun here with another folder's config: shelly-host session list {}\n",
+                    name(words.trim_start())
                 ));
             }
         }
