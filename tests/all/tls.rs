@@ -61,8 +61,8 @@ fn encrypted(status: &str, body: &str) -> u16 {
 
 fn place(url: &str) -> Place {
     let place = Place::new();
-    place.file("ca.pem", &SELF_SIGNED.cert.pem());
-    place.file("another.pem", &ANOTHER.cert.pem());
+    place.file("ca.pem", SELF_SIGNED.cert.pem());
+    place.file("another.pem", ANOTHER.cert.pem());
     place.file(
         "c.yaml",
         format!(

@@ -1,16 +1,15 @@
-//! What the main paths cost, in counts that a busy machine does not move: instructions, allocations, system calls, syncs
-//! of the disk and bytes on it. `cargo test --test gate` compares them with `baseline.json` and fails where one is more
+//! What the main paths cost, in counts that a busy machine does not move: allocations, system calls, syncs of the disk
+//! and bytes on it. `cargo test --test gate` compares them with `baseline.json` and fails where one is more
 //! than 3 % away; `cargo test --test gate -- --update` writes the baseline anew.
 //!
 //! Each path is a process of its own, once with some rounds and once with twice as many: the difference is what the
-//! rounds cost, without what starting costs. Instructions are counted by valgrind and system calls by strace; where one
-//! of them is not installed, its counts are left out and the gate says so.
+//! rounds cost, without what starting costs. System calls are counted by strace; where it is not installed they are left out,
+//! and the gate says so.
 
 mod counts;
 mod paths;
 mod programs;
 
-#[expect(dead_code, reason = "the benchmark of effects uses more of it")]
 #[path = "../benches/acting/mod.rs"]
 mod acting;
 #[expect(dead_code, reason = "the benchmarks use more of it")]
@@ -78,7 +77,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
 
 fn measure() -> Result<Baseline, Box<dyn Error>> {
     let folder = tempfile::Builder::new().prefix("gate").tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
-    let mut baseline = Baseline::of_this_compiler()?;
+    let mut baseline = Baseline::default();
     println!("{:34} {}", "", Costs::TITLES.map(|title| format!("{title:>14}")).join(""));
     for path in &PATHS {
         let costs = paths::costs(path, folder.path())?;

@@ -23,16 +23,6 @@ pub fn output(command: &mut Command) -> Result<Output, Box<dyn Error>> {
     }
 }
 
-/// Returns the instructions of a command; `None` if there is no valgrind.
-pub fn instructions(command: &Command) -> Result<Option<f64>, Box<dyn Error>> {
-    let tool = ["--tool=callgrind", "--callgrind-out-file=/dev/null"];
-    let Some(output) = under("valgrind", &tool, command)? else { return Ok(None) };
-    let said = String::from_utf8_lossy(&output.stderr);
-    let collected = said.lines().find_map(|line| line.split_once("Collected : "));
-    let (_, count) = collected.ok_or_else(|| format!("valgrind did not say what it has counted: {said}"))?;
-    Ok(Some(count.trim().parse()?))
-}
-
 /// Returns the system calls of a command, all and those that sync; `None` if there is no strace.
 pub fn system_calls(command: &Command, folder: &Path) -> Result<Option<(f64, f64)>, Box<dyn Error>> {
     let file = folder.join("system-calls");
@@ -109,10 +99,5 @@ pub fn warm_start(plugins: usize, folder: &Path) -> Result<Costs, Box<dyn Error>
     // The first one compiles.
     output(&mut command)?;
     let calls = system_calls(&command, folder)?;
-    Ok(Costs {
-        instructions: instructions(&command)?,
-        system_calls: calls.map(|(all, _)| all),
-        syncs: calls.map(|(_, syncs)| syncs),
-        ..Costs::default()
-    })
+    Ok(Costs { system_calls: calls.map(|(all, _)| all), syncs: calls.map(|(_, syncs)| syncs), ..Costs::default() })
 }

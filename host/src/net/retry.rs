@@ -51,7 +51,9 @@ pub struct RetryPause<'a> {
 
 /// Is told of each pause before a request is sent again. It must not wait.
 #[derive(Clone, Default)]
-pub struct RetryObserver(Option<Arc<dyn Fn(&RetryPause<'_>) + Send + Sync>>);
+pub struct RetryObserver(Option<Arc<TellPause>>);
+
+type TellPause = dyn Fn(&RetryPause<'_>) + Send + Sync;
 
 impl RetryObserver {
     /// Calls `told`.

@@ -98,7 +98,7 @@ impl Known {
             name == *long
                 || self.abbreviates && name.len() > "--".len() && name.starts_with("--") && long.starts_with(name)
         };
-        if self.long.iter().any(|long| stands_for(&long)) {
+        if self.long.iter().any(stands_for) {
             return true;
         }
         let Some(letters) = arg.strip_prefix('-').filter(|rest| !rest.is_empty() && !rest.starts_with('-')) else {

@@ -2,7 +2,7 @@
 //! functions and variables, in the language of [fend](https://printfn.github.io/fend/documentation). The same expression
 //! always gives the same result: it knows no exchange rates, no time and no chance.
 //!
-//! Bounds: 4,096 bytes an expression, 64 brackets within each other, 500 operators, [`MAX_STEPS`] steps, 5,000
+//! Bounds: 4,096 bytes an expression, 64 brackets within each other, 500 operators, `MAX_STEPS` steps, 5,000
 //! characters a result.
 
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,6 +1,6 @@
 //! A stand-in for a language model, so that everything else runs without a key. It is a program with a few rules: it
-//! finds files and wishes in the task ([`task`]), tools that fit them ([`tools`]), and what is still to be called in
-//! the conversation so far ([`plan`]), and other agents for what it cannot do ([`delegation`]). It keeps nothing between requests; the same request has the same answer.
+//! finds files and wishes in the task (`task`), tools that fit them (`tools`), and what is still to be called in
+//! the conversation so far (`plan`), and other agents for what it cannot do (`delegation`). It keeps nothing between requests; the same request has the same answer.
 
 use guest_kit::model;
 use shelly_plugin::{

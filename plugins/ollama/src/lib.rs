@@ -1,4 +1,4 @@
-//! Models behind Ollama's own API, `/api/chat`: [`request`] writes what goes out, here is read what comes back, JSON in lines.
+//! Models behind Ollama's own API, `/api/chat`: `request` writes what goes out, here is read what comes back, JSON in lines.
 //!
 //! Params: `{"base_url": "http://localhost:11434"}`, which is the default; `num_ctx` (the window, in tokens), `think` (`true`,
 //! `false` or a level such as `"high"`), `keep_alive` (how long the model stays in memory, such as `"10m"`) and `options` (of

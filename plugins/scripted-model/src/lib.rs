@@ -11,7 +11,7 @@
 //! **A reply** is a text, or an object of `say` (a text) or `json` (a value, which is said as JSON), and `calls`, each a `tool`
 //! and its `arguments`; or `fail`: `{"unavailable": "it is down"}`, or another of the contract's errors.
 //!
-//! **In texts**, at any depth, `{{…}}` is what is known by then ([`fill`]): `{{task}}`, `{{result}}`, `{{result/temp}}`,
+//! **In texts**, at any depth, `{{…}}` is what is known by then (`fill`): `{{task}}`, `{{result}}`, `{{result/temp}}`,
 //! `{{task ~ in (\w+)}}`. What is not there is an error that says so.
 //!
 //! **A case** has `replies`, and says for which tasks: a pattern for the text of the `task`, the name of the one that it is

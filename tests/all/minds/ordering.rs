@@ -45,8 +45,11 @@ struct Planned {
 #[derive(Clone)]
 struct Times {
     since: Instant,
-    seen: Arc<Mutex<Vec<(Option<u64>, Option<u64>)>>>,
+    seen: Arc<Mutex<Vec<Span>>>,
 }
+
+/// When a call began and ended.
+type Span = (Option<u64>, Option<u64>);
 
 /// Notes the end of a call, however it ends.
 struct Ended(Times, usize);

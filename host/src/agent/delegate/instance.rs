@@ -56,7 +56,7 @@ pub struct Instance {
     /// How many tasks it has delegated: the number in the id of the newest.
     delegations: AtomicU32,
     /// What it had delegated when it was interrupted, by the call; none for one that never was.
-    before: OnceLock<Box<HashMap<String, DelegatedPast>>>,
+    before: OnceLock<HashMap<String, DelegatedPast>>,
     /// What its tools had the model reply to, since it was last looked at.
     by_tools: Mutex<Usage>,
     /// Tools that its model's vendor has refused: they are left out from then on.
@@ -395,7 +395,7 @@ impl Instance {
             let tasks = waiting.entry(parking.call).or_default();
             tasks.entry(parking.task).or_insert(Waiting { id, question: parking.question, earlier });
         }
-        let _ = self.before.set(Box::new(delegated));
+        let _ = self.before.set(delegated);
         let Some(crew) = self.delegates_to().filter(|_| !waiting.is_empty()) else { return };
         for (call, mut tasks) in waiting {
             let given = self.before.get().and_then(|before| before.get(&call));

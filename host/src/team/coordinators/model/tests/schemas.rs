@@ -32,7 +32,7 @@ async fn names_of_members_are_those_that_are_there() {
     let there = ["ann", "the \"boss\"", "日本"];
     let (reply, _) = schemas(ModelOptions::default(), &there).await;
     let listed = serde_json::json!({"type": "string", "enum": there});
-    assert_eq!(names(&reply.unwrap()), [listed.clone()]);
+    assert_eq!(names(&reply.unwrap()), std::slice::from_ref(&listed));
     let (_, tools) = schemas(with_tools(), &there).await;
     let [member] = &names(&tools[0])[..] else { panic!("{tools:?}") };
     assert_eq!((&member["enum"], &member["type"]), (&listed["enum"], &listed["type"]));
