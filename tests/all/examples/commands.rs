@@ -65,7 +65,7 @@ const DOCUMENTS: [(&str, &[(&str, How)]); 10] = [
             ("mcp --config shelly.yaml --http", How::By("all/serving.rs")),
         ],
     ),
-    ("host/docs/providers.md", &[]),
+    ("host/docs/providers.md", &[("provider check", How::Needs("a key or a local server"))]),
     ("host/docs/sessions.md", &[]),
 ];
 
