@@ -135,7 +135,7 @@ where
     outcomes.into_iter().flatten().collect()
 }
 
-/// What comes of a call whose task has panicked outside of the tool, such as in what stands around calls.
+/// Returns the result of a call whose task has panicked outside of the tool, such as in middleware around calls.
 fn crashed(me: &Instance, call: &ToolCall) -> (Dispatched, Option<String>) {
     let result = ToolResult::error(&call.id, CRASHED);
     me.write(|| Record::CallEnded { result: result.clone(), control: None, counted: false });
@@ -230,7 +230,7 @@ impl CallPast {
 const TOO_LATE: &str =
     "another call of the same reply, before this one, has ended your turn already: this one did nothing";
 
-/// What a model is told of a call in which the host itself failed.
+/// The text that a model is shown for a call in which the host itself failed.
 const CRASHED: &str =
     "The host failed during this call. It is not known whether it took effect: look before you call it again.";
 

@@ -24,13 +24,13 @@ pub struct WindowExceeded {
     pub model: String,
     /// Estimate of the request.
     pub tokens: u64,
-    /// What the model can take, in tokens.
+    /// The model's window, in tokens.
     pub window: u64,
     /// Of the request: the system prompt and the tools.
     pub fixed: u64,
     /// Of the request: what has come since the model's newest reply, which is never shortened.
     pub unread: u64,
-    /// What the server said, if it was asked; the window is what that taught.
+    /// The server's refusal, if it was asked; the window is learned from it.
     #[source]
     pub refusal: Option<Fault>,
 }
@@ -46,7 +46,7 @@ impl WindowExceeded {
     }
 }
 
-/// What has come since the model's newest reply, but for the system prompt.
+/// Returns what has come since the model's newest reply, without the system prompt.
 fn unread(chat: &Snapshot) -> Vec<&Entry> {
     let since = chat.iter().rev().take_while(|entry| entry.message.role != Role::Assistant);
     since.filter(|entry| entry.message.role != Role::System).collect()

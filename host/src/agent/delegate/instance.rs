@@ -46,16 +46,16 @@ pub struct Instance {
     pub works_for: WorksFor,
     /// Tools that it has in this run beside its own.
     pub more_tools: ToolBox,
-    /// What all members of the team are told in which it works.
+    /// Instructions of the team in which it works, which every member is told.
     pub team_instructions: Arc<str>,
     pub tasks: Tasks,
     /// Where what happens is written down, if it is.
     pub log: Option<Log>,
     /// Children that wait for an answer, by the id of their delegation; none when the run is over.
     parked: Mutex<Option<HashMap<String, Parked>>>,
-    /// How many tasks it has delegated: the number in the id of the newest.
+    /// Number of tasks that it has delegated; the newest has it in its id.
     delegations: AtomicU32,
-    /// What it had delegated when it was interrupted, by the call; none for one that never was.
+    /// Tasks that it had delegated when it was interrupted, by the call; unset for one that never was.
     before: OnceLock<HashMap<String, DelegatedPast>>,
     /// What its tools had the model reply to, since it was last looked at.
     by_tools: Mutex<Usage>,
@@ -68,7 +68,7 @@ struct Child {
     /// Names the delegation.
     id: String,
     agent: String,
-    /// How many questions it has put.
+    /// Number of questions that it has put.
     questions_put: usize,
     work: AbortOnDropHandle<Entry>,
     /// None for one that may not ask.
@@ -96,7 +96,7 @@ struct Task {
 struct Waiting {
     id: String,
     question: String,
-    /// How many questions it had put before that one.
+    /// Number of questions that it had put before that one.
     earlier: usize,
 }
 
