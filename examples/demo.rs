@@ -35,7 +35,12 @@ fn run(task: &str) -> Result<ExitCode, Box<dyn std::error::Error>> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     // Without `--package`: the features of dependencies are then those that `cargo test` builds with, so that the two
     // commands share one build of them.
-    let built = Command::new(cargo).current_dir(root).args(["build", "--bin", "shelly-host"]).status()?;
+    let mut build = Command::new(cargo);
+    build.current_dir(root).args(["build", "--bin", "shelly-host"]);
+    for (name, _) in env::vars_os().filter(|(name, _)| tells_of_this_package(&name.to_string_lossy())) {
+        build.env_remove(name);
+    }
+    let built = build.status()?;
     if !built.success() {
         return Err("the host could not be built".into());
     }
@@ -44,6 +49,13 @@ fn run(task: &str) -> Result<ExitCode, Box<dyn std::error::Error>> {
     eprintln!("\n$ {} {} {:?}\n", shown(&host, root), arguments[..5].join(" "), task);
     let status = Command::new(host).current_dir(root).args(arguments).status()?;
     Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))
+}
+
+/// Returns `true` for a variable by which cargo tells a program of its own package. Build scripts of dependencies watch some
+/// of them: with them they would run, and all that depends on them be built, once more.
+fn tells_of_this_package(variable: &str) -> bool {
+    let one = ["CARGO_BIN_NAME", "CARGO_CRATE_NAME", "CARGO_PRIMARY_PACKAGE"].contains(&variable);
+    one || ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|prefix| variable.starts_with(prefix))
 }
 
 fn target_directory(root: &Path) -> PathBuf {

@@ -1,5 +1,7 @@
 //! Components of text: what is hostile in a few lines, with a polite rest and the contract put around it.
 
+use std::sync::LazyLock;
+
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
 
@@ -15,6 +17,15 @@ const CONTRACT: &str = concat!(
 /// As much of WASI's file system as guests of text need.
 const WASI: &str = include_str!("wasi.wit");
 
+/// Both of them, parsed once for all guests.
+static PARSED: LazyLock<Result<Resolve, String>> = LazyLock::new(|| {
+    let mut resolve = Resolve::default();
+    for (name, text) in [("contract.wit", CONTRACT), ("wasi.wit", WASI)] {
+        resolve.push_str(name, text).map_err(|error| format!("{error:#}"))?;
+    }
+    Ok(resolve)
+});
+
 /// The component that a core module is with the contract around it. It imports what the module imports of the contract
 /// and of WASI's file system; it exports these kinds.
 ///
@@ -23,16 +34,13 @@ const WASI: &str = include_str!("wasi.wit");
 /// A sentence, if the module does not fit the contract.
 pub fn component_of(module: &[u8], kinds: &[Kind]) -> Result<Vec<u8>, String> {
     let told = |error: &dyn std::fmt::Display| error.to_string();
-    let mut resolve = Resolve::default();
+    let mut resolve = PARSED.clone()?;
     let exports: String = kinds.iter().map(|kind| format!("export shelly:plugin/{kind}@0.1.0;\n")).collect();
     let guest = format!(
         "package hostile:guest; world guest {{ include shelly:plugin/capabilities@0.1.0;
            import wasi:filesystem/types@0.2.0; import wasi:filesystem/preopens@0.2.0; {exports} }}"
     );
-    let mut pushed = |name, text| resolve.push_str(name, text).map_err(|error| format!("{error:#}"));
-    pushed("contract.wit", CONTRACT)?;
-    pushed("wasi.wit", WASI)?;
-    let package = pushed("guest.wit", &guest)?;
+    let package = resolve.push_str("guest.wit", &guest).map_err(|error| format!("{error:#}"))?;
     let world = resolve.select_world(&[package], None).map_err(|error| told(&error))?;
     let mut module = module.to_vec();
     embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).map_err(|error| told(&error))?;
