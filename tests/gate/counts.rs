@@ -10,10 +10,13 @@ const TOLERANCE: f64 = 0.03;
 /// How far system calls and syncs of one round may be from it besides: records that come while the disk is busy share one
 /// write and one sync, and which do depends on the disk.
 const SHARED_WRITES: f64 = 0.5;
+const INSTRUCTIONS: &str = "instructions";
 
-/// What one round of a path costs. `None`: not counted.
+/// The costs of one round of a path. `None`: not counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Costs {
+    /// Instructions of the processor, by callgrind.
+    pub instructions: Option<f64>,
     /// Calls of the allocator that ask for memory.
     pub allocations: Option<f64>,
     /// System calls, but for those with which threads wait for each other.
@@ -25,10 +28,10 @@ pub struct Costs {
 }
 
 impl Costs {
-    pub const TITLES: [&str; 4] = ["allocations", "system calls", "syncs", "bytes on disk"];
+    pub const TITLES: [&str; 5] = [INSTRUCTIONS, "allocations", "system calls", "syncs", "bytes on disk"];
 
-    fn values(&self) -> [Option<f64>; 4] {
-        [self.allocations, self.system_calls, self.syncs, self.bytes_on_disk]
+    fn values(&self) -> [Option<f64>; 5] {
+        [self.instructions, self.allocations, self.system_calls, self.syncs, self.bytes_on_disk]
     }
 
     /// The cost of a round, from what `rounds` and twice as many rounds cost.
@@ -38,6 +41,7 @@ impl Costs {
             Some((more / f64::from(rounds) * 100.0).round() / 100.0)
         };
         Self {
+            instructions: share(once.instructions, twice.instructions).map(f64::round),
             allocations: share(once.allocations, twice.allocations),
             system_calls: share(once.system_calls, twice.system_calls),
             syncs: share(once.syncs, twice.syncs),
@@ -58,6 +62,8 @@ impl fmt::Display for Costs {
 /// The costs of all paths.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Baseline {
+    /// The compiler, the processor and the valgrind by which instructions were counted: those of others do not compare.
+    counted_by: String,
     paths: BTreeMap<String, Costs>,
 }
 
@@ -81,6 +87,11 @@ fn allowed(title: &str, before: f64) -> f64 {
 }
 
 impl Baseline {
+    /// An empty baseline of what is counted by these.
+    pub fn new(counted_by: String) -> Self {
+        Self { counted_by, paths: BTreeMap::new() }
+    }
+
     pub fn read(file: &Path) -> Result<Self, Box<dyn Error>> {
         Ok(serde_json::from_slice(&fs::read(file)?)?)
     }
@@ -102,12 +113,23 @@ impl Baseline {
     pub fn differences(&self, measured: &Self) -> Vec<Difference> {
         let mut differences = Vec::new();
         let mut differs = |sentence, fails| differences.push(Difference { sentence, fails });
+        let same_counter = self.counted_by == measured.counted_by;
+        if !same_counter {
+            let (theirs, ours) = (&self.counted_by, &measured.counted_by);
+            differs(
+                format!("instructions are not compared: the baseline's are those of {theirs}, these of {ours}"),
+                false,
+            );
+        }
         for (path, costs) in &measured.paths {
             let Some(before) = self.paths.get(path) else {
                 differs(format!("{path}: the baseline does not have it"), true);
                 continue;
             };
             for ((title, now), before) in Costs::TITLES.into_iter().zip(costs.values()).zip(before.values()) {
+                if title == INSTRUCTIONS && !same_counter {
+                    continue;
+                }
                 match (before, now) {
                     (Some(before), Some(now)) if (now - before).abs() > allowed(title, before) => {
                         let percent = (now / before - 1.0) * 100.0;

@@ -1,10 +1,11 @@
-//! What the main paths cost, in counts that a busy machine does not move: allocations, system calls, syncs of the disk
-//! and bytes on it. `cargo test --test gate` compares them with `baseline.json` and fails where one is more
+//! What the main paths cost, in counts that a busy machine does not move: instructions, allocations, system calls, syncs of
+//! the disk and bytes on it. `cargo test --test gate` compares them with `baseline.json` and fails where one is more
 //! than 3 % away; `cargo test --test gate -- --update` writes the baseline anew.
 //!
 //! Each path is a process of its own, once with some rounds and once with twice as many: the difference is what the
-//! rounds cost, without what starting costs. System calls are counted by strace; where it is not installed they are left out,
-//! and the gate says so.
+//! rounds cost, without what starting costs. Instructions are counted by valgrind and system calls by strace; where one is not
+//! installed its counts are left out, and the gate says so. Instructions depend on the compiler and the processor: they are
+//! compared where both are those of the baseline.
 
 mod counts;
 mod paths;
@@ -77,7 +78,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
 
 fn measure() -> Result<Baseline, Box<dyn Error>> {
     let folder = tempfile::Builder::new().prefix("gate").tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
-    let mut baseline = Baseline::default();
+    let mut baseline = Baseline::new(programs::counter());
     println!("{:34} {}", "", Costs::TITLES.map(|title| format!("{title:>14}")).join(""));
     for path in &PATHS {
         let costs = paths::costs(path, folder.path())?;
@@ -85,7 +86,8 @@ fn measure() -> Result<Baseline, Box<dyn Error>> {
         baseline.add(path.name, costs);
     }
     for plugins in [5, 41] {
-        let costs = programs::warm_start(plugins, &folder.path().join(plugins.to_string()))?;
+        let costs =
+            programs::warm_start(plugins, &folder.path().join(plugins.to_string()), &folder.path().join("cache"))?;
         println!("{:34} {costs}", format!("a warm run, {plugins} plugins in the folder"));
         baseline.add(&format!("start_{plugins}"), costs);
     }

@@ -47,27 +47,37 @@ enum Kind {
 }
 
 pub const PATHS: [Route; 5] = [
-    Route { name: "tool_call", about: "a call of a sandboxed tool", kind: Kind::ToolCall, rounds: 2_000 },
-    Route { name: "effect_step", about: "a step of a sandboxed effect", kind: Kind::EffectStep, rounds: 2_000 },
-    Route { name: "iteration", about: "an iteration of an agent", kind: Kind::Iteration, rounds: 1_000 },
+    Route { name: "tool_call", about: "a call of a sandboxed tool", kind: Kind::ToolCall, rounds: 500 },
+    Route { name: "effect_step", about: "a step of a sandboxed effect", kind: Kind::EffectStep, rounds: 500 },
+    Route { name: "iteration", about: "an iteration of an agent", kind: Kind::Iteration, rounds: 500 },
     Route { name: "recorded_iteration", about: "the same with a session", kind: Kind::RecordedIteration, rounds: 100 },
     Route { name: "delegation", about: "a task that is delegated", kind: Kind::Delegation, rounds: 100 },
 ];
 
 /// What one round of a path costs.
 pub fn costs(path: &Route, folder: &Path) -> Result<Costs, Box<dyn Error>> {
-    // What is compiled is compiled now, and not while something is counted.
-    go(path, 1, folder)?;
-    // How much a session writes at once depends on how long the disk takes.
-    let is_alone = !matches!(path.kind, Kind::RecordedIteration);
-    let measure = |rounds: u32| -> Result<Costs, Box<dyn Error>> {
+    let command = |rounds: u32| -> Result<Command, Box<dyn Error>> {
         let mut command = Command::new(std::env::current_exe()?);
         command.args([PATH, path.name, &rounds.to_string()]).arg(folder);
+        Ok(command)
+    };
+    // How much a session writes at once depends on how long the disk takes.
+    let is_alone = !matches!(path.kind, Kind::RecordedIteration);
+    // What is compiled is compiled now, and not while something is counted: under valgrind once more, since the processor that
+    // it shows is another one.
+    go(path, 1, folder)?;
+    if is_alone {
+        programs::instructions(&command(1)?)?;
+    }
+    let measure = |rounds: u32| -> Result<Costs, Box<dyn Error>> {
+        let mut command = command(rounds)?;
         let output = programs::output(&mut command)?;
         let allocations = String::from_utf8(output.stdout)?.trim().parse()?;
         let bytes_on_disk = size_of(&sessions(folder))?;
         let calls = programs::system_calls(&command, folder)?;
+        let instructions = if is_alone { programs::instructions(&command)? } else { None };
         Ok(Costs {
+            instructions,
             allocations: is_alone.then_some(allocations),
             system_calls: calls.map(|(all, _)| all).filter(|_| is_alone),
             syncs: calls.map(|(_, syncs)| syncs),

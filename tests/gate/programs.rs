@@ -46,6 +46,31 @@ pub fn system_calls(command: &Command, folder: &Path) -> Result<Option<(f64, f64
     Ok(Some((all, syncs)))
 }
 
+/// Returns the instructions of a command, all of its threads and of what the kernel does not do for it; `None` if there is
+/// no valgrind.
+pub fn instructions(command: &Command) -> Result<Option<f64>, Box<dyn Error>> {
+    let options = ["--tool=callgrind", "--callgrind-out-file=/dev/null"];
+    let Some(output) = under("valgrind", &options, command)? else { return Ok(None) };
+    let said = String::from_utf8_lossy(&output.stderr);
+    // ==1234== Collected : 5678
+    let counted = said.lines().find_map(|line| line.split_once("Collected : ")?.1.trim().parse().ok());
+    Ok(Some(counted.ok_or_else(|| format!("valgrind counted nothing: {said}"))?))
+}
+
+/// Returns the versions that a count of instructions depends on.
+pub fn counter() -> String {
+    let first_line = |program: &str| {
+        let output = Command::new(program).arg("--version").output().ok()?;
+        Some(String::from_utf8_lossy(&output.stdout).lines().next()?.to_owned())
+    };
+    let processor = fs::read_to_string("/proc/cpuinfo").ok().and_then(|text| {
+        let line = text.lines().find(|line| line.starts_with("model name"))?;
+        Some(line.split_once(": ")?.1.to_owned())
+    });
+    let parts = [first_line("rustc"), first_line("valgrind"), processor];
+    parts.map(|part| part.unwrap_or_else(|| "unknown".into())).join(", ")
+}
+
 /// Runs a command under another program; `None` if that is not installed.
 fn under(program: &str, options: &[impl AsRef<OsStr>], command: &Command) -> Result<Option<Output>, Box<dyn Error>> {
     let mut around = Command::new(program);
@@ -63,8 +88,8 @@ fn under(program: &str, options: &[impl AsRef<OsStr>], command: &Command) -> Res
 }
 
 /// What a whole run of the program costs that uses four plugins and a provider, with compiled code in the cache, by how many
-/// plugins there are in the directory.
-pub fn warm_start(plugins: usize, folder: &Path) -> Result<Costs, Box<dyn Error>> {
+/// plugins there are in the directory. What is compiled stays in `cache`.
+pub fn warm_start(plugins: usize, folder: &Path, cache: &Path) -> Result<Costs, Box<dyn Error>> {
     let used = ["read-files", "count-text", "loop-detect", "redact", "offline-model"];
     let directory = folder.join("plugins");
     fs::create_dir_all(&directory)?;
@@ -95,9 +120,15 @@ pub fn warm_start(plugins: usize, folder: &Path) -> Result<Costs, Box<dyn Error>
     command
         .args(["run", "--trust", "--no-session", "--plugins", "plugins", "How many words are in a.txt?"])
         .current_dir(folder)
-        .env("SHELLY_CACHE_DIR", folder.join("cache"));
-    // The first one compiles.
+        .env("SHELLY_CACHE_DIR", cache);
+    // The first one compiles, and under valgrind the first one again: the processor that it shows is another one.
     output(&mut command)?;
+    instructions(&command)?;
     let calls = system_calls(&command, folder)?;
-    Ok(Costs { system_calls: calls.map(|(all, _)| all), syncs: calls.map(|(_, syncs)| syncs), ..Costs::default() })
+    Ok(Costs {
+        instructions: instructions(&command)?,
+        system_calls: calls.map(|(all, _)| all),
+        syncs: calls.map(|(_, syncs)| syncs),
+        ..Costs::default()
+    })
 }
