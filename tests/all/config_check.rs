@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::{
     PLUGIN_ROOT,
     bad_input::{FOUR, Server, answer},
-    hostile::guest::Guest,
+    hostile::guest::{Guest, Image, Spec},
     support::Place,
 };
 
@@ -105,6 +105,37 @@ fn what_is_doubtful_of_the_way_out_is_told_before_a_run_and_in_it() {
         }
         assert!(!ran.shown().contains("never-shown"), "{}", ran.shown());
     }
+}
+
+#[test]
+fn load_tells_what_only_loading_shows() {
+    let place = Place::new();
+    let named = |name: &str| Spec { name: name.into(), ..Spec::default() };
+    let guest = |specs: Vec<Spec>| Guest::tool().answer("specs", |image: &mut Image| image.specs(&specs)).component();
+    place.plugin_bytes("fine", "kinds = [\"tool\"]", &guest(vec![named("look")]));
+    place.plugin_bytes("twice", "kinds = [\"tool\"]", &guest(vec![named("t"), named("t")]));
+    let providers = "providers: [{name: o, kind: ollama, model: m}]\nplugin_dirs: [plugins]\n";
+    let config = |plugins: &str| format!("{providers}agents:\n  - {{name: a, plugins: {{{plugins}}}}}\n");
+    let check = ["config", "check"];
+    let load = ["config", "check", "--load", "--trust"];
+    for (plugins, arguments, code, says) in [
+        ("fine: , twice: ", &check[..], 0, "shelly.yaml: ok\n"),
+        ("fine: ", &load, 0, "shelly.yaml: ok\n"),
+        ("fine: , twice: ", &load, 2, "two of its tools are called `t`"),
+        ("fine: {files: [{path: nowhere}]}", &load, 0, "which the plugin does not ask for"),
+        // What the file says wrongly is told without loading anything.
+        ("twice: {colour: red}", &load, 2, "colour"),
+    ] {
+        place.file("shelly.yaml", config(plugins));
+        let ran = place.run(arguments);
+        assert_eq!((ran.code, ran.stderr.contains(says)), (code, true), "{plugins} {arguments:?}: {}", ran.shown());
+        assert_eq!(ran.stdout.is_empty(), code != 0, "{plugins} {arguments:?}: {}", ran.shown());
+    }
+    // Nobody is there who could be asked.
+    place.file("shelly.yaml", config("twice: "));
+    let ran = place.run(&["config", "check", "--load"]);
+    assert_eq!((ran.code, ran.stderr.contains("two of its tools")), (2, false), "{}", ran.shown());
+    assert!(ran.stderr.contains("--trust"), "{}", ran.shown());
 }
 
 #[test]

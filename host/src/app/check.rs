@@ -1,6 +1,12 @@
-use std::collections::HashSet;
+use std::{collections::HashSet, sync::Arc};
 
-use super::{App, Shared, extend, models::model_name, no_price, outfit::own_ceiling};
+use super::{
+    App, Shared, extend,
+    models::model_name,
+    no_price, of_a_plugin,
+    outfit::own_ceiling,
+    plugins::{check_only, only_of},
+};
 use crate::{
     capability::Budget,
     config::{
@@ -8,7 +14,7 @@ use crate::{
         ProviderKind, ToolboxUse, Who,
     },
     error::{ErrorKind, Report},
-    plugin::{Certificate, Kind},
+    plugin::{Certificate, Kind, Plugin, PluginTool},
     tool::ToolBox,
 };
 
@@ -88,6 +94,52 @@ impl App {
             true => Ok(Checked { effective: Effective::new(&config, &known), warnings }),
             false => Err(Unusable { mistakes, warnings }),
         }
+    }
+
+    /// Loads the plugins of every agent, team and model in their sandboxes, as a run would but without credentials, and
+    /// compares what their tools are with what the config says of them. Returns what is wrong, and what is not as it should be.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] if no plugin at all can be loaded.
+    pub async fn check_plugins(&self) -> Result<(Vec<Report>, Vec<String>), Report> {
+        let engine = self.engine().await?;
+        let mut told = Told::default();
+        let default = self.config.agents.is_empty().then(|| self.default_agent(&mut Vec::new()));
+        for agent in default.iter().chain(self.config.everyone()) {
+            let (mut tools, mut plugins) = (ToolBox::new(), Vec::new());
+            for (listed, id, uses) in agent.all_plugins() {
+                if self.vain_entry(agent, listed, id).is_some() {
+                    continue;
+                }
+                let Some((settings, package)) = told.take(|_| self.plugin_of(agent, (listed, id), uses)) else {
+                    continue;
+                };
+                let loaded = Plugin::load(engine, package, &settings).await.map_err(|error| error.report());
+                let Some(plugin) = told.take(|_| Ok(Arc::new(loaded?))) else { continue };
+                let (only, is_offered) =
+                    (only_of(agent, listed, id), plugin.offers_tools() && agent.roles(listed, id).effect);
+                let mut own = ToolBox::new();
+                for tool in PluginTool::all(&plugin).filter(|_| is_offered) {
+                    if only.as_ref().is_none_or(|only| only.contains(&tool.spec().name)) {
+                        told.take(|_| {
+                            own.register(tool).map_err(|clash| Report::new(ErrorKind::Plugin, clash.to_string()))
+                        });
+                    }
+                }
+                let place = format!("{}.{listed}", agent.place());
+                let own = of_a_plugin(&own, &place, &mut told.warnings);
+                extend(&mut tools, own, &place, &mut told.warnings);
+                plugins.push((listed, plugin));
+            }
+            told.take(|_| check_only(agent, plugins.iter().map(|(listed, plugin)| (*listed, &**plugin))));
+        }
+        for provider in self.config.providers.iter().filter(|provider| provider.kind == ProviderKind::Plugin) {
+            let Some((settings, package)) = told.take(|_| self.provider_plugin(provider)) else { continue };
+            let loaded = Plugin::load(engine, package, &settings).await.map_err(|error| error.report());
+            told.take(|_| loaded.map(drop));
+        }
+        Ok((told.mistakes, told.warnings))
     }
 
     /// What a plugin can reach for an agent. It is linked and tried.

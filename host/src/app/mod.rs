@@ -382,7 +382,7 @@ impl App {
                 Err(report) => return Err(report),
             }
         }
-        check_only(config, &outfit.plugins)?;
+        check_only(config, outfit.plugins.iter().map(|worn| (worn.listed, &*worn.plugin)))?;
         outfit.middleware = config.middleware.iter().map(StepUse::own).map(|own| own.and_then(Result::ok)).collect();
         outfit.ask = shared.ask();
         outfit.skills = self.project.skills(config)?;

@@ -5,10 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use indexmap::IndexMap;
 use serde_json::Value;
 
-use super::{
-    App,
-    outfit::{self, Worn},
-};
+use super::{App, outfit};
 use crate::{
     config::{
         self, AgentConfig, LimitsConfig, List, Listed, OWN_MIDDLEWARE, OwnCoordinator, PluginUse, ShippedUse,
@@ -192,11 +189,17 @@ fn shipped_with<'a>(agent: &'a AgentConfig, id: &str) -> Option<&'a ShippedUse> 
     agent.toolboxes.iter().filter_map(ToolboxUse::shipped).find(|uses| uses.plugins.contains_key(id))
 }
 
-/// Refuses tools that a toolbox names and none of its plugins has.
-pub(super) fn check_only(agent: &AgentConfig, worn: &[Worn]) -> Result<(), Report> {
+/// Refuses tools that a toolbox names and none of its plugins has. `plugins` are those of the agent, with the list in which
+/// each stands.
+pub(super) fn check_only<'a>(
+    agent: &AgentConfig,
+    plugins: impl Iterator<Item = (Listed, &'a Plugin)> + Clone,
+) -> Result<(), Report> {
     for uses in agent.toolboxes.iter().filter_map(ToolboxUse::shipped) {
-        let is_of_it = |worn: &&Worn| worn.listed == Listed::Toolboxes && uses.plugins.contains_key(worn.plugin.id());
-        let tools: Vec<_> = worn.iter().filter(is_of_it).flat_map(|worn| worn.plugin.tools().iter()).collect();
+        let of_it = plugins
+            .clone()
+            .filter(|(listed, plugin)| *listed == Listed::Toolboxes && uses.plugins.contains_key(plugin.id()));
+        let tools: Vec<_> = of_it.flat_map(|(_, plugin)| plugin.tools().iter()).collect();
         let names = || tools.iter().map(|tool| tool.name.as_str());
         if let Some(name) = uses.tools.iter().flatten().find(|name| !names().any(|known| known == name.as_str())) {
             let place = format!("agents.{}.toolboxes names it under `{}`", agent.name, uses.name);

@@ -4,6 +4,7 @@ use clap::Subcommand;
 use serde_json::json;
 
 use super::{
+    ask,
     plugin::Format,
     render::{self, Output, json_line, name, print, print_for_people, tell, warn},
     trust,
@@ -19,10 +20,10 @@ use crate::{
 pub enum Config {
     /// Check a config, and print what holds: every key, with its default or ceiling where the file says nothing.
     ///
-    /// No model is asked, and nothing of a plugin is run. All mistakes that can be found at once are told on standard error;
-    /// so is what is not as it should be though the config can be used, and what a run would ask you about first. The last
-    /// line is the verdict: `ok`, or how many errors and warnings there are. The exit code is 0 if the config can be used,
-    /// else 2. Credentials are not shown.
+    /// No model is asked, and nothing of a plugin is run unless you say --load. All mistakes that can be found at once are
+    /// told on standard error; so is what is not as it should be though the config can be used, and what a run would ask
+    /// you about first. The last line is the verdict: `ok`, or how many errors and warnings there are. The exit code is 0
+    /// if the config can be used, else 2. Credentials are not shown.
     Check {
         /// The config; without it .shelly/config.yaml or shelly.yaml.
         #[arg(long, value_name = "FILE")]
@@ -30,6 +31,15 @@ pub enum Config {
         /// A directory of plugin folders; may be given several times.
         #[arg(long, value_name = "DIR")]
         plugins: Vec<PathBuf>,
+        /// Also load every plugin in its sandbox, as a run would, and check what it says of its tools.
+        ///
+        /// No model and no server is asked, and no credential is looked up. As before a run you are asked about what the
+        /// files of the project name.
+        #[arg(long)]
+        load: bool,
+        /// Load them though you have not said yes to what the files of this project name; see shelly-host config trust.
+        #[arg(long, requires = "load")]
+        trust: bool,
         /// How to print it: `text` is YAML.
         #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
         output: Format,
@@ -39,14 +49,23 @@ pub enum Config {
 
 impl Config {
     pub fn execute(self) -> u8 {
-        let (config, plugins, output) = match self {
-            Self::Check { config, plugins, output } => (config, plugins, output),
+        let (config, plugins, loading, output) = match self {
+            Self::Check { config, plugins, load, trust, output } => {
+                (config, plugins, load.then_some(Loading { is_trusted: trust }), output)
+            }
             Self::Trust(trust) => return trust.execute(),
         };
-        check(config, &plugins, output).unwrap_or_else(|report| {
+        check(config, &plugins, loading, output).unwrap_or_else(|report| {
             render::failed(&report, if output == Format::Json { Output::Json } else { Output::Text })
         })
     }
+}
+
+/// Plugins are loaded, too.
+#[derive(Clone, Copy)]
+struct Loading {
+    /// The command line says that they may be.
+    is_trusted: bool,
 }
 
 /// What was found: what holds, if the config can be used, and what is wrong.
@@ -59,14 +78,15 @@ struct Findings {
 
 impl Findings {
     /// Looks at a config, and at all that it names as far as that can be told with the mistakes that it has.
-    fn of(path: &Path, is_named: bool, plugins: &[PathBuf]) -> Self {
+    fn of(path: &Path, is_named: bool, plugins: &[PathBuf], loading: Option<Loading>) -> Self {
         let (config, mut mistakes) = match File::read_all(path) {
             Ok(config) => (config, Vec::new()),
             Err(Mistakes { reports, config: Some(config) }) => (*config, reports),
             Err(Mistakes { reports, config: None }) => return Self { mistakes: reports, ..Self::default() },
         };
         let desk = Desk::new(Policy::Never, Trusted::default());
-        let app = App::new(config, super::plugin_dirs(plugins), None, super::environment(), desk);
+        let cache = loading.and_then(|_| super::cache_directory());
+        let app = App::new(config, super::plugin_dirs(plugins), cache, super::environment(), desk);
         let looked = app.and_then(|app| Ok((app.standing(&trust::store(), is_named)?, app)));
         let (standing, app) = match looked {
             Ok(looked) => looked,
@@ -76,7 +96,13 @@ impl Findings {
             }
         };
         match app.check() {
-            Ok(Checked { effective, warnings }) => Self { checked: Some((standing, effective)), mistakes, warnings },
+            Ok(Checked { effective, warnings }) => {
+                let mut findings = Self { checked: None, mistakes, warnings };
+                if let Some(loading) = loading.filter(|_| findings.mistakes.is_empty()) {
+                    findings.load_plugins(&app, &standing, loading);
+                }
+                Self { checked: Some((standing, effective)), ..findings }
+            }
             Err(Unusable { mistakes: more, warnings }) => {
                 // What a name leads to is looked for here too; of the file's own mistakes the file stands behind it.
                 let is_new = |report: &Report| !mistakes.iter().any(|known| known.message.starts_with(&report.message));
@@ -84,6 +110,23 @@ impl Findings {
                 mistakes.extend(more);
                 Self { checked: None, mistakes, warnings }
             }
+        }
+    }
+
+    /// Loads every plugin, unless the person says no to what the project's files name, and adds what is wrong with them.
+    fn load_plugins(&mut self, app: &App, standing: &Standing, loading: Loading) {
+        let loaded = super::runtime().and_then(|runtime| {
+            runtime.block_on(async {
+                trust::admitted(standing, loading.is_trusted, ask::is_attended()).await?;
+                app.check_plugins().await
+            })
+        });
+        match loaded {
+            Ok((mistakes, warnings)) => {
+                self.mistakes.extend(mistakes);
+                self.warnings.extend(warnings);
+            }
+            Err(report) => self.mistakes.push(report),
         }
     }
 
@@ -101,14 +144,14 @@ impl Findings {
 }
 
 /// Prints what was found. Returns the exit code.
-fn check(config: Option<PathBuf>, plugins: &[PathBuf], output: Format) -> Result<u8, Report> {
+fn check(config: Option<PathBuf>, plugins: &[PathBuf], loading: Option<Loading>, output: Format) -> Result<u8, Report> {
     let is_named = config.is_some();
     let path = super::config_path(config).ok_or_else(|| {
         Report::new(ErrorKind::Usage, "there is no config to check")
             .cause("neither .shelly/config.yaml nor shelly.yaml is there")
             .hint("write one with shelly-host init, or name one with --config")
     })?;
-    let mut findings = Findings::of(&path, is_named, plugins);
+    let mut findings = Findings::of(&path, is_named, plugins, loading);
     // Whatever is wrong, it is the config that names it.
     findings.mistakes.iter_mut().for_each(|report| report.kind = ErrorKind::Usage);
     let shown = name(&path.display().to_string());

@@ -11,7 +11,7 @@ use clap::CommandFactory;
 use super::Cli;
 
 /// A flag of a command, and the test in `tests/all` that shows what it does.
-const SHOWN: [(&str, &str, &str); 131] = [
+const SHOWN: [(&str, &str, &str); 133] = [
     ("run --config", "bad_input.rs", "a_config_that_cannot_be_read"),
     ("run --plugins", "bad_input.rs", "a_plugin_directory_that_is_none"),
     ("run --agent", "bad_input.rs", "a_name_that_is_not_there"),
@@ -57,6 +57,8 @@ const SHOWN: [(&str, &str, &str); 131] = [
     ("config check --config", "config_check.rs", "the_first_mistake_is_told_as_a_run_tells_it"),
     ("config check --plugins", "config_check.rs", "the_first_mistake_is_told_as_a_run_tells_it"),
     ("config check --output", "config_check.rs", "what_holds_is_shown_with_all_that_the_file_leaves_out"),
+    ("config check --load", "config_check.rs", "load_tells_what_only_loading_shows"),
+    ("config check --trust", "config_check.rs", "load_tells_what_only_loading_shows"),
     ("config trust --yes", "trust.rs", "what_was_said_yes_to_holds_until_it_changes"),
     ("config trust --config", "trust.rs", "a_tool_is_trusted_as_it_was"),
     ("config trust --plugins", "trust.rs", "a_tool_is_trusted_as_it_was"),
