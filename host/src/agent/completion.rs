@@ -119,33 +119,36 @@ pub(crate) async fn ask(
 /// before a reply has begun costs nothing and is the model's own matter, but what a broken one has cost is paid here, and the
 /// next attempt may only cost what is left. A refusal that names the schema of a tool has it asked again without that tool,
 /// which is left out for the rest of the run.
-pub(crate) async fn send(
-    me: &Instance,
-    agent: &Agent,
-    asked: Asked,
-    usage: &mut Usage,
-) -> Result<(Completion, Usd), RunError> {
-    let completer = agent.model(asked.model.as_deref())?;
-    let mut request = asked.request;
-    let mut pauses = pauses(completer.info());
-    loop {
-        let watcher = Arc::new(Watcher::new(&me.cx, asked.shown));
-        let reply = attempt(me, completer, request.clone(), &watcher, usage).await;
-        let Err(RunError::Model(fault)) = &reply else { return reply };
-        let refused = refused_tool(fault, &request.tools).filter(|tool| me.leave_out_tool(&tool.name));
-        let pause = if watcher.has_begun() && fault.is_transient() { pauses.next(fault.retry_after()) } else { None };
-        if me.cx.events.is_watched() {
-            let (agent, model) = (me.cx.agent.clone(), completer.info().name.clone());
-            let (reason, again) = match &refused {
-                Some(tool) => (format!("{fault}; the tool `{}` is left out of this run", tool.name), true),
-                None => (fault.to_string(), pause.is_some()),
-            };
-            me.cx.events.emit(Event::ModelFailed { agent, model, reason, again }).await;
-        }
-        match (refused, pause) {
-            (Some(tool), _) => request.leave_out(&tool.name),
-            (None, Some(pause)) => tokio::time::sleep(pause).await,
-            (None, None) => return reply,
+pub(crate) fn send<'a>(
+    me: &'a Instance,
+    agent: &'a Agent,
+    mut asked: Asked,
+    usage: &'a mut Usage,
+) -> impl Future<Output = Result<(Completion, Usd), RunError>> + Send + 'a {
+    // Not `async fn`: that would have room for what is asked twice, and every agent at work pays for it.
+    async move {
+        let completer = agent.model(asked.model.as_deref())?;
+        let mut pauses = pauses(completer.info());
+        loop {
+            let watcher = Arc::new(Watcher::new(&me.cx, asked.shown));
+            let reply = attempt(me, completer, &asked.request, &watcher, usage).await;
+            let Err(RunError::Model(fault)) = &reply else { return reply };
+            let refused = refused_tool(fault, &asked.request.tools).filter(|tool| me.leave_out_tool(&tool.name));
+            let pause =
+                if watcher.has_begun() && fault.is_transient() { pauses.next(fault.retry_after()) } else { None };
+            if me.cx.events.is_watched() {
+                let (agent, model) = (me.cx.agent.clone(), completer.info().name.clone());
+                let (reason, again) = match &refused {
+                    Some(tool) => (format!("{fault}; the tool `{}` is left out of this run", tool.name), true),
+                    None => (fault.to_string(), pause.is_some()),
+                };
+                me.cx.events.emit(Event::ModelFailed { agent, model, reason, again }).await;
+            }
+            match (refused, pause) {
+                (Some(tool), _) => asked.request.leave_out(&tool.name),
+                (None, Some(pause)) => tokio::time::sleep(pause).await,
+                (None, None) => return reply,
+            }
         }
     }
 }
@@ -178,12 +181,13 @@ impl Pauses {
 async fn attempt(
     me: &Instance,
     completer: &dyn Completer,
-    mut request: CompletionRequest,
+    request: &CompletionRequest,
     watcher: &Arc<Watcher>,
     usage: &mut Usage,
 ) -> Result<(Completion, Usd), RunError> {
     let price = completer.info().price;
-    fitting::check(completer.info(), &request)?;
+    fitting::check(completer.info(), request)?;
+    let mut request = request.clone();
     request.max_output_tokens =
         me.purse.clamp(request.max_output_tokens, request.tokens(), price.as_ref()).map_err(RunError::Budget)?;
     let mut bill = Bill { me, price, usage, watcher: Arc::clone(watcher), is_wasted: true };

@@ -120,7 +120,7 @@ impl<'a, W: Work<'a>> Run<'a, W> {
     }
 
     /// From its beginning to its end.
-    pub async fn through(mut self, input: Vec<Message>) -> Result<Answer, RunError> {
+    pub async fn through(&mut self, input: Vec<Message>) -> Result<Answer, RunError> {
         let me = Arc::clone(&self.me);
         self.tell_start().await;
         let reply = tokio::select! {

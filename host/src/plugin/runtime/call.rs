@@ -164,6 +164,9 @@ impl Plugin {
 
     /// A place among the calls of this plugin.
     pub(super) async fn own_place(&self) -> Result<SemaphorePermit<'_>, Fault> {
+        if let Some(own) = self.share.free_place() {
+            return Ok(own);
+        }
         let own = timeout(limits::PLUGIN_PLACE_WAIT, self.share.place()).await;
         let own = own.map_err(|_| {
             let (calls, id) = (self.limits.concurrency, &self.id);
@@ -177,7 +180,14 @@ impl Plugin {
     pub(super) async fn shared_places(&self, lane: Lane) -> Result<[OwnedSemaphorePermit; 2], Fault> {
         let what = if lane == Lane::Kept { "instances kept for runs" } else { "calls" };
         let waited = limits::PLUGIN_PLACE_WAIT.as_secs();
-        let of_crowd = Arc::clone(self.share.crowd().places(lane)).acquire_many_owned(self.places);
+        let (crowd, all) = (self.share.crowd().places(lane), self.engine.places(lane));
+        // Nearly always there are some: a wait is set up only where there are none.
+        if let Ok(of_crowd) = Arc::clone(crowd).try_acquire_many_owned(self.places)
+            && let Ok(of_all) = Arc::clone(all).try_acquire_many_owned(self.places)
+        {
+            return Ok([of_crowd, of_all]);
+        }
+        let of_crowd = Arc::clone(crowd).acquire_many_owned(self.places);
         let of_crowd = timeout(limits::PLUGIN_PLACE_WAIT, of_crowd).await.map_err(|_| {
             let (id, quarters) = (&self.id, limits::PLUGIN_QUARTERS_OF_ONE);
             let message = format!(
@@ -186,7 +196,7 @@ impl Plugin {
             );
             Fault::Unavailable { message, after: None }
         })?;
-        let of_all = Arc::clone(self.engine.places(lane)).acquire_many_owned(self.places);
+        let of_all = Arc::clone(all).acquire_many_owned(self.places);
         let of_all = timeout(limits::PLUGIN_PLACE_WAIT, of_all).await;
         let of_all = of_all.map_err(|_| match lane {
             Lane::Kept => busy(&format!("{} instances kept for runs", limits::KEPT_INSTANCES), ""),

@@ -91,7 +91,9 @@ impl Meter {
         }
     }
 
-    /// Polls a call, each poll measured, and puts waits between them. A call that has computed for longer than a tick takes
+    /// Polls a call, each poll measured, and puts waits between them. The first poll, in which most calls end, is measured on
+    /// the wall, which is never less than it computed: asking how long a thread has computed takes a tenth of a small call. A
+    /// guest gives way at the next tick, so little is counted that was somebody else's. A call that has computed for longer than a tick takes
     /// a turn for each further poll, so that however many compute, a core is left for everything else. One that calls
     /// imported functions too often is delayed, not refused: a guest cannot know how fast it may be, and what it waits is
     /// its own time.
@@ -102,7 +104,7 @@ impl Meter {
         cpu: Duration,
         call: impl Future<Output = R>,
     ) -> Result<R, Cut> {
-        let (mut call, mut paid_calls) = (pin!(call), 0);
+        let (mut call, mut paid_calls, mut is_first) = (pin!(call), 0, true);
         let mut pause = share.pause();
         loop {
             if let Some(until) = pause {
@@ -111,11 +113,11 @@ impl Meter {
             }
             let turn = if self.cpu() >= limits::EPOCH_TICK { share.turn(turns).await } else { None };
             self.gave_way.store(false, Relaxed);
-            let before = time_on_processor();
+            let clock = if is_first { Clock::wall() } else { Clock::of_this_thread() };
+            is_first = false;
             let polled = poll_fn(|cx| Poll::Ready(call.as_mut().poll(cx))).await;
             // A poll stays on its thread.
-            let took = time_on_processor().saturating_sub(before);
-            self.cpu_nanos.fetch_add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX), Relaxed);
+            self.cpu_nanos.fetch_add(u64::try_from(clock.elapsed().as_nanos()).unwrap_or(u64::MAX), Relaxed);
             let calls = self.host_calls() - self.at_once.load(Relaxed);
             pause = share.pay(calls - paid_calls);
             paid_calls = calls;
@@ -140,19 +142,40 @@ async fn woken() {
     poll_fn(|_| if std::mem::replace(&mut is_woken, true) { Poll::Ready(()) } else { Poll::Pending }).await;
 }
 
+/// What a poll is measured with.
+enum Clock {
+    Wall(std::time::Instant),
+    #[cfg(unix)]
+    Thread(Duration),
+}
+
+impl Clock {
+    fn wall() -> Self {
+        Self::Wall(std::time::Instant::now())
+    }
+
+    /// The processor's time of this thread; where there is no such clock, as if nobody else used the processor.
+    fn of_this_thread() -> Self {
+        #[cfg(unix)]
+        return Self::Thread(time_on_processor());
+        #[cfg(not(unix))]
+        return Self::wall();
+    }
+
+    fn elapsed(&self) -> Duration {
+        match self {
+            Self::Wall(started) => started.elapsed(),
+            #[cfg(unix)]
+            Self::Thread(before) => time_on_processor().saturating_sub(*before),
+        }
+    }
+}
+
 /// The time that this thread has spent on the processor since some moment.
 #[cfg(unix)]
 fn time_on_processor() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.try_into().unwrap_or_default(), time.tv_nsec.try_into().unwrap_or_default())
-}
-
-/// The same where there is no such clock: as if nobody else used the processor.
-#[cfg(not(unix))]
-fn time_on_processor() -> Duration {
-    use std::{sync::LazyLock, time::Instant};
-    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
-    START.elapsed()
 }
 
 /// The time that a call has waited for a slow reader. It is not the guest's: a guest must not fail because somebody

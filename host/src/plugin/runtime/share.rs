@@ -117,6 +117,11 @@ impl Share {
         }
     }
 
+    /// A place among the calls of its plugin, if one is free and nobody waits for it.
+    pub fn free_place(&self) -> Option<SemaphorePermit<'_>> {
+        self.places.try_acquire().ok()
+    }
+
     /// A place among the calls of its plugin.
     pub async fn place(&self) -> Option<SemaphorePermit<'_>> {
         self.places.acquire().await.ok()
