@@ -62,8 +62,8 @@ pub(super) fn check(info: &ModelInfo, request: &CompletionRequest) -> Result<(),
     }
 }
 
-/// The failure of a request. If its server says that it is too long, the window is learned from that: by its kind, or, of what a
-/// plugin has made of the server's answer, by its words.
+/// Turns a fault of a request into a failure of the run. If its message speaks of the context window, the window is learned from
+/// it and the failure is [`RunError::Window`]. `Invalid` and `Other` are looked at, too: provider plugins do not always say `TooLarge`.
 pub(super) fn refused(info: &ModelInfo, request: &CompletionRequest, fault: Fault) -> RunError {
     let (Fault::TooLarge { message } | Fault::Invalid { message } | Fault::Other { message }) = &fault else {
         return RunError::Model(fault);
@@ -106,7 +106,7 @@ impl Loop<'_> {
         let tools = self.work.tools.clone().for_calls(results.len(), window);
         for mut result in results {
             let Some(call) = call_of(&chat, &result) else { continue };
-            // One that was cut before is cut anew, so that what it says of the rest is right.
+            // One that was cut before is made whole and cut anew, so that what it says of the rest is right.
             let kept = chat.kept_result(&result.call_id);
             if let Some(whole) = kept {
                 result.content.retain(|piece| matches!(piece, Content::Media(_)));

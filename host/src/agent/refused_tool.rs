@@ -8,8 +8,10 @@ use crate::{chat::ToolSpec, error::Fault};
 const NUMBERED: [&str; 3] = ["function_declarations[", "tools[", "tools."];
 /// Words without which a complaint is of something else than a schema.
 const SCHEMA: [&str; 3] = ["schema", "parameters", "properties"];
+const QUOTES: [char; 3] = ['\'', '"', '`'];
 
-/// The tool whose schema a refusal is about, if it says so by name or by number.
+/// Returns the tool whose schema a refusal is about, if it names it or its number. The first of these that is there counts, since
+/// what follows may quote words of the schema that are names of other tools:
 ///
 /// | vendor | says |
 /// |---|---|
@@ -22,14 +24,24 @@ pub fn refused_tool(fault: &Fault, tools: &[Arc<ToolSpec>]) -> Option<Arc<ToolSp
     if !SCHEMA.iter().any(|word| lower.contains(word)) {
         return None;
     }
-    let quoted = |name: &str| ['\'', '"', '`'].iter().any(|quote| message.contains(&format!("{quote}{name}{quote}")));
-    let named = |tool: &&Arc<ToolSpec>| {
-        let word = |before: &str| lower.contains(&format!("{before} {}", tool.name.to_lowercase()));
-        quoted(&tool.name) && (lower.contains("function") || lower.contains("tool"))
-            || word("invalid schema for function")
-    };
-    let by_name = tools.iter().filter(named).max_by_key(|tool| tool.name.len());
-    by_name.or_else(|| tools.get(number(&lower)?)).cloned()
+    let by_number = || tools.get(number(&lower)?);
+    named_first(&lower, tools).or_else(by_number).or_else(|| quoted(message, &lower, tools)).cloned()
+}
+
+/// The tool whose name stands right behind the words with which OpenAI begins.
+fn named_first<'a>(lower: &str, tools: &'a [Arc<ToolSpec>]) -> Option<&'a Arc<ToolSpec>> {
+    let (_, rest) = lower.split_once("invalid schema for function ")?;
+    let rest = rest.trim_start_matches(QUOTES);
+    let name = rest.split(|c: char| !c.is_alphanumeric() && !matches!(c, '_' | '-')).next()?;
+    tools.iter().find(|tool| tool.name.to_lowercase() == name)
+}
+
+/// The tool of the longest name that stands in quotes, where the refusal speaks of tools.
+fn quoted<'a>(message: &str, lower: &str, tools: &'a [Arc<ToolSpec>]) -> Option<&'a Arc<ToolSpec>> {
+    let is_quoted =
+        |tool: &&Arc<ToolSpec>| QUOTES.iter().any(|quote| message.contains(&format!("{quote}{}{quote}", tool.name)));
+    let speaks_of_tools = lower.contains("function") || lower.contains("tool");
+    tools.iter().filter(|_| speaks_of_tools).filter(is_quoted).max_by_key(|tool| tool.name.len())
 }
 
 fn number(message: &str) -> Option<usize> {
@@ -60,6 +72,13 @@ mod tests {
                 "Invalid schema for function 'read_all': 'float' is not valid under any of the given schemas.",
                 Some("read_all"),
             ),
+            (
+                "Invalid schema for function 'read': In context=('properties', 'read_all'), array schema missing items.",
+                Some("read"),
+            ),
+            ("Invalid schema for function read: schema must have type 'object'", Some("read")),
+            ("tools.0.custom.input_schema: 'git__log' is not of type 'string'", Some("read")),
+            ("the schema of the tool `read_all` is not supported", Some("read_all")),
             (
                 "tools.1.custom.input_schema: JSON schema is invalid. It must match JSON Schema draft 2020-12",
                 Some("read_all"),

@@ -41,7 +41,7 @@ impl Schedule {
         self.ready.pop_first()
     }
 
-    /// A call has ended, whatever came of it.
+    /// Notes that a call has ended, whatever came of it: those that waited for it alone can begin.
     pub fn end(&mut self, call: usize) {
         for later in std::mem::take(&mut self.waiting[call]) {
             self.open[later] -= 1;

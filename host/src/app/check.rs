@@ -44,7 +44,7 @@ struct Told {
 }
 
 impl Told {
-    /// What was looked at, if nothing is wrong with it.
+    /// Returns what `look` finds; notes its mistake, once, and returns `None` if there is one.
     fn take<T>(&mut self, look: impl FnOnce(&mut Vec<String>) -> Result<T, Report>) -> Option<T> {
         match look(&mut self.warnings) {
             Ok(found) => Some(found),
@@ -101,7 +101,7 @@ impl App {
     ///
     /// # Errors
     ///
-    /// A [`Report`] if no plugin at all can be loaded.
+    /// A [`Report`] if the engine of plugins cannot be made. A plugin that cannot be loaded is among the mistakes.
     pub async fn check_plugins(&self) -> Result<(Vec<Report>, Vec<String>), Report> {
         let engine = self.engine().await?;
         let mut told = Told::default();

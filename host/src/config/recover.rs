@@ -10,7 +10,7 @@ use crate::{error::Report, limits};
 
 /// What a text holds.
 pub(super) struct Parsed {
-    /// None: so much is wrong that what is left says nothing of the rest.
+    /// The config without its unknown keys. `None` if anything else had to be taken out, since other parts may refer to it.
     pub config: Option<Config>,
     /// What cannot be read, in the order of the file.
     pub mistakes: Vec<Report>,
@@ -20,18 +20,18 @@ pub(super) struct Parsed {
 /// [`limits::CONFIG_MISTAKES`] times.
 pub(super) fn parse(text: &str) -> Parsed {
     let mut source = Source::new(text);
-    let (mut mistakes, mut is_told_of_all) = (Vec::new(), true);
-    // Whatever is wrong with its shape later on was made by what was taken out then.
+    let (mut mistakes, mut is_config_usable) = (Vec::new(), true);
+    // If the text is YAML as it is, an error of syntax later on was made by what was taken out.
     let is_yaml = read::<IgnoredAny>(text).is_ok();
     while mistakes.len() < limits::CONFIG_MISTAKES {
         let error = match read::<Config>(&source.text()) {
             Ok(config) => {
-                let config = is_told_of_all.then_some(config);
+                let config = is_config_usable.then_some(config);
                 return Parsed { config, mistakes };
             }
             Err(error) => error,
         };
-        if !is_of_value(&error) {
+        if !is_recoverable(&error) {
             if mistakes.is_empty() || !is_yaml {
                 mistakes.push(explain(&error, &source.text()));
             }
@@ -39,16 +39,16 @@ pub(super) fn parse(text: &str) -> Parsed {
         }
         let line = error.location().and_then(|at| (at.line() as usize).checked_sub(1));
         // What is missing may be what was taken out.
-        let is_of_ours =
-            |line| matches!(error.without_snippet(), Error::SerdeMissingField { .. }) && source.was_cut_at(line);
-        if !line.is_some_and(is_of_ours) {
+        let is_missing = matches!(error.without_snippet(), Error::SerdeMissingField { .. });
+        let is_caused_by_cut = |line| source.was_cut_at(line) && (is_missing || source.is_emptied(line));
+        if !line.is_some_and(is_caused_by_cut) {
             mistakes.push(explain(&error, &source.text()));
         }
-        // Without a key that there is not, nothing else changes its meaning.
+        // Without an unknown key the rest means what it meant.
         let is_harmless = matches!(error.without_snippet(), Error::SerdeUnknownField { .. });
         match line.and_then(|line| source.cut(line)) {
-            Some(Cut::Key) => is_told_of_all &= is_harmless,
-            Some(Cut::Entry) => is_told_of_all = false,
+            Some(Cut::Key) => is_config_usable &= is_harmless,
+            Some(Cut::Entry) => is_config_usable = false,
             None => break,
         }
     }
@@ -63,8 +63,8 @@ fn read<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
     serde_saphyr::from_str_with_options(text, options)
 }
 
-/// Returns `true` if the text is YAML as far as that, and a key or a value in it is wrong.
-fn is_of_value(error: &Error) -> bool {
+/// Returns `true` if the error is a wrong key or value in what is YAML, so that its lines can be taken out.
+fn is_recoverable(error: &Error) -> bool {
     matches!(
         error.without_snippet(),
         Error::SerdeUnknownField { .. }
@@ -113,8 +113,7 @@ impl<'a> Source<'a> {
             // The whole file is something else than a config.
             return None;
         }
-        let is_entry = begins.trim_start().starts_with("- ");
-        let holds_one_key = !is_entry && !begins.contains(['{', '[']);
+        let holds_one_key = !is_entry(begins) && !begins.contains(['{', '[']);
         self.cut.extend(line..self.end_of(line));
         // A key without what was below it has no value, which is another mistake.
         while let Some(above) = self.emptied_above(line) {
@@ -143,19 +142,34 @@ impl<'a> Source<'a> {
         (line + 1..self.lines.len()).find(is_over).unwrap_or(self.lines.len())
     }
 
-    /// The key above this line, if nothing is left below it.
+    /// The key above this line, if nothing is left below it and it can be taken out alone.
     fn emptied_above(&self, line: usize) -> Option<usize> {
         let (above, text) = (0..line).rev().find_map(|at| Some((at, self.there(at)?)))?;
-        if !text.trim_end().ends_with(':') {
-            return None;
-        }
-        let next = (above + 1..self.lines.len()).find_map(|at| self.there(at));
+        // What stands below the dash of an entry belongs to it.
+        let is_alone = !is_entry(text) || !self.next_after(above).is_some_and(|next| depth(next) > depth(text));
+        (is_alone && self.is_emptied(above)).then_some(above)
+    }
+
+    /// Whether a key ends this line and nothing is left of its value.
+    fn is_emptied(&self, line: usize) -> bool {
+        let Some(text) = self.there(line) else { return false };
+        let without_comment = text.split(" #").next().unwrap_or(text).trim_end();
+        let key = if is_entry(text) { depth(text) + 2 } else { depth(text) };
         let is_below = |next: &str| {
             // Entries of a list may be as deep as their key.
-            depth(next) > depth(text) || depth(next) == depth(text) && next.trim_start().starts_with("- ")
+            depth(next) > key || depth(next) == key && is_entry(next)
         };
-        (!next.is_some_and(is_below)).then_some(above)
+        without_comment.ends_with(':') && !self.next_after(line).is_some_and(is_below)
     }
+
+    /// The next line on which something stands.
+    fn next_after(&self, line: usize) -> Option<&'a str> {
+        (line + 1..self.lines.len()).find_map(|at| self.there(at))
+    }
+}
+
+fn is_entry(line: &str) -> bool {
+    line.trim_start().starts_with("- ")
 }
 
 fn depth(line: &str) -> usize {
@@ -208,6 +222,22 @@ agents:
         assert_eq!(told.len(), expected.len(), "{told:#?}");
         for (told, expected) in told.iter().zip(expected) {
             assert!(told.starts_with(expected), "{told}, not {expected}");
+        }
+    }
+
+    #[test]
+    fn a_key_whose_value_was_taken_out_is_no_mistake() {
+        for (text, lines) in [
+            ("agents:\n  - options:\n      max_iterations: many\n    name: a\n", &[3][..]),
+            ("agents:\n  - name: a\n    options: # mine\n      max_iterations: many\n    colour: red\n", &[4, 5]),
+            ("agents:\n  - options:\n      max_iterations: many\n  - name: b\n    colour: red\n", &[3, 5]),
+            ("agents:\n  - name: a\n    colour: red\n    options: # mine\n", &[3, 4]),
+        ] {
+            let told = told(text).1;
+            assert_eq!(told.len(), lines.len(), "{text}: {told:#?}");
+            for (told, line) in told.iter().zip(lines) {
+                assert!(told.contains(&format!("line {line},")), "{text}: {told}");
+            }
         }
     }
 

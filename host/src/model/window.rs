@@ -15,8 +15,9 @@ pub struct ContextWindow(Arc<AtomicU64>);
 /// Stands for a window that is not known.
 const UNKNOWN: u64 = 0;
 
-/// The share of a refused request, in percent, that is taken as the window where the refusal names none, or names more than
-/// the request was estimated at: the estimate is too low by at least the rest.
+/// The share of the estimate of a refused request, in percent, that is taken as the window where the refusal names none, or names
+/// one into which the request should fit by its estimate. A guess: small enough that one or two more tries fit, and large
+/// enough that most of the conversation stays.
 const MEASURED_PERCENT: u64 = 75;
 
 impl ContextWindow {
@@ -25,7 +26,7 @@ impl ContextWindow {
         Some(self.0.load(Ordering::Relaxed)).filter(|tokens| *tokens != UNKNOWN)
     }
 
-    /// Sets what the server says, or takes back what was known.
+    /// Sets the window; `None` makes it unknown.
     pub fn set(&self, tokens: Option<u64>) {
         self.0.store(tokens.unwrap_or(UNKNOWN), Ordering::Relaxed);
     }

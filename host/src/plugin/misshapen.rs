@@ -61,7 +61,7 @@ impl Misshapen {
             Self::OtherContract { .. } => format!(
                 "build the plugin with an SDK for version {CONTRACT} of the contract, or use a host that speaks its version"
             ),
-            Self::WitPackage => "put the component in its place that the build made of it".into(),
+            Self::WitPackage => "replace it with the component that was built from it".into(),
             Self::TooMuchCode { .. } | Self::TooManyFunctions { .. } => {
                 "leave out what it does not need; a plugin of many parts is better several plugins".into()
             }
@@ -91,19 +91,19 @@ const CORE: (u16, u16) = (1, 0);
 /// Version and layer of a component.
 const COMPONENT: (u16, u16) = (13, 1);
 
-const FOR_WASM: &str = "put the component in its place that the build made for a wasm32 target";
+const FOR_WASM: &str = "replace it with the component that the build made for a wasm32 target";
 
 /// Beginnings of files that people take for components: what each is, and what to do.
 const OTHER_FILES: [(&[u8], &str, &str); 9] = [
     (b"\x7fELF", "machine code (ELF), not WebAssembly", FOR_WASM),
     (b"MZ", "a program for Windows, not WebAssembly", FOR_WASM),
-    (b"PK\x03\x04", "a zip archive, not WebAssembly", "unpack it, and put the component in its place"),
-    (b"\x1f\x8b", "compressed by gzip, not WebAssembly", "unpack it, and put the component in its place"),
-    (b"\x28\xb5\x2f\xfd", "compressed by zstd, not WebAssembly", "unpack it, and put the component in its place"),
+    (b"PK\x03\x04", "a zip archive, not WebAssembly", "unpack it, and replace it with the component in it"),
+    (b"\x1f\x8b", "compressed by gzip, not WebAssembly", "unpack it, and replace it with the component in it"),
+    (b"\x28\xb5\x2f\xfd", "compressed by zstd, not WebAssembly", "unpack it, and replace it with the component in it"),
     (b"version https://git-lfs", "a pointer of Git LFS in place of the file", "run `git lfs pull`"),
     (b"<", "a web page or XML, not WebAssembly", "download the file itself, not the page about it"),
     (b"(", "WebAssembly in its text form", "make a binary of it: `wasm-tools parse FILE.wat -o FILE.wasm`"),
-    (b"package ", "WIT, not WebAssembly", "put the component in its place that the build made of it"),
+    (b"package ", "WIT, not WebAssembly", "replace it with the component that was built from it"),
 ];
 
 /// Refuses what is no binary of WebAssembly, or of another version of it. A core module passes.

@@ -28,7 +28,8 @@ const WINDOW_FIELDS: [&str; 5] =
 const PAGE: &str = "1000";
 
 impl Vendor {
-    /// Lists the models that the server of `config` offers and that hold conversations. Asks once and waits for at most `time`.
+    /// Lists the models that the server of `config` offers, but for those of which Google says that they hold no conversations.
+    /// Asks once and waits for at most `time`.
     ///
     /// # Errors
     ///

@@ -106,7 +106,7 @@ async fn read(reply: Result<crate::net::Reply, Fault>) -> Option<Value> {
     serde_json::from_slice(&bytes).ok()
 }
 
-/// A model whose server says how much it takes once the model is loaded: it is asked again after the first reply.
+/// Wraps a model whose window is known only once its server has loaded it: the server is asked again after the first reply.
 pub struct Served {
     model: Arc<dyn Completer>,
     probe: WindowProbe,
@@ -131,6 +131,8 @@ impl Completer for Served {
         if reply.is_ok()
             && !self.is_asked.swap(true, Ordering::Relaxed)
             && let Some(window) = self.probe.ask().await
+            // What the model could take at most says less than what a refusal may have taught by now.
+            && window.is_settled
         {
             self.info().context_window.set(Some(window.tokens));
         }
