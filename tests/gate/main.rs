@@ -1,11 +1,11 @@
 //! What the main paths cost, in counts that a busy machine does not move: instructions, allocations, system calls, syncs of
 //! the disk and bytes on it. `cargo test --test gate` compares them with `baseline.json` and fails where one is more
-//! than 3 % away; `cargo test --test gate -- --update` writes the baseline anew.
+//! than 3 % away; `CARGO_INCREMENTAL=0 cargo test --test gate -- --update` writes the baseline anew.
 //!
 //! Each path is a process of its own, once with some rounds and once with twice as many: the difference is what the
 //! rounds cost, without what starting costs. Instructions are counted by valgrind and system calls by strace; where one is not
-//! installed its counts are left out, and the gate says so. Instructions depend on the compiler and the processor: they are
-//! compared where both are those of the baseline.
+//! installed its counts are left out, and the gate says so. Instructions depend on the compiler, on whether it compiled
+//! incrementally, and on the processor: they are compared where these are those of the baseline.
 
 mod counts;
 mod paths;
@@ -69,8 +69,8 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     println!("{} counts, {failed} failures", measured.len());
     if failed > 0 {
         println!(
-            "a path costs more or less than tests/gate/baseline.json says. If that is meant, write it anew with `cargo test \
-             --test gate -- --update`, in a commit that says why"
+            "a path costs more or less than tests/gate/baseline.json says. If that is meant, write it anew with \
+             `CARGO_INCREMENTAL=0 cargo test --test gate -- --update`, in a commit that says why"
         );
     }
     Ok(if failed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })

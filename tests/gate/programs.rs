@@ -57,7 +57,8 @@ pub fn instructions(command: &Command) -> Result<Option<f64>, Box<dyn Error>> {
     Ok(Some(counted.ok_or_else(|| format!("valgrind counted nothing: {said}"))?))
 }
 
-/// Returns the versions that a count of instructions depends on.
+/// Returns what a count of instructions depends on: the compiler and whether it compiled incrementally, which makes other code,
+/// valgrind, and the processor.
 pub fn counter() -> String {
     let first_line = |program: &str| {
         let output = Command::new(program).arg("--version").output().ok()?;
@@ -67,7 +68,8 @@ pub fn counter() -> String {
         let line = text.lines().find(|line| line.starts_with("model name"))?;
         Some(line.split_once(": ")?.1.to_owned())
     });
-    let parts = [first_line("rustc"), first_line("valgrind"), processor];
+    let incremental = if option_env!("CARGO_INCREMENTAL") == Some("0") { "at once" } else { "incremental" };
+    let parts = [first_line("rustc"), Some(incremental.into()), first_line("valgrind"), processor];
     parts.map(|part| part.unwrap_or_else(|| "unknown".into())).join(", ")
 }
 
