@@ -119,13 +119,16 @@ pub(crate) async fn ask(
 /// before a reply has begun costs nothing and is the model's own matter, but what a broken one has cost is paid here, and the
 /// next attempt may only cost what is left. A refusal that names the schema of a tool has it asked again without that tool,
 /// which is left out for the rest of the run.
+#[expect(
+    clippy::manual_async_fn,
+    reason = "an `async fn` has room for its arguments twice, and every agent at work pays for it"
+)]
 pub(crate) fn send<'a>(
     me: &'a Instance,
     agent: &'a Agent,
     mut asked: Asked,
     usage: &'a mut Usage,
 ) -> impl Future<Output = Result<(Completion, Usd), RunError>> + Send + 'a {
-    // Not `async fn`: that would have room for what is asked twice, and every agent at work pays for it.
     async move {
         let completer = agent.model(asked.model.as_deref())?;
         let mut pauses = pauses(completer.info());

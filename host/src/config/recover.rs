@@ -146,7 +146,7 @@ impl<'a> Source<'a> {
     fn emptied_above(&self, line: usize) -> Option<usize> {
         let (above, text) = (0..line).rev().find_map(|at| Some((at, self.there(at)?)))?;
         // What stands below the dash of an entry belongs to it.
-        let is_alone = !is_entry(text) || !self.next_after(above).is_some_and(|next| depth(next) > depth(text));
+        let is_alone = !is_entry(text) || self.next_after(above).is_none_or(|next| depth(next) <= depth(text));
         (is_alone && self.is_emptied(above)).then_some(above)
     }
 
