@@ -1,7 +1,7 @@
 use std::{fmt, sync::Arc};
 
 use super::{
-    Answer, OpenQuestion, Question, QuestionKind, Verdict,
+    Answer, OpenQuestion, Question, QuestionKind, Subject, Verdict,
     desk::{Given, Open, Shared, State},
 };
 use crate::{error::Fault, limits};
@@ -98,28 +98,41 @@ impl Inbox {
         })
     }
 
-    /// Decides a permission. A [`Verdict::Yes`] is for who asked first, the others ask again; to [`GitReading`](super::Subject::GitReading) it is
-    /// for all.
+    /// Decides a permission. A [`Verdict::Yes`] is for who asked first, the others ask again; to
+    /// [`GitReading`](Subject::GitReading) it is for all. A [`Verdict::Trust`] is kept before anybody who waits hears of
+    /// it: what is done under it is never done by a program that forgets it.
     ///
     /// # Errors
     ///
     /// [`AnswerError`].
     pub fn decide(&self, id: u64, verdict: Verdict) -> Result<(), AnswerError> {
-        let mut to_keep = None;
+        let kept = match verdict {
+            Verdict::Trust => self.keep_trust(id)?.map_err(AnswerError::NotKept),
+            Verdict::Yes | Verdict::No => Ok(()),
+        };
         self.close(id, |state, question| {
-            let QuestionKind::Permission { subject, .. } = &question.kind else {
-                return Err(AnswerError::WrongKind { id, wants: "an answer, not a yes or a no" });
-            };
+            let subject = permission(id, question)?;
             if verdict == Verdict::Trust {
-                if !state.trusted.takes(subject) {
-                    return Err(AnswerError::TrustIsFull);
-                }
                 state.trusted.insert(subject.clone());
-                to_keep = state.trusted.keeper().map(|keeper| (keeper, subject.clone()));
             }
             Ok(Given::Verdict(verdict))
         })?;
-        to_keep.map_or(Ok(()), |(keeper, subject)| keeper.keep(&subject).map_err(AnswerError::NotKept))
+        kept
+    }
+
+    /// Keeps the trust in what a question is about. The outer error says that it cannot be trusted at all; the inner one
+    /// that it could not be written.
+    fn keep_trust(&self, id: u64) -> Result<Result<(), Fault>, AnswerError> {
+        let (keeper, subject) = {
+            let state = self.shared.state();
+            let open = state.open.get(&id).ok_or(AnswerError::NotOpen { id })?;
+            let subject = permission(id, &open.question)?;
+            if !state.trusted.takes(subject) {
+                return Err(AnswerError::TrustIsFull);
+            }
+            (state.trusted.keeper(), subject.clone())
+        };
+        Ok(keeper.map_or(Ok(()), |keeper| keeper.keep(&subject)))
     }
 
     /// Says that the person does not want to answer, to all who wait for it. Of a permission that is a no.
@@ -164,6 +177,14 @@ impl Drop for Inbox {
 impl fmt::Debug for Inbox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Inbox").finish_non_exhaustive()
+    }
+}
+
+/// What a permission is asked for.
+fn permission(id: u64, question: &Question) -> Result<&Subject, AnswerError> {
+    match &question.kind {
+        QuestionKind::Permission { subject, .. } => Ok(subject),
+        QuestionKind::Open(_) => Err(AnswerError::WrongKind { id, wants: "an answer, not a yes or a no" }),
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::{
     pin::pin,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, OnceLock},
 };
 
-use futures_util::{future, poll};
+use futures_util::{FutureExt, future, poll};
 
 use super::*;
 use crate::{
@@ -169,6 +169,35 @@ async fn what_is_trusted_is_not_asked_again_and_is_kept() {
         assert_eq!(desk.permit(&cx, tool(name), "3").await, trust);
     }
     assert_eq!(*keeper.0.lock().unwrap(), [tool("t"), tool("full")]);
+}
+
+/// Otherwise a program that ends right after the call would have forgotten what the person said.
+#[tokio::test]
+async fn trust_is_kept_before_anybody_acts_on_it() {
+    #[derive(Default)]
+    struct Keeper {
+        desk: OnceLock<Desk>,
+        heard: Mutex<Vec<Option<Result<Ruling, Fault>>>>,
+    }
+    impl KeepTrust for Keeper {
+        fn keep(&self, subject: &Subject) -> Result<(), Fault> {
+            let desk = self.desk.get().unwrap();
+            let heard = desk.permit(&RunCx::new("ada"), subject.clone(), "the same").now_or_never();
+            self.heard.lock().unwrap().push(heard);
+            Ok(())
+        }
+    }
+    let keeper = Arc::new(Keeper::default());
+    let desk = Desk::new(Policy::Never, Trusted::default().kept_by(keeper.clone()));
+    assert!(keeper.desk.set(desk.clone()).is_ok());
+    let mut inbox = desk.attend().unwrap();
+    let cx = RunCx::new("ada");
+    let mut call = pin!(desk.permit(&cx, tool("t"), ""));
+    assert!(poll!(call.as_mut()).is_pending());
+    let asked = inbox.next().await.unwrap();
+    inbox.decide(asked.id, Verdict::Trust).unwrap();
+    assert_eq!(call.await, by_person(Verdict::Trust));
+    assert_eq!(*keeper.heard.lock().unwrap(), [None], "the question was open while it was written");
 }
 
 #[tokio::test]
