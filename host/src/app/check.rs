@@ -1,9 +1,9 @@
 use std::{collections::HashSet, sync::Arc};
 
 use super::{
-    App, Shared, extend,
+    App, Shared, add_plugin_tools, extend,
     models::model_name,
-    no_price, of_a_plugin,
+    no_price,
     outfit::own_ceiling,
     plugins::{check_only, only_of},
 };
@@ -117,19 +117,11 @@ impl App {
                 };
                 let loaded = Plugin::load(engine, package, &settings).await.map_err(|error| error.report());
                 let Some(plugin) = told.take(|_| Ok(Arc::new(loaded?))) else { continue };
-                let (only, is_offered) =
-                    (only_of(agent, listed, id), plugin.offers_tools() && agent.roles(listed, id).effect);
-                let mut own = ToolBox::new();
-                for tool in PluginTool::all(&plugin).filter(|_| is_offered) {
-                    if only.as_ref().is_none_or(|only| only.contains(&tool.spec().name)) {
-                        told.take(|_| {
-                            own.register(tool).map_err(|clash| Report::new(ErrorKind::Plugin, clash.to_string()))
-                        });
-                    }
+                if plugin.offers_tools() && agent.roles(listed, id).effect {
+                    let (only, place) = (only_of(agent, listed, id), format!("{}.{listed}", agent.place()));
+                    let of_plugin = PluginTool::all(&plugin);
+                    told.take(|warnings| add_plugin_tools(&mut tools, of_plugin, only.as_deref(), &place, warnings));
                 }
-                let place = format!("{}.{listed}", agent.place());
-                let own = of_a_plugin(&own, &place, &mut told.warnings);
-                extend(&mut tools, own, &place, &mut told.warnings);
                 plugins.push((listed, plugin));
             }
             told.take(|_| check_only(agent, plugins.iter().map(|(listed, plugin)| (*listed, &**plugin))));

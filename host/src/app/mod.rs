@@ -63,7 +63,7 @@ use crate::{
     net::Keyring,
     plugin::{Manifest, PluginCatalog, PluginDirs, PluginEngine},
     process::{Places, Programs},
-    tool::{ToolBox, looks_like},
+    tool::{Tool, ToolBox, looks_like},
     trust::{OwnKey, TrustStore},
 };
 
@@ -507,22 +507,35 @@ fn asked_for(config: &Config) -> Vec<String> {
     ids
 }
 
-/// Those of a plugin's tools that cannot be taken for one of the host.
-fn of_a_plugin(tools: &ToolBox, place: &str, warnings: &mut Vec<String>) -> ToolBox {
+/// Adds the tools of a plugin that `place` in the config lists: those of `only`, if it says so, but for those that could be
+/// taken for one of the host.
+///
+/// # Errors
+///
+/// A [`Report`] if two of them have the same name.
+fn add_plugin_tools(
+    tools: &mut ToolBox,
+    of_plugin: impl Iterator<Item = Arc<dyn Tool>>,
+    only: Option<&[String]>,
+    place: &str,
+    warnings: &mut Vec<String>,
+) -> Result<(), Report> {
     // The last two are there where there is somebody to ask, and skills to load.
     let own = || RUN_TOOLS.into_iter().chain(["ask_user", "load_skill"]);
     let taken = |name: &str| own().find(|own| *own == name || looks_like(own, name));
-    tools.iter().fold(ToolBox::new(), |mut free, tool| {
+    let mut free = ToolBox::new();
+    for tool in of_plugin.filter(|tool| only.is_none_or(|only| only.contains(&tool.spec().name))) {
         match taken(&tool.spec().name) {
             Some(own) => warnings.push(format!(
                 "{place}: `{}` of `{}` is left out: it could be taken for `{own}` of the host",
                 tool.spec().name,
                 tool.origin()
             )),
-            None => drop(free.register(Arc::clone(tool))),
+            None => free.register(tool).map_err(|clash| Report::new(ErrorKind::Plugin, clash.to_string()))?,
         }
-        free
-    })
+    }
+    extend(tools, free, place, warnings);
+    Ok(())
 }
 
 /// Adds the tools that `place` in the config gives.

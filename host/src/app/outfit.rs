@@ -7,9 +7,8 @@ use std::{
 };
 
 use super::{
-    extend,
+    add_plugin_tools, extend,
     mcp::{Hired, ServerTools},
-    of_a_plugin,
     opening::{Door, Keeper},
     programs::{Running, of_toolboxes},
 };
@@ -20,14 +19,14 @@ use crate::{
     capability::{Access, Askable, Bound, Ceiling, Grant, Power},
     change::Changes,
     config::{AgentConfig, ChangesUse, Config, List, Listed, OwnMiddleware, PluginUse, Roles, ToolboxUse, Who},
-    error::{ErrorKind, Report},
+    error::Report,
     limits,
     model::Completer,
     plugin::{
         self, Mount, Plugin, PluginEffect, PluginError, PluginMiddleware, PluginModelMiddleware, PluginToolMiddleware,
     },
     skill::Skill,
-    tool::{Tool, ToolBox},
+    tool::Tool,
 };
 
 /// An agent but for its plugins, and those: enough to make it under any ceiling.
@@ -286,23 +285,21 @@ impl Outfit {
         place: &str,
         warnings: &mut Vec<String>,
     ) -> Result<(), Report> {
-        let (mut tools, digest) = (ToolBox::new(), plugin.package().named_digest());
-        let is_wanted = |name: &String| only.as_ref().is_none_or(|only| only.contains(name));
-        let all = Door::tools(plugin, self.keeper.clone()).filter(|tool| is_wanted(&tool.spec().name));
-        for tool in all.filter(|_| plugin.offers_tools()) {
+        if !plugin.offers_tools() {
+            return Ok(());
+        }
+        let digest = plugin.package().named_digest();
+        let tools = Door::tools(plugin, self.keeper.clone()).map(|tool| {
             let tool: Arc<dyn Tool> = match confirm {
                 true => Arc::new(ConfirmedTool::new(tool, self.desk.clone(), &*agent.name, digest.as_str())),
                 false => tool,
             };
-            let tool = match plugin.grant().powers.contains(&Power::ProposeFiles) {
+            match plugin.grant().powers.contains(&Power::ProposeFiles) {
                 true => self.changing(tool, &agent.name, plugin, *changes, &digest),
                 false => tool,
-            };
-            tools.register(tool).map_err(|clash| Report::new(ErrorKind::Plugin, clash.to_string()))?;
-        }
-        let tools = of_a_plugin(&tools, place, warnings);
-        extend(&mut agent.tools, tools, place, warnings);
-        Ok(())
+            }
+        });
+        add_plugin_tools(&mut agent.tools, tools, only.as_deref(), place, warnings)
     }
 }
 
