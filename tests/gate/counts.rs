@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 /// How far a count may be from the baseline. Hash maps with random keys, and threads that take turns in another order,
 /// move allocations by less than 1 %.
 const TOLERANCE: f64 = 0.03;
-/// How far system calls and syncs of one round may be from it besides: records that come while the disk is busy share one sync,
-/// and many paths make no system call, of which 3 % is none.
+/// System calls and syncs of one round by which a path may differ besides: records that come while the disk is busy share
+/// one sync, and many paths make no system call, of which 3 % is none.
 const ABSOLUTE_SLACK: f64 = 0.5;
 const INSTRUCTIONS: &str = "instructions";
 
@@ -62,7 +62,8 @@ impl fmt::Display for Costs {
 /// The costs of all paths.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Baseline {
-    /// The compiler, the processor and the valgrind by which instructions were counted: those of others do not compare.
+    /// The compiler and how it compiled, the valgrind and the processor by which instructions were counted: those of others
+    /// do not compare.
     counted_by: String,
     paths: BTreeMap<String, Costs>,
 }

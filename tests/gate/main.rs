@@ -1,5 +1,5 @@
-//! What the main paths cost, in counts that a busy machine does not move: instructions, allocations, system calls, syncs of
-//! the disk and bytes on it. `cargo test --test gate` compares them with `baseline.json` and fails where one is more
+//! The costs of the main paths, in counts that a busy machine does not move: instructions, allocations, system calls, syncs
+//! of the disk and bytes on it. `cargo test --test gate` compares them with `baseline.json` and fails where one is more
 //! than 3 % away; `CARGO_INCREMENTAL=0 cargo test --test gate -- --update` writes the baseline anew.
 //!
 //! Each path is a process of its own, once with some rounds and once with twice as many: the difference is what the

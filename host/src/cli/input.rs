@@ -36,35 +36,28 @@ const LEAVE_OUT: &str = "leave it out with --stdin never or </dev/null";
 ///
 /// A [`Report`]: it cannot be read, or it is empty, too long or not text.
 pub fn task(given: &OsStr) -> Result<String, Report> {
-    let not_utf8 = || usage("the task is not UTF-8 text").hint("convert it, for example with iconv");
-    let task = if given == "-" {
+    let bytes = if given == "-" {
         if io::stdin().is_terminal() {
             render::tell("reading the task from standard input; end it with Ctrl-D\n");
         }
         let bytes = read_bounded(&mut io::stdin().lock(), limits::TASK_BYTES);
-        let bytes = bytes.map_err(|error| usage("cannot read the task from standard input").cause(error))?;
-        // What is too long was cut, maybe in the middle of a character.
-        bounded(bytes.len())?;
-        String::from_utf8(bytes).map_err(|_| not_utf8())?
+        bytes.map_err(|error| usage("cannot read the task from standard input").cause(error))?
     } else {
-        given.to_str().ok_or_else(not_utf8)?.to_owned()
+        given.as_encoded_bytes().to_vec()
     };
-    bounded(task.len())?;
+    // Before its text is looked at: what is too long was cut, maybe in the middle of a character.
+    if bytes.len() > limits::TASK_BYTES {
+        return Err(usage(&format!("the task has more than {} bytes", limits::TASK_BYTES))
+            .hint("put it into a file and grant the agent a plugin that reads files"));
+    }
+    let task = String::from_utf8(bytes)
+        .map_err(|_| usage("the task is not UTF-8 text").hint("convert it, for example with iconv"))?;
     if task.trim().is_empty() {
         return Err(
             usage("the task is empty").hint("say what to do: shelly-host run \"How many words are in README.md?\"")
         );
     }
     Ok(task)
-}
-
-/// Refuses a task that is too long.
-fn bounded(bytes: usize) -> Result<(), Report> {
-    if bytes <= limits::TASK_BYTES {
-        return Ok(());
-    }
-    Err(usage(&format!("the task has more than {} bytes", limits::TASK_BYTES))
-        .hint("put it into a file and grant the agent a plugin that reads files"))
 }
 
 /// Returns the text on standard input, if there is any; blank input is none.

@@ -150,7 +150,7 @@ impl<'a> Source<'a> {
         (is_alone && self.is_emptied(above)).then_some(above)
     }
 
-    /// Whether a key ends this line and nothing is left of its value.
+    /// Returns `true` if a key ends this line and nothing is left of its value.
     fn is_emptied(&self, line: usize) -> bool {
         let Some(text) = self.there(line) else { return false };
         let without_comment = text.split(" #").next().unwrap_or(text).trim_end();

@@ -4,8 +4,8 @@ use std::{
 };
 
 use tokio::{
-    sync::{OwnedSemaphorePermit, SemaphorePermit},
-    time::timeout,
+    sync::{AcquireError, OwnedSemaphorePermit, Semaphore, SemaphorePermit},
+    time::{error::Elapsed, timeout},
 };
 use wasmtime::{
     Store, Trap, UpdateDeadline,
@@ -180,15 +180,7 @@ impl Plugin {
     pub(super) async fn shared_places(&self, lane: Lane) -> Result<[OwnedSemaphorePermit; 2], Fault> {
         let what = if lane == Lane::Kept { "instances kept for runs" } else { "calls" };
         let waited = limits::PLUGIN_PLACE_WAIT.as_secs();
-        let (crowd, all) = (self.share.crowd().places(lane), self.engine.places(lane));
-        // Nearly always there are some: a wait is set up only where there are none.
-        if let Ok(of_crowd) = Arc::clone(crowd).try_acquire_many_owned(self.places)
-            && let Ok(of_all) = Arc::clone(all).try_acquire_many_owned(self.places)
-        {
-            return Ok([of_crowd, of_all]);
-        }
-        let of_crowd = Arc::clone(crowd).acquire_many_owned(self.places);
-        let of_crowd = timeout(limits::PLUGIN_PLACE_WAIT, of_crowd).await.map_err(|_| {
+        let of_crowd = among(self.share.crowd().places(lane), self.places).await.map_err(|_| {
             let (id, quarters) = (&self.id, limits::PLUGIN_QUARTERS_OF_ONE);
             let message = format!(
                 "the {what} of plugin `{id}` of all agents take {quarters} quarters of the places that there are, and none \
@@ -196,9 +188,7 @@ impl Plugin {
             );
             Fault::Unavailable { message, after: None }
         })?;
-        let of_all = Arc::clone(all).acquire_many_owned(self.places);
-        let of_all = timeout(limits::PLUGIN_PLACE_WAIT, of_all).await;
-        let of_all = of_all.map_err(|_| match lane {
+        let of_all = among(self.engine.places(lane), self.places).await.map_err(|_| match lane {
             Lane::Kept => busy(&format!("{} instances kept for runs", limits::KEPT_INSTANCES), ""),
             Lane::Step | Lane::Stream => busy(&format!("{} calls of plugins", limits::PLUGIN_CALLS), ""),
         })?;
@@ -330,6 +320,14 @@ impl Plugin {
             given,
         };
         events.emit(told).await;
+    }
+}
+
+/// Takes so many of these places. Nearly always there are some: a wait is set up only where there are none.
+async fn among(places: &Arc<Semaphore>, count: u32) -> Result<Result<OwnedSemaphorePermit, AcquireError>, Elapsed> {
+    match Arc::clone(places).try_acquire_many_owned(count) {
+        Ok(taken) => Ok(Ok(taken)),
+        Err(_) => timeout(limits::PLUGIN_PLACE_WAIT, Arc::clone(places).acquire_many_owned(count)).await,
     }
 }
 

@@ -142,7 +142,7 @@ async fn woken() {
     poll_fn(|_| if std::mem::replace(&mut is_woken, true) { Poll::Ready(()) } else { Poll::Pending }).await;
 }
 
-/// What a poll is measured with.
+/// The clock that measures a poll.
 enum Clock {
     Wall(std::time::Instant),
     #[cfg(unix)]
