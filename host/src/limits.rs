@@ -160,6 +160,19 @@ pub const CONFIG_BYTES: u64 = 1 << 20;
 pub const MANIFEST_BYTES: u64 = 64 << 10;
 /// Bytes of a component file. The largest known (Python's runtime in a component) has 19 MB.
 pub const COMPONENT_BYTES: u64 = 256 << 20;
+/// Core modules in a component, those of the components in it included. A Python runtime has some thirty.
+pub const COMPONENT_MODULES: usize = 256;
+/// Components in one another, the outermost included, and a module in the innermost. Each tool that composes components adds
+/// one or two.
+pub const COMPONENT_DEPTH: usize = 16;
+/// Instances that one instance of a component makes, those that its components make included: 700 bytes can ask for a
+/// billion. The largest known makes some hundred.
+pub const COMPONENT_INSTANCES: usize = 4_096;
+/// Bytes of a component that are neither code nor data nor custom sections: types, imports, exports, tables, aliases. A
+/// validator keeps up to a hundred bytes for each. The largest known has some 400 KB.
+pub const COMPONENT_STRUCTURE_BYTES: usize = 4 << 20;
+/// Items in the element segments of a component, all its modules together: as many as its tables can have elements.
+pub const COMPONENT_ELEMENTS: usize = PLUGIN_TABLE_ELEMENTS_CEILING;
 /// Functions of a component, all its modules together. A Python or JavaScript runtime has some 30,000; so many take the
 /// compiler seconds.
 pub const COMPONENT_FUNCTIONS: usize = 100_000;
@@ -168,6 +181,14 @@ pub const COMPONENT_FUNCTIONS: usize = 100_000;
 pub const COMPONENT_CODE_BYTES: usize = 64 << 20;
 /// Bytes of one function: what compiling it takes grows faster than it does. The largest of an interpreter has some 300 KB.
 pub const FUNCTION_BYTES: usize = 1 << 20;
+/// Values that a function type takes and gives together. The standard allows 1,000 of each; compilers for real languages pass
+/// what is beyond some twenty in memory.
+pub const SIGNATURE_VALUES: usize = 256;
+/// Locals of one function, its parameters included. The standard allows 50,000; the largest known have some 3,000.
+pub const FUNCTION_LOCALS: usize = 10_000;
+/// Values that the blocks, branches and calls of one function move, each counted wherever it stands. The compiler keeps up to a
+/// kilobyte for each. The largest function of an interpreter moves some 50,000.
+pub const FUNCTION_VALUES: usize = 1 << 18;
 /// Plugin folders in one plugin directory.
 pub const PLUGINS_PER_DIRECTORY: usize = 1_024;
 
@@ -313,6 +334,8 @@ pub const ARGUMENT_BYTES: usize = 1 << 20;
 pub const STATE_BYTES: usize = 64 << 10;
 /// Bytes of a note that an effect adds to the chat.
 pub const NOTE_BYTES: usize = 16 << 10;
+/// Bytes of all notes that an effect adds in one step: some 30,000 tokens, which the model reads again in every turn.
+pub const NOTES_PER_STEP_BYTES: usize = 8 * NOTE_BYTES;
 /// Edits in one answer of an effect.
 pub const EDITS_PER_STEP: usize = 1_024;
 /// Bytes of an error text.
@@ -1028,6 +1051,11 @@ pub const EGRESS_REQUEST_HEADERS: usize = 64;
 pub const EGRESS_REQUEST_HEADER_BYTES: usize = 64 << 10;
 /// Bytes of one credential: beyond it servers refuse the header.
 pub const EGRESS_CREDENTIAL_BYTES: usize = 8 << 10;
+/// Bytes of a line of a response that are held back while a credential may come in them, whatever they are: no way of writing the
+/// longest credential is longer. JSON in JSON takes seven bytes for one.
+pub const EGRESS_HELD_BYTES: usize = 7 * EGRESS_CREDENTIAL_BYTES;
+/// Sets of credentials of one way out for which a search is kept ready: one for each kind of server that it talks to.
+pub const EGRESS_SEARCHES: usize = 64;
 /// Headers of one response. Real ones have some thirty.
 pub const EGRESS_RESPONSE_HEADERS: usize = 256;
 /// Bytes of all headers of one response, names and values.

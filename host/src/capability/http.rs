@@ -182,6 +182,11 @@ impl Http {
         }
     }
 
+    /// Whether it names the host of this URL, with whatever scheme, port, method and path.
+    pub fn names_host(&self, url: &Url) -> bool {
+        self.any(|rule| rule.is_at(url))
+    }
+
     /// Which addresses the host of such a request may be at. Requests with equal ones may share their connections.
     pub fn reaches(&self, method: &str, url: &Url) -> Reaches {
         Reaches(
@@ -271,14 +276,18 @@ impl FromIterator<HttpRule> for Http {
 }
 
 impl HttpRule {
-    fn fits(&self, method: &str, url: &Url) -> bool {
-        let host = match url.host() {
+    fn is_at(&self, url: &Url) -> bool {
+        match url.host() {
             Some(Host::Domain(name)) => self.host.holds_name(&plain_name(name)),
             Some(Host::Ipv4(address)) => self.host.holds_address(address.into()),
             Some(Host::Ipv6(address)) => self.host.holds_address(address.into()),
             None => false,
-        };
-        host && url.scheme() == self.scheme()
+        }
+    }
+
+    fn fits(&self, method: &str, url: &Url) -> bool {
+        self.is_at(url)
+            && url.scheme() == self.scheme()
             && url.port_or_known_default() == Some(self.port)
             && self.method.as_ref().is_none_or(|own| own == method)
             && (self.path == "/" || is_below(url.path(), &self.path) && !is_ambiguous(url.path()))

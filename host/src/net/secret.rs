@@ -1,5 +1,6 @@
-use std::{cmp::Reverse, fmt, sync::Arc};
+use std::{fmt, sync::Arc};
 
+use aho_corasick::{AhoCorasick, MatchKind};
 use base64::{
     Engine,
     engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD},
@@ -26,12 +27,20 @@ impl Secret {
         &self.0
     }
 
-    /// `text` without the credential, should a server have echoed it: as it is, as JSON, as a part of a URL or as base64.
+    /// `text` without the credential, should a server have echoed it: in any of the ways of [`Self::forms`], in large or small
+    /// letters.
     pub fn blot(&self, text: &str) -> String {
         if self.0.len() < Self::SHORTEST {
             return text.into();
         }
-        self.forms().iter().fold(text.into(), |text, form| text.replace(form, "***"))
+        let forms = self.forms();
+        let mut search = AhoCorasick::builder();
+        search.ascii_case_insensitive(true).match_kind(MatchKind::LeftmostLongest);
+        match search.build(&forms) {
+            Ok(search) => search.replace_all(text, &vec!["***"; forms.len()]),
+            // So much cannot be looked for: nothing is shown.
+            Err(_) => "***".into(),
+        }
     }
 
     /// What of a text that may hold a credential must not be shown: the text and each of its words, as in `Bearer sk-…`, but
@@ -42,42 +51,47 @@ impl Secret {
         parts.filter(|part| part.len() >= limits::SESSION_SECRET_BYTES).map(Self::new).collect()
     }
 
-    /// The ways in which it may be written, the longest first: one may begin with another.
+    /// The ways in which it may be written, in large or small letters: as it is, as JSON and as JSON in JSON, in a URL with as
+    /// few and with as many characters encoded as can be, in hexadecimal digits, and as base64, also where it is a part of what
+    /// is encoded, such as `Bearer` and the credential.
     pub(super) fn forms(&self) -> Vec<String> {
+        let bytes = self.0.as_bytes();
         let json = in_json(&self.0);
-        let form: String = byte_serialize(self.0.as_bytes()).collect();
+        let form: String = byte_serialize(bytes).collect();
         let percent = form.replace('+', "%20").replace('*', "%2A").replace("%7E", "~");
         let mut forms = vec![
             self.0.to_string(),
             in_json(&json),
             json,
-            with_small_digits(&form),
-            with_small_digits(&percent),
             form,
             percent,
-            STANDARD_NO_PAD.encode(&*self.0),
-            URL_SAFE_NO_PAD.encode(&*self.0),
+            bytes.iter().map(|byte| format!("%{byte:02x}")).collect(),
+            bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
+            self.0.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect(),
+            STANDARD_NO_PAD.encode(bytes),
+            URL_SAFE_NO_PAD.encode(bytes),
         ];
-        forms.sort_by_key(|form| Reverse(form.len()));
+        for before in 0..3 {
+            let inner = [&[0; 2][..before], bytes].concat();
+            for encoded in [STANDARD_NO_PAD.encode(&inner), URL_SAFE_NO_PAD.encode(&inner)] {
+                // The first and the last digits are those of its neighbours, too.
+                let (start, end) = ((before * 4).div_ceil(3), inner.len() * 4 / 3);
+                forms.extend(encoded.get(start..end).filter(|part| part.len() >= SHORTEST_PART).map(String::from));
+            }
+        }
+        forms.sort_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
         forms.dedup();
         forms
     }
 }
 
+/// Digits of base64 that are looked for in the middle of others: fewer are found by chance.
+const SHORTEST_PART: usize = 8;
+
 /// A text as it stands between the quotes of a JSON string.
 fn in_json(text: &str) -> String {
     let json = serde_json::Value::from(text).to_string();
     json[1..json.len() - 1].into()
-}
-
-/// A percent-encoded text with `%2f` for `%2F`.
-fn with_small_digits(encoded: &str) -> String {
-    let mut parts = encoded.split('%');
-    let first = parts.next().unwrap_or_default().to_owned();
-    parts.fold(first, |text, part| {
-        let (digits, rest) = part.split_at_checked(2).unwrap_or((part, ""));
-        text + "%" + &digits.to_lowercase() + rest
-    })
 }
 
 impl fmt::Debug for Secret {
@@ -126,11 +140,26 @@ mod tests {
             ("?key=a%22b%2FC%20%2B~%2Ad%5C&x", "?key=***&x"),
             ("?key=a%22b%2fC%20%2b~%2ad%5c&x", "?key=***&x"),
             ("YSJiL0MgK34qZFw=", "***="),
+            ("A\"B/c +~*D\\", "***"),
+            ("%61%22%62%2F%43%20%2b%7E%2a%64%5C", "***"),
+            ("6122622f43202b7e2a645c 6122622F43202B7E2A645C", "*** ***"),
+            (r"\u0061\u0022\u0062\u002F\u0043\u0020\u002b\u007e\u002A\u0064\u005c", "***"),
             ("nothing of it", "nothing of it"),
         ] {
             assert_eq!(secret.blot(text), expected, "{text}");
         }
         assert_eq!(Secret::new("???>>>").blot("Pz8_Pj4- Pz8/Pj4+"), "*** ***");
+        // `Bearer sk-very-secret`, and what else may stand before and behind it: but for the digits that say something of both.
+        for before in ["", "x", "xy", "Bearer ", "user:"] {
+            for behind in ["", "z", "zz", "zzz"] {
+                let encoded = STANDARD_NO_PAD.encode(format!("{before}sk-very-secret{behind}"));
+                let shown = Secret::new("sk-very-secret").blot(&encoded);
+                assert!(
+                    shown.contains("***") && shown.len() <= (before.len() + behind.len()) * 4 / 3 + 3 + 4,
+                    "{encoded}: {shown}"
+                );
+            }
+        }
         assert_eq!(Secret::new("ä%&").blot("100 % of it"), "100 % of it");
     }
 }

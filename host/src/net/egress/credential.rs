@@ -43,6 +43,10 @@ impl Credential {
             }
             auth.key = encoded(&auth.key);
         }
+        // What comes back is looked through line by line.
+        if auth.key.expose().contains('\n') || secrets.iter().any(|secret| secret.expose().contains('\n')) {
+            return Err(wrong("has a line end in it: it cannot be sent"));
+        }
         if secrets.iter().any(|secret| secret.expose().len() < Secret::SHORTEST) {
             let least = Secret::SHORTEST;
             return Err(wrong(&format!("has fewer than {least} bytes, too few to be blotted out of what comes back")));
@@ -58,6 +62,11 @@ impl Credential {
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Whether the host of a URL may have been sent it, whatever else is asked of that host.
+    pub(super) fn may_be_known_at(&self, url: &Url) -> bool {
+        self.audience.names_host(url)
     }
 
     /// Whether it is sent with such a request.

@@ -17,7 +17,7 @@ mod scrub;
 mod target;
 mod upload;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{StatusCode, header};
@@ -31,7 +31,7 @@ use self::{
     redirect::Sent,
     reply::Open,
     resolver::NotGranted,
-    scrub::Scrubber,
+    scrub::{Scrubber, Searches},
     target::{Policy, Target},
     upload::{Counted, CutReason},
 };
@@ -128,7 +128,7 @@ pub struct Egress(Arc<Inner>);
 struct Inner {
     policy: Policy,
     limits: EgressLimits,
-    scrubber: Scrubber,
+    searches: Arc<Searches>,
     pace: Arc<Pace>,
     clients: Arc<Clients>,
 }
@@ -146,23 +146,23 @@ impl Egress {
     }
 
     fn with(http: Http, credentials: Vec<Arc<Credential>>, limits: EgressLimits, clients: Clients) -> Self {
-        let secrets = credentials.iter().flat_map(|credential| &credential.secrets);
         // What cannot be looked for in what comes back is not sent.
-        let (credentials, scrubber) = match Scrubber::new(secrets) {
-            Some(scrubber) => (credentials, scrubber),
+        let (credentials, searches) = match Searches::new(&credentials) {
+            Some(searches) => (credentials, searches),
             None => Default::default(),
         };
+        let searches = Arc::new(searches);
         let limits = limits.below_ceilings();
         let (pace, clients) = (Pace::new(limits.requests_per_minute, limits.concurrency).into(), clients.into());
-        Self(Arc::new(Inner { policy: Policy { http, credentials }, limits, scrubber, pace, clients }))
+        Self(Arc::new(Inner { policy: Policy { http, credentials }, limits, searches, pace, clients }))
     }
 
     /// The same way out for these requests: counted together, with the same credentials.
     pub fn for_requests(&self, http: Http) -> Self {
-        let Inner { policy, limits, scrubber, pace, clients } = &*self.0;
+        let Inner { policy, limits, searches, pace, clients } = &*self.0;
         let policy = Policy { http, credentials: policy.credentials.clone() };
-        let (scrubber, pace, clients) = (scrubber.clone(), Arc::clone(pace), Arc::clone(clients));
-        Self(Arc::new(Inner { policy, limits: *limits, scrubber, pace, clients }))
+        let (searches, pace, clients) = (Arc::clone(searches), Arc::clone(pace), Arc::clone(clients));
+        Self(Arc::new(Inner { policy, limits: *limits, searches, pace, clients }))
     }
 
     /// The names of the credentials, in order.
@@ -182,7 +182,8 @@ impl Egress {
         let mut facts = Box::<EgressFacts>::default();
         let time = request.timeout.map_or(limits::EGRESS_TIME, |time| time.min(limits::EGRESS_TIME));
         let deadline = Instant::now() + time;
-        let exchange = self.0.exchange(request, deadline, &mut facts);
+        let mut known = BTreeSet::new();
+        let exchange = self.0.exchange(request, deadline, &mut facts, &mut known);
         let outcome = match timeout_at(deadline, exchange).await {
             Ok(outcome) => outcome,
             Err(_) => Err(timed_out(if facts.url.is_empty() { "the request" } else { &facts.url })),
@@ -190,8 +191,9 @@ impl Egress {
         match outcome {
             Ok(Answer { status, headers, body }) => Ok(EgressResponse { status, headers, body, facts }),
             Err(fault) => {
-                let fault = facts::scrubbed(fault, &self.0.scrubber);
-                tracing::debug!(method = facts.method, url = facts.url, address = ?facts.address, %fault, "no response");
+                let shown = facts::scrubbed(fault.clone(), self.0.searches.all());
+                tracing::debug!(method = facts.method, url = facts.url, address = ?facts.address, fault = %shown, "no response");
+                let fault = facts::scrubbed(fault, &self.0.scrubber(&known));
                 Err(EgressFailure { fault, facts })
             }
         }
@@ -206,11 +208,19 @@ struct Answer {
 }
 
 impl Inner {
+    /// Looks for the credentials at these places, in what a plugin is handed.
+    fn scrubber(&self, known: &BTreeSet<usize>) -> Scrubber {
+        self.searches.of(&self.policy.credentials, known)
+    }
+
+    /// Sends the request and follows where it leads. `known`: the places of the credentials that a server on the way may have
+    /// been sent, now or before.
     async fn exchange(
         &self,
         request: EgressRequest,
         deadline: Instant,
         facts: &mut EgressFacts,
+        known: &mut BTreeSet<usize>,
     ) -> Result<Answer, Fault> {
         self.pace.count()?;
         let place = self.pace.place()?;
@@ -218,16 +228,18 @@ impl Inner {
         let mut target = Target::first(request)?;
         facts.method = target.method.as_str().into();
         loop {
-            (facts.url, facts.status, facts.address) = (facts::shown(&target.url, &self.scrubber), None, None);
-            let credential = self.policy.clear(&target, &wanted, facts.hops, &self.scrubber)?;
+            (facts.url, facts.status, facts.address) = (facts::shown(&target.url, self.searches.all()), None, None);
+            let credential = self.policy.clear(&target, &wanted, facts.hops, &self.scrubber(known))?;
+            known.extend(self.policy.known_at(&target.url));
             let why_cut = CutReason::default();
+            let scrubber = self.scrubber(known);
             let (response, sent) = self.go(target, credential.as_deref(), &why_cut, facts).await?;
             if follow && let Some(next) = redirect::next(&self.policy, sent, response.status(), response.headers())? {
                 if facts.hops == limits::EGRESS_HOPS {
                     let most = limits::EGRESS_HOPS;
                     return Err(Fault::other(format!("more than {most} redirects: they may lead in a circle")));
                 }
-                redirect::check_clean(response.headers(), &self.scrubber)?;
+                redirect::check_clean(response.headers(), &scrubber)?;
                 self.pace.count()?;
                 facts.hops += 1;
                 target = next;
@@ -235,18 +247,18 @@ impl Inner {
             }
             let origin = origin(response.url());
             let is_bare = facts.method == "HEAD" || matches!(response.status().as_u16(), 204 | 304);
-            let headers = head::of_response(response.headers(), !is_bare, &origin, &self.scrubber)?;
+            let headers = head::of_response(response.headers(), !is_bare, &origin, &scrubber)?;
             let status = response.status().as_u16();
             if is_bare {
                 return Ok(Answer { status, headers, body: EgressReply::new(None) });
             }
             if let Some(encoding) = encoding(&response) {
-                let encoding = self.scrubber.text(&encoding);
+                let encoding = scrubber.text(&encoding);
                 return Err(Fault::other(format!(
                     "{origin} encoded its response (`{encoding}`) in no way that is known"
                 )));
             }
-            let (scrubber, scrub) = (self.scrubber.clone(), self.scrubber.stream());
+            let scrub = scrubber.stream();
             let left = self.limits.response_bytes;
             let open =
                 Open { response, origin, scrubber, scrub, left, deadline, idle, why_cut, _place: place, held: None };

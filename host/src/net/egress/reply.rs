@@ -77,7 +77,8 @@ impl EgressReply {
                 Ok(None) => self.ready = self.open.take().map(|open| open.scrub.finish().into()).unwrap_or_default(),
                 Err(fault) => {
                     self.failed = Some(scrubbed(fault, &open.scrubber));
-                    self.open = None;
+                    // What came before that is as good as the rest.
+                    self.ready = self.open.take().map(|open| open.scrub.finish().into()).unwrap_or_default();
                 }
             }
         }

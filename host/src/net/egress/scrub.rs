@@ -1,6 +1,10 @@
 //! Blots credentials out of what comes back, as it comes.
 
-use std::{collections::VecDeque, fmt, sync::Arc};
+use std::{
+    collections::{BTreeSet, HashMap, VecDeque},
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use aho_corasick::{
     Anchored,
@@ -8,7 +12,8 @@ use aho_corasick::{
     nfa::contiguous::NFA,
 };
 
-use crate::net::Secret;
+use super::Credential;
+use crate::{limits, net::Secret};
 
 /// What stands for a credential.
 const BLOT: &[u8] = b"***";
@@ -28,15 +33,17 @@ impl Scrubber {
     /// A scrubber of these; of those with fewer than 4 bytes nothing is found. None if they are too much to look for.
     pub fn new<'a>(secrets: impl IntoIterator<Item = &'a Secret>) -> Option<Self> {
         let long = secrets.into_iter().filter(|secret| secret.expose().len() >= Secret::SHORTEST);
-        // Names of hosts and headers are told in small letters.
-        let forms = |secret: &Secret| secret.forms().into_iter().chain([secret.expose().to_ascii_lowercase()]);
-        let mut forms: Vec<_> = long.flat_map(forms).collect();
-        forms.sort();
-        forms.dedup();
+        Self::of_forms(long.flat_map(Secret::forms).collect())
+    }
+
+    fn of_forms(forms: BTreeSet<String>) -> Option<Self> {
         if forms.is_empty() {
             return Some(Self::default());
         }
-        NFA::new(forms).ok().map(|nfa| Self(Some(Arc::new(nfa))))
+        if forms.iter().any(|form| form.len() > limits::EGRESS_HELD_BYTES) {
+            return None;
+        }
+        NFA::builder().ascii_case_insensitive(true).build(forms).ok().map(|nfa| Self(Some(Arc::new(nfa))))
     }
 
     /// Whether there is nothing to look for.
@@ -64,7 +71,50 @@ impl Scrubber {
     }
 }
 
-/// Bytes on their way. It holds back what could be the beginning of a credential, and nothing else.
+/// The searches of one way out: for all of its credentials, and for those that a server may know.
+#[derive(Default)]
+pub(super) struct Searches {
+    all: Scrubber,
+    of_some: Mutex<HashMap<BTreeSet<usize>, Scrubber>>,
+}
+
+impl Searches {
+    /// For these credentials; none if they are too much to look for.
+    pub fn new(credentials: &[Arc<Credential>]) -> Option<Self> {
+        let secrets = credentials.iter().flat_map(|credential| &credential.secrets);
+        Some(Self { all: Scrubber::new(secrets)?, of_some: Mutex::default() })
+    }
+
+    /// For all of them: for what is shown to people.
+    pub fn all(&self) -> &Scrubber {
+        &self.all
+    }
+
+    /// For those at these places among the credentials that these searches were made for, and no others: for what a plugin is
+    /// handed. What it could see of a search for a credential that the server never had would be news of that credential.
+    pub fn of(&self, credentials: &[Arc<Credential>], places: &BTreeSet<usize>) -> Scrubber {
+        if places.is_empty() {
+            return Scrubber::default();
+        }
+        let mut of_some = self.of_some.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(scrubber) = of_some.get(places) {
+            return scrubber.clone();
+        }
+        let secrets = places.iter().filter_map(|place| credentials.get(*place)).flat_map(|one| &one.secrets);
+        // All of them can be looked for, so some can.
+        let scrubber = Scrubber::new(secrets).unwrap_or_else(|| self.all.clone());
+        if of_some.len() == limits::EGRESS_SEARCHES {
+            of_some.clear();
+        }
+        of_some.insert(places.clone(), scrubber.clone());
+        scrubber
+    }
+}
+
+/// Bytes on their way. It holds back the last line as far as it has come, and of a long one the last
+/// [`limits::EGRESS_HELD_BYTES`]: no credential has a line end in it, or more bytes. What is held back depends on what came and
+/// not on the credential. So a plugin that has a server say its guesses learns nothing from when and in which pieces it
+/// gets them.
 pub(super) struct Scrub {
     nfa: Option<Arc<NFA>>,
     /// None: at the start.
@@ -83,7 +133,7 @@ struct Blot {
 }
 
 impl Scrub {
-    /// Takes the next bytes; hands on those that are no part of a credential for sure.
+    /// Takes the next bytes; hands on those that no credential can reach into any more.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
         let Some(nfa) = self.nfa.clone() else { return bytes.into() };
         let first = self.held.len();
@@ -100,32 +150,16 @@ impl Scrub {
             }
         }
         self.state = Some(state);
-        let until = self.first_beginning(&nfa);
+        // What was held before has none.
+        let line_end = self.held[first..].iter().rposition(|&byte| byte == b'\n');
+        let until =
+            line_end.map_or(0, |end| first + end + 1).max(self.held.len().saturating_sub(limits::EGRESS_HELD_BYTES));
         self.hand_on(until)
     }
 
     /// The rest: nothing comes after it.
     pub fn finish(mut self) -> Vec<u8> {
         self.hand_on(self.held.len())
-    }
-
-    /// Where the longest end of what is held begins that is a beginning of a credential.
-    fn first_beginning(&self, nfa: &NFA) -> usize {
-        let whole = self.held.len();
-        let Ok(start) = nfa.start_state(Anchored::Yes) else { return 0 };
-        // A whole one ends there, unless a longer one begins with it.
-        let goes_on = |state| {
-            !nfa.is_match(state) || (0..=u8::MAX).any(|byte| !nfa.is_dead(nfa.next_state(Anchored::Yes, state, byte)))
-        };
-        let could_begin = |from: &usize| {
-            let mut state = start;
-            self.held[*from..].iter().all(|&byte| {
-                state = nfa.next_state(Anchored::Yes, state, byte);
-                !nfa.is_dead(state)
-            }) && goes_on(state)
-        };
-        let longest = nfa.max_pattern_len().saturating_sub(1);
-        (whole.saturating_sub(longest)..whole).find(could_begin).unwrap_or(whole)
     }
 
     fn hand_on(&mut self, until: usize) -> Vec<u8> {

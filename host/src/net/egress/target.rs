@@ -138,6 +138,12 @@ impl Policy {
         })
     }
 
+    /// The places of the credentials that the host of a URL may have been sent.
+    pub fn known_at(&self, url: &Url) -> impl Iterator<Item = usize> {
+        let here = self.credentials.iter().enumerate().filter(|(_, credential)| credential.may_be_known_at(url));
+        here.map(|(place, _)| place)
+    }
+
     /// What must not go to another origin: what says who asks.
     pub fn forget_sender(&self, headers: &mut HeaderMap) {
         for name in redirect::OF_THE_SENDER {

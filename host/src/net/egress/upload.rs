@@ -228,7 +228,7 @@ impl fmt::Debug for EgressUpload {
 impl Egress {
     /// What is told of a request before anything came of it.
     pub fn facts_of(&self, request: &EgressRequest) -> EgressFacts {
-        let url = target::url(&request.url).map_or(String::new(), |url| facts::shown(&url, &self.0.scrubber));
+        let url = target::url(&request.url).map_or(String::new(), |url| facts::shown(&url, self.0.searches.all()));
         let method = if is_method(&request.method) { request.method.clone() } else { String::new() };
         EgressFacts { method, url, ..EgressFacts::default() }
     }
