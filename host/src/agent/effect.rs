@@ -501,9 +501,10 @@ impl Running<'_> {
             (self.hidden, self.changed) = (Vec::new(), true);
         }
         let effect = self.effect.name();
+        let mut noted = 0;
         for edit in edits {
             let name = edit.name();
-            let event = match self.make(agent.chat, edit) {
+            let event = match self.make(agent.chat, edit, &mut noted) {
                 Ok(Made::Stop { code, message }) => return Err(RunError::Stopped { by: effect.into(), code, message }),
                 Ok(Made::Change) => {
                     Event::EffectEdited { agent: agent.me.cx.agent.clone(), effect: effect.into(), edit: name }
@@ -519,7 +520,8 @@ impl Running<'_> {
         Ok(())
     }
 
-    fn make(&mut self, chat: &Chat, edit: Edit) -> Result<Made, String> {
+    /// Makes one change. `noted`: the bytes of the notes of this step, this one included afterwards.
+    fn make(&mut self, chat: &Chat, edit: Edit, noted: &mut usize) -> Result<Made, String> {
         if let Some(power) = edit.needs().iter().find(|power| !self.effect.powers().contains(power)) {
             return Err(format!("the power `{power}` was not granted"));
         }
@@ -528,8 +530,15 @@ impl Running<'_> {
             Edit::Note(text) if text.len() > limits::NOTE_BYTES => {
                 return Err(format!("the note has {} bytes, at most {} are taken", text.len(), limits::NOTE_BYTES));
             }
+            Edit::Note(text) if *noted + text.len() > limits::NOTES_PER_STEP_BYTES => {
+                let most = limits::NOTES_PER_STEP_BYTES;
+                return Err(format!("the notes of this step have more than {most} bytes: this one is left out"));
+            }
             Edit::Note(text) if text.trim().is_empty() => return Err("the note is empty".into()),
-            Edit::Note(text) => chat.note(self.effect.name(), text),
+            Edit::Note(text) => {
+                *noted += text.len();
+                chat.append(Message::note(self.effect.name(), text)).map_err(invalid)?;
+            }
             Edit::ReplaceResult { call_id, content } => chat.replace_result(&call_id, content).map_err(invalid)?,
             Edit::Replace(replacement) => {
                 if self.touches_system_prompt(chat, &replacement) {

@@ -1,4 +1,5 @@
 use super::{Message, Part, Role};
+use crate::limits;
 
 /// New messages for a range of old ones.
 #[derive(Debug, Clone)]
@@ -38,6 +39,9 @@ pub enum EditError {
     /// Vendors want the first message after the system message to be a user's.
     #[error("the first message after the system message must be a user's")]
     NoUserFirst,
+    /// The conversation would be larger than [`limits::CHAT_BYTES`], and larger than it is.
+    #[error("the conversation would have more than {} MiB", limits::CHAT_BYTES >> 20)]
+    Full,
 }
 
 /// Each call is followed by exactly one result before anything else, and there is no result without a call.

@@ -10,6 +10,7 @@ use super::{
     Change, Content, EditError, Entry, Message, OpenCalls, Part, Replacement, Role, Snapshot, ToolCall, Written,
     beside::Besides, edit::check_pairs, entries::Entries, kept::KeptResults,
 };
+use crate::limits;
 
 /// A conversation: an append-only shared log. Clones are the same conversation.
 #[derive(Debug, Clone, Default)]
@@ -117,6 +118,7 @@ impl Chat {
         if message.role == Role::Assistant && is_first {
             return Err(EditError::NoUserFirst);
         }
+        log.check_size(0, message.bytes())?;
         if log.open.is_some() {
             log.keep(|| Change::Waits(Arc::new(message.clone())));
             log.waiting.push(message);
@@ -150,7 +152,7 @@ impl Chat {
         self.shared.changed.notify_waiters();
     }
 
-    /// Adds a [`Message::note`], if it says something; after the results if calls are open.
+    /// Adds a [`Message::note`], if it says something and there is room for it; after the results if calls are open.
     pub fn note(&self, sender: &str, text: impl Into<String>) {
         // Nothing else can be wrong with one: it has neither calls nor results, and is a user's.
         let _ = self.append(Message::note(sender, text));
@@ -204,6 +206,7 @@ impl Chat {
             }
         }
         (entry.tokens, entry.edited, entry.digest) = (message.tokens(), true, OnceLock::new());
+        log.check_size(log.bytes_of(position, position + 1), entry.message.bytes())?;
         log.forget(position, position + 1);
         log.tokens += u64::from(entry.tokens);
         log.bytes += entry.message.bytes();
@@ -243,6 +246,7 @@ impl Chat {
         check_pairs(&replacement.messages, start == 0)?;
         log.check_beginning(&replacement.messages, start, end)?;
         log.check_call_ids(&replacement.messages, start, end)?;
+        log.check_size(log.bytes_of(start, end + 1), replacement.messages.iter().map(Message::bytes).sum())?;
 
         log.forget(start, end + 1);
         let mut new = log.grouped(replacement.messages);
@@ -329,11 +333,21 @@ impl Log {
 
     /// Counts the messages from `start` up to but without `end` no more: they are about to go.
     pub fn forget(&mut self, start: usize, end: usize) {
-        let gone = self.entries.range(start, end);
-        let (tokens, bytes) = gone
-            .fold((0, 0), |(tokens, bytes), entry| (tokens + u64::from(entry.tokens), bytes + entry.message.bytes()));
-        self.tokens -= tokens;
-        self.bytes -= bytes;
+        self.tokens -= self.entries.range(start, end).map(|entry| u64::from(entry.tokens)).sum::<u64>();
+        self.bytes -= self.bytes_of(start, end);
+    }
+
+    fn bytes_of(&self, start: usize, end: usize) -> usize {
+        self.entries.range(start, end).map(|entry| entry.message.bytes()).sum()
+    }
+
+    /// Refuses an edit after which the conversation is larger than it may be, unless it is smaller than before.
+    fn check_size(&self, gone: usize, more: usize) -> Result<(), EditError> {
+        let waiting: usize = self.waiting.iter().map(Message::bytes).sum();
+        match self.bytes + waiting + more > limits::CHAT_BYTES + gone && more > gone {
+            true => Err(EditError::Full),
+            false => Ok(()),
+        }
     }
 
     pub fn all(&self) -> impl DoubleEndedIterator<Item = &Entry> + ExactSizeIterator {

@@ -133,6 +133,34 @@ fn a_conversation_does_not_grow_without_bound() {
 }
 
 #[test]
+fn no_edit_makes_a_conversation_larger_than_it_may_be() {
+    let chat = Chat::new();
+    let media = |part: usize| {
+        let source = Source::Bytes(vec![0; limits::CHAT_BYTES / part].into());
+        Media { media_type: "image/png".into(), name: None, source }
+    };
+    let picture = |part: usize| Content::Media(media(part));
+    let user = |part: usize| Message { parts: vec![Part::Media(media(part))], ..Message::text(Role::User, "", "") };
+    chat.append(user(2)).unwrap();
+    drop(chat.reply(reply(&["x"])));
+    let before = chat.snapshot();
+    let id = before.iter().next().unwrap().id;
+    let replacement = |messages| Replacement { first: id, last: id, messages };
+    for (edit, made) in [
+        ("append", chat.append(user(2))),
+        ("replace a result", chat.replace_result("x", vec![picture(2)])),
+        ("replace", chat.replace(replacement(vec![user(2), user(2)]))),
+    ] {
+        assert_eq!(made, Err(EditError::Full), "{edit}");
+    }
+    chat.note("effect", "x".repeat(limits::CHAT_BYTES / 2));
+    assert_eq!(chat.snapshot().revision(), before.revision(), "nothing was changed");
+    chat.replace_result("x", vec![picture(3)]).unwrap();
+    chat.replace(replacement(vec![user(4), user(3)])).unwrap();
+    assert!(chat.snapshot().bytes() <= limits::CHAT_BYTES);
+}
+
+#[test]
 fn a_result_can_be_replaced() {
     let chat = Chat::new();
     drop(chat.reply(reply(&["x"])));

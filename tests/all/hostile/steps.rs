@@ -114,6 +114,22 @@ async fn an_edit_without_its_power_or_over_its_bound_is_refused_by_name() {
 }
 
 #[tokio::test]
+async fn notes_of_one_step_are_bounded_together() {
+    const NOTE: u32 = limits::NOTE_BYTES as u32;
+    const MOST: usize = limits::NOTES_PER_STEP_BYTES / limits::NOTE_BYTES;
+    let (_, mut helper) = agent([ScriptedCompleter::text("done")]);
+    helper
+        .effects
+        .push(effect(engine(), ALL_POWERS, &edits(&vec![vec![0, 0, ZEROS, NOTE]; limits::EDITS_PER_STEP])).await);
+    let (answer, chat, events) = run(&helper).await;
+    assert_eq!(answer.unwrap().message.text_content(), "done");
+    let refused = refusals(&events);
+    assert_eq!(refused.len(), limits::EDITS_PER_STEP - MOST, "{:?}", refused.first());
+    assert!(refused.iter().all(|reason| reason.contains("the notes of this step have more than 131072 bytes")));
+    assert_eq!(chat.snapshot().len(), 3 + MOST);
+}
+
+#[tokio::test]
 async fn a_group_cannot_be_cut_apart() {
     let message = |role, parts: [u32; 2]| [&[0, 0, role][..], &parts, &[0, 0]].concat();
     let replace = |first, last, messages: [u32; 2]| [&[2, 0, first, 0, last, 0][..], &messages].concat();
