@@ -11,7 +11,7 @@ use std::{
 
 use super::{
     Act, ChangeError, FileChange,
-    caution::{Guarded, caution},
+    caution::{Guarded, caution, is_program},
     diff::{self, Difference},
     folder::{Folder, open_file},
     place::{LastLink, Place, Spot},
@@ -260,10 +260,17 @@ impl Item {
             .filter_map(|(path, _)| caution(path).map(|why| format!("{}: {why}", shown(path))))
             .take(limits::CHANGES_SHOWN)
             .collect();
-        // What a file is to hold is run wherever it was run before.
-        if let (Does::Write(_), State::There(Node::File { mode, .. })) = (&self.does, &self.before)
-            && mode & 0o111 != 0
-        {
+        // What a file is to hold is run wherever it was run before, and a program runs wherever it lies.
+        let can_be_run = |mode: &u32| mode & 0o111 != 0;
+        let is_one = match (&self.does, &self.before) {
+            (Does::Write(content), State::There(Node::File { mode, .. })) => can_be_run(mode) || is_program(content),
+            (Does::Write(content), _) => is_program(content),
+            (Does::Move(_) | Does::Copy(..), _) => {
+                self.touched().iter().any(|(_, mode)| mode.as_ref().is_some_and(can_be_run))
+            }
+            (Does::Remove | Does::MakeFolder, _) => false,
+        };
+        if is_one {
             cautions.push(format!("{}: it is a program", ends(&self.at.shown)));
         }
         // Its folder lets it be replaced all the same.
