@@ -520,9 +520,9 @@ async fn a_component_that_lies_in_a_directory_alone_is_a_plugin() {
     assert_eq!(PluginCatalog::ids_in(&other), ["the-adder"]);
     // It is what it is, and not the folder around it, that comes with the host or does not.
     catalog.mark_shipped(&[place.path()], &[]);
-    assert!(!catalog.is_shipped(catalog.get("the-adder").unwrap().unwrap()));
+    assert!(!catalog.is_shipped(catalog.entry("the-adder").unwrap()));
     catalog.mark_shipped(&other, &[]);
-    assert!(catalog.is_shipped(catalog.get("the-adder").unwrap().unwrap()));
+    assert!(catalog.is_shipped(catalog.entry("the-adder").unwrap()));
 }
 
 #[test]

@@ -55,13 +55,14 @@ use crate::{
     agent::{Crew, Entry, RUN_TOOLS},
     approval::Desk,
     capability::Grant,
+    capability::{KvScope, Wants},
     config::{self, AgentConfig, Config, Listed, StepUse, ToolboxUse, Who},
     error::{ErrorKind, Report},
     limits,
     mcp::TokenStore,
     model::{Batched, Completer, ModelInfo, PriceTable},
     net::Keyring,
-    plugin::{Manifest, PluginCatalog, PluginDirs, PluginEngine},
+    plugin::{CatalogEntry, Manifest, PluginCatalog, PluginDirs, PluginEngine},
     process::{Places, Programs},
     tool::{Tool, ToolBox, looks_like},
     trust::{OwnKey, TrustStore},
@@ -170,11 +171,9 @@ impl App {
         }
         catalog.mark_shipped(&shipped, &installed_dirs);
         let (standard_dirs, shipped_dirs) = (standard, shipped);
-        let package = |id: &str| catalog.get(id).and_then(Result::ok);
-        let shipped = |id: &str| package(id).filter(|package| catalog.is_shipped(package));
         config.settle(
-            |id| shipped(id).map(|package| (package.manifest.wants.clone(), package.manifest.kv)),
-            |id| package(id).is_some_and(|package| package.manifest.shortens),
+            |id| shipped_wants(&catalog, id),
+            |id| written_manifest(&catalog, id).is_some_and(|manifest| manifest.shortens),
         );
         let project = Project::read(&config)?;
         config.approved = project.approved();
@@ -460,10 +459,7 @@ impl App {
             let plugins = left_out.join(", ");
             warnings.push(format!("plugins are left out that want what a config must grant to an agent: {plugins}"));
         }
-        let package = |id: &str| self.catalog.get(id).and_then(Result::ok);
-        let shipped = |id: &str| package(id).filter(|package| self.catalog.is_shipped(package));
-        let shipped = |id: &str| shipped(id).map(|package| (package.manifest.wants.clone(), package.manifest.kv));
-        config.settle(self.config.may_know_window(&config), shipped, |_| false);
+        config.settle(self.config.may_know_window(&config), |id| shipped_wants(&self.catalog, id), |_| false);
         config
     }
 
@@ -536,6 +532,17 @@ fn add_plugin_tools(
     }
     extend(tools, free, place, warnings);
     Ok(())
+}
+
+/// Returns the plugin.toml of a plugin; nothing of its component is read.
+fn written_manifest<'a>(catalog: &'a PluginCatalog, id: &str) -> Option<&'a Manifest> {
+    catalog.entry(id).and_then(CatalogEntry::written_manifest)
+}
+
+/// Returns what a plugin that comes with the host asks for; `None` for any other.
+fn shipped_wants(catalog: &PluginCatalog, id: &str) -> Option<(Wants, KvScope)> {
+    let plugin = catalog.entry(id).filter(|plugin| catalog.is_shipped(plugin))?;
+    plugin.written_manifest().map(|manifest| (manifest.wants.clone(), manifest.kv))
 }
 
 /// Adds the tools that `place` in the config gives.

@@ -164,7 +164,7 @@ impl App {
         let id = &*package.manifest.id;
         let is_own = SHIPPED_PLUGINS.contains(&id)
             && lies_in(&package.place(), &self.standard_dirs)
-            && !self.catalog.is_shipped(package);
+            && !self.catalog.entry(id).is_some_and(|plugin| self.catalog.is_shipped(plugin));
         is_own.then(|| {
             let mend = match self.shipped_dirs.iter().any(|directory| directory.join(id).is_dir()) {
                 true => "remove it to use that one".to_owned(),

@@ -6,7 +6,7 @@ use super::{App, project::domain_of};
 use crate::{
     approval::{KeepTrust, Subject, Trusted},
     capability::Grant,
-    config::{AgentConfig, ToolboxUse},
+    config::{AgentConfig, Listed, ToolboxUse},
     error::{ErrorKind, Fault, Report},
     plugin::Kind,
     project::{Layout, Permissions},
@@ -63,32 +63,41 @@ impl App {
         Ok(Standing { layout, store: store.clone(), config, permissions, before, new, brought: brought_tools })
     }
 
-    /// The plugins that the config brings and that agents or models have.
+    /// The plugins that the config brings and that agents or models have, as far as can be told without looking into a
+    /// component: nobody has said yes to that.
     fn plugin_facts(&self) -> Facts {
         let config = &self.config;
         let mut used: Vec<_> = config.everyone().flat_map(AgentConfig::all_plugins).map(|(_, id, _)| id).collect();
         used.extend(config.providers.iter().filter_map(|provider| provider.plugin.as_deref()));
         // Where the config names none, those that are there can be had.
         used.extend(self.catalog.iter().filter_map(|(id, plugin)| {
-            let kinds = &plugin.manifest().ok()?.kinds;
-            let as_model = config.providers.is_empty() && kinds.contains(&Kind::Provider);
-            (as_model || config.agents.is_empty() && *kinds != [Kind::Provider]).then_some(id)
+            // A component alone may be of any kind.
+            let kinds = plugin.written_manifest().map(|manifest| &manifest.kinds);
+            let as_model = config.providers.is_empty() && kinds.is_none_or(|kinds| kinds.contains(&Kind::Provider));
+            let as_other = config.agents.is_empty() && kinds.is_none_or(|kinds| *kinds != [Kind::Provider]);
+            (as_model || as_other).then_some(id)
         }));
         let fact = |id: &str| {
-            let package = self.catalog.get(id)?.ok().filter(|package| !self.catalog.is_shipped(package))?;
-            let place = package.place();
-            let folder = place.canonicalize().unwrap_or_else(|_| place.clone());
+            let plugin = self.catalog.entry(id).filter(|plugin| !self.catalog.is_shipped(plugin))?;
+            let sealed = plugin.sealed()?;
+            let place = plugin.place();
+            let folder = place.canonicalize().unwrap_or_else(|_| place.to_owned());
             let is_named = [place.parent(), folder.parent()].into_iter().flatten().any(|parent| {
                 let parent = parent.canonicalize().ok();
                 self.named_dirs.iter().any(|named| parent.is_some() && named.canonicalize().ok() == parent)
             });
-            let (id, folder, digest) = (quoted(id), quoted_path(&folder), package.digest);
+            let (id, folder, digest) = (quoted(id), quoted_path(&folder), sealed.digest.named());
             // What it asks for stands beside its code, and decides what it gets of what it is granted.
-            let wants =
-                Grant::default().missing(&package.manifest.wants).into_iter().map(|wanted| quoted(&wanted.line));
-            let wants = wants.collect::<Vec<_>>().join(", ");
-            let wants = if wants.is_empty() { "nothing".to_owned() } else { wants };
-            let line = || format!("the plugin {id} in {folder}: sha256:{digest}, asks for {wants}");
+            let wants = plugin.written_manifest().map(|manifest| {
+                let lines = Grant::default().missing(&manifest.wants).into_iter().map(|wanted| quoted(&wanted.line));
+                lines.collect::<Vec<_>>().join(", ")
+            });
+            let wants = match wants {
+                None => "what is granted to it".to_owned(),
+                Some(wants) if wants.is_empty() => "nothing".to_owned(),
+                Some(wants) => wants,
+            };
+            let line = || format!("the plugin {id} in {folder}: {digest}, asks for {wants}");
             (!is_named).then(|| (Danger::Reads, line()))
         };
         used.into_iter()
@@ -99,13 +108,17 @@ impl App {
 
     /// What watches over an agent, all in one line: to take something out of it is a change to be asked about.
     fn watched_over(&self, agent: &AgentConfig) -> Option<String> {
-        let watches = |id: &&str| {
-            let package = self.catalog.get(id).and_then(Result::ok);
-            package.is_some_and(|package| !package.manifest.is_tools())
+        // A component alone that is listed among plugins is not looked into: it may be tools.
+        let watches = |(listed, id): &(Listed, &str)| {
+            let as_what_it_is = matches!(listed, Listed::Plugins | Listed::Toolboxes);
+            self.catalog.entry(id).is_some_and(|plugin| match plugin.written_manifest() {
+                Some(manifest) => !manifest.is_tools(),
+                None => !as_what_it_is,
+            })
         };
         let unnamed = |id: &str| agent.effects.iter().flatten().any(|step| step.is_default && step.kind == id);
-        let named = || agent.all_plugins().map(|(_, id, _)| id).filter(|id| !unnamed(id));
-        let by: Vec<_> = named().filter(watches).map(quoted).collect();
+        let named = || agent.all_plugins().map(|(listed, id, _)| (listed, id)).filter(|(_, id)| !unnamed(id));
+        let by: Vec<_> = named().filter(watches).map(|(_, id)| quoted(id)).collect();
         let by = if by.is_empty() { "nothing".to_owned() } else { by.join(", ") };
         (named().next().is_some())
             .then(|| format!("the {} {} is watched over by {by}", agent.word(), quoted(&agent.name)))
@@ -113,8 +126,7 @@ impl App {
 
     /// SHA-256 of a plugin as it is now.
     pub(super) fn digest(&self, id: &str) -> Option<String> {
-        let package = self.catalog.get(id)?.ok()?;
-        Some(package.named_digest())
+        Some(self.catalog.entry(id)?.sealed()?.digest.named())
     }
 
     /// The tools that a line `ORIGIN/NAME` stands for today, one for each agent that has the plugin. None: a name without

@@ -6,8 +6,9 @@ use serde::Serialize;
 use wasmparser::{ComponentExternalKind, Encoding, Parser, Payload, Validator, WasmFeatures};
 
 use super::{
-    catalog::read_bounded,
+    catalog::read_inside,
     error::PluginError,
+    extent::{Extent, Stopped},
     functions::{self, Docs, Exported},
     imports,
     misshapen::{self, Misshapen},
@@ -136,7 +137,8 @@ impl Anatomy {
         let wit = path.with_extension("wit");
         let documents = match wit != path && wit.is_file() {
             true => {
-                let text = String::from_utf8(read_bounded(&wit, limits::PACKAGE_DOCS_BYTES as u64)?);
+                let folder = wit.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+                let text = String::from_utf8(read_inside(&wit, folder, limits::PACKAGE_DOCS_BYTES as u64)?);
                 let docs = text.map_err(|_| "it is not UTF-8".to_owned()).and_then(|text| Docs::from_wit(&wit, &text));
                 docs.map_err(|message| PluginError::Wit { path: wit, message })?
             }
@@ -150,12 +152,17 @@ impl Anatomy {
         misshapen::check_header(bytes)?;
         let broken = |error| misshapen::broken(bytes, &error);
         let (mut imports, mut exports, mut depth) = (Vec::new(), Vec::new(), 0_u32);
-        let (mut code, mut docs) = (Code::default(), documents);
+        let (mut extent, mut docs) = (Extent::default(), documents);
         for payload in Parser::new(0).parse_all(bytes) {
-            match payload.map_err(broken)? {
-                Payload::Version { encoding: Encoding::Module, .. } if depth == 0 => {
-                    return Err(misshapen::core_module(bytes));
-                }
+            let payload = payload.map_err(broken)?;
+            if depth == 0 && matches!(payload, Payload::Version { encoding: Encoding::Module, .. }) {
+                return Err(misshapen::core_module(bytes));
+            }
+            extent.count(&payload).map_err(|stopped| match stopped {
+                Stopped::Broken(error) => broken(error),
+                Stopped::Refused(refused) => refused,
+            })?;
+            match payload {
                 Payload::Version { .. } => depth += 1,
                 Payload::End(_) => depth -= 1,
                 Payload::ComponentImportSection(section) if depth == 1 => {
@@ -176,7 +183,6 @@ impl Anatomy {
                 {
                     docs = docs.or(Docs::from_section(section.data()));
                 }
-                Payload::CodeSectionEntry(body) => code.add(body.range().len())?,
                 _ => {}
             }
         }
@@ -218,30 +224,6 @@ impl Anatomy {
             return Err(misshapen::no_kind(&exports));
         }
         Ok(Self { kinds, imports, exported })
-    }
-}
-
-/// What of a component the compiler would have to do.
-#[derive(Default)]
-struct Code {
-    functions: usize,
-    bytes: usize,
-}
-
-impl Code {
-    fn add(&mut self, function: usize) -> Result<(), Misshapen> {
-        self.functions += 1;
-        self.bytes += function;
-        for (what, count, most) in [
-            ("a number of functions", self.functions, limits::COMPONENT_FUNCTIONS),
-            ("code in bytes", self.bytes, limits::COMPONENT_CODE_BYTES),
-            ("a function in bytes", function, limits::FUNCTION_BYTES),
-        ] {
-            if count > most {
-                return Err(Misshapen::TooMuchCode { what, count, most });
-            }
-        }
-        Ok(())
     }
 }
 

@@ -56,6 +56,11 @@ impl Digest {
         self.0
     }
 
+    /// As it is written down and compared: `sha256:` and the digits.
+    pub fn named(self) -> String {
+        format!("sha256:{self}")
+    }
+
     pub(super) fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
@@ -92,7 +97,7 @@ impl PluginPackage {
     /// Reads the component that this manifest of the folder names, and checks it against the manifest.
     fn read_component(manifest: Manifest, folder: &Path) -> Result<Self, PluginError> {
         let component = folder.join(&manifest.component);
-        let bytes = read_bounded(&component, limits::COMPONENT_BYTES)?;
+        let bytes = read_inside(&component, folder, limits::COMPONENT_BYTES)?;
         let anatomy = Anatomy::of_file(&component, &bytes)?;
         Self::checked(manifest, anatomy, folder, &bytes, false)
     }
@@ -157,15 +162,18 @@ impl PluginPackage {
         if self.is_lone { self.folder.join(&self.manifest.component) } else { self.folder.clone() }
     }
 
-    /// Its digest as it is written down and compared: `sha256:` and the digits.
+    /// Its digest as it is written down and compared: see [`Digest::named`].
     pub fn named_digest(&self) -> String {
-        format!("sha256:{}", self.digest)
+        self.digest.named()
     }
 
     /// The component's bytes, if they are still those that were checked.
     pub(super) fn bytes(&self) -> Result<Vec<u8>, PluginError> {
         let path = self.folder.join(&self.manifest.component);
-        let bytes = read_bounded(&path, limits::COMPONENT_BYTES)?;
+        let bytes = match self.is_lone {
+            true => read_bounded(&path, limits::COMPONENT_BYTES)?,
+            false => read_inside(&path, &self.folder, limits::COMPONENT_BYTES)?,
+        };
         if Digest::of(&bytes) != self.digest {
             return Err(PluginError::Changed { path });
         }
@@ -187,6 +195,16 @@ pub(crate) fn read_bounded(path: &Path, most: u64) -> Result<Vec<u8>, PluginErro
     let file = fs::File::open(path).map_err(unreadable)?;
     file.take(most).read_to_end(&mut bytes).map_err(unreadable)?;
     Ok(bytes)
+}
+
+/// The same of a file that must lie in this folder: a link there may not lead out of it.
+pub(super) fn read_inside(path: &Path, folder: &Path, most: u64) -> Result<Vec<u8>, PluginError> {
+    let unreadable = |source| PluginError::Unreadable { path: path.into(), source };
+    let real = path.canonicalize().map_err(unreadable)?;
+    match real.starts_with(folder.canonicalize().map_err(unreadable)?) {
+        true => read_bounded(path, most),
+        false => Err(PluginError::LeadsOut { path: path.into() }),
+    }
 }
 
 /// Manifest and component agree, and this host has what they need.
@@ -246,15 +264,27 @@ pub struct CatalogEntry {
     manifest: Option<Manifest>,
     /// Empty until somebody asks for it.
     package: OnceLock<Result<Arc<PluginPackage>, PluginError>>,
+    /// The same; `None` if the component cannot be read.
+    sealed: OnceLock<Option<Sealed>>,
+}
+
+/// The component of a plugin as a closed box: enough to ask a person about it before any of it is looked at.
+#[derive(Debug, Clone, Copy)]
+pub struct Sealed {
+    /// Bytes of the component.
+    pub size: u64,
+    /// SHA-256 of the component.
+    pub digest: Digest,
 }
 
 impl CatalogEntry {
     fn unread(place: &Path, manifest: Option<Manifest>) -> Self {
-        Self { place: place.into(), manifest, package: OnceLock::new() }
+        Self { place: place.into(), manifest, package: OnceLock::new(), sealed: OnceLock::new() }
     }
 
     fn unusable(place: &Path, error: PluginError) -> Self {
-        Self { place: place.into(), manifest: None, package: OnceLock::from(Err(error)) }
+        let (package, sealed) = (OnceLock::from(Err(error)), OnceLock::from(None));
+        Self { place: place.into(), manifest: None, package, sealed }
     }
 
     fn is_unusable(&self) -> bool {
@@ -276,13 +306,49 @@ impl CatalogEntry {
     /// [`PluginError`], the same at each call.
     pub fn package(&self) -> Result<&Arc<PluginPackage>, &PluginError> {
         let package = self.package.get_or_init(|| {
-            match &self.manifest {
+            let package = match &self.manifest {
                 Some(manifest) => PluginPackage::read_component(manifest.clone(), &self.place),
                 None => PluginPackage::read_alone(&self.place),
+            }?;
+            match self.sealed.get() {
+                // A person was asked about another one.
+                Some(Some(sealed)) if sealed.digest != package.digest => {
+                    Err(PluginError::Changed { path: self.component() })
+                }
+                _ => Ok(Arc::new(package)),
             }
-            .map(Arc::new)
         });
         package.as_ref()
+    }
+
+    /// Reads the component and nothing of what is in it; `None` if it cannot be read. From then on it is the only one that
+    /// [`package`](Self::package) gives.
+    pub fn sealed(&self) -> Option<Sealed> {
+        if let Some(Ok(package)) = self.package.get() {
+            return Some(Sealed { size: package.size, digest: package.digest });
+        }
+        *self.sealed.get_or_init(|| {
+            let bytes = match &self.manifest {
+                Some(_) => read_inside(&self.component(), &self.place, limits::COMPONENT_BYTES),
+                None => read_bounded(&self.place, limits::COMPONENT_BYTES),
+            };
+            bytes.ok().map(|bytes| Sealed { size: bytes.len() as u64, digest: Digest::of(&bytes) })
+        })
+    }
+
+    /// The file of the component.
+    fn component(&self) -> PathBuf {
+        self.manifest.as_ref().map_or_else(|| self.place.clone(), |manifest| self.place.join(&manifest.component))
+    }
+
+    /// Where it lies: its folder, or the component alone.
+    pub fn place(&self) -> &Path {
+        &self.place
+    }
+
+    /// Its plugin.toml; `None` for a component alone, and where it cannot be read.
+    pub fn written_manifest(&self) -> Option<&Manifest> {
+        self.manifest.as_ref()
     }
 
     /// Returns its manifest without reading the component where there is a `plugin.toml`. The component of a plugin in
@@ -386,12 +452,19 @@ impl PluginCatalog {
         (self.shipped, self.installed) = (real(shipped), real(installed));
     }
 
-    /// Returns `true` if a plugin comes with the host, as [`mark_shipped`](Self::mark_shipped) has said.
-    pub fn is_shipped(&self, package: &PluginPackage) -> bool {
-        let place = package.place().canonicalize().ok();
+    /// Returns `true` if a plugin comes with the host, as [`mark_shipped`](Self::mark_shipped) has said. Nothing of what is in
+    /// its component is looked at.
+    pub fn is_shipped(&self, plugin: &CatalogEntry) -> bool {
+        let place = plugin.place.canonicalize().ok();
         let Some(parent) = place.as_deref().and_then(Path::parent) else { return false };
         let lies_in = |directories: &[PathBuf]| directories.iter().any(|directory| directory == parent);
-        lies_in(&self.shipped) || lies_in(&self.installed) && shipped::is_copy(package, &self.shipped)
+        let is_copy = || {
+            let (manifest, sealed) = (plugin.written_manifest(), plugin.sealed());
+            manifest
+                .zip(sealed)
+                .is_some_and(|(manifest, sealed)| shipped::is_copy(manifest, sealed.digest, &self.shipped))
+        };
+        lies_in(&self.shipped) || lies_in(&self.installed) && is_copy()
     }
 
     fn add(&mut self, place: &Path) {
@@ -418,6 +491,11 @@ impl PluginCatalog {
     fn name_without_manifest(&self, folder: &Path) -> String {
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if self.plugins.contains_key(&name) { folder.display().to_string() } else { name }
+    }
+
+    /// The entry of this id; `None` if there is none. Nothing is read.
+    pub fn entry(&self, id: &str) -> Option<&CatalogEntry> {
+        self.plugins.get(id)
     }
 
     /// The plugin of this id; `None` if there is none. The first call reads and validates its component.

@@ -17,6 +17,9 @@ pub enum PluginError {
     /// A file of its folder cannot be read.
     #[error("cannot read {}", path.display())]
     Unreadable { path: PathBuf, source: io::Error },
+    /// A link in a plugin's folder leads out of it.
+    #[error("{} is a link that leads out of the plugin's folder", path.display())]
+    LeadsOut { path: PathBuf },
     /// The component is not the one that was checked.
     #[error("{} was changed after it was checked", path.display())]
     Changed { path: PathBuf },
@@ -91,6 +94,7 @@ impl PluginError {
                 };
                 report.cause(why_unreadable(source)).hint(hint)
             }
+            Self::LeadsOut { .. } => report.hint("put the file itself there in place of the link"),
             Self::Changed { .. } => report.hint("run again, when nothing is building or copying it any more"),
             Self::NoManifest { folder } => report.hint(format!(
                 "write one there that names the component (`id`, `component`, `kinds`: see host/docs/any-component.md), or put \

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::{
     anatomy::{Anatomy, Kind},
-    catalog::read_bounded,
+    catalog::read_inside,
     error::PluginError,
     functions::{Lifetime, OnFunction, Said},
     imports::{self, Need},
@@ -74,7 +74,7 @@ impl Manifest {
     /// [`PluginError`] that names the file and the place in it.
     pub fn read(folder: &Path) -> Result<Self, PluginError> {
         let path = folder.join(FILE);
-        let bytes = read_bounded(&path, limits::MANIFEST_BYTES).map_err(|error| match error {
+        let bytes = read_inside(&path, folder, limits::MANIFEST_BYTES).map_err(|error| match error {
             PluginError::Unreadable { source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 PluginError::NoManifest { folder: folder.into() }
             }

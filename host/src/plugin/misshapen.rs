@@ -39,8 +39,11 @@ pub enum Misshapen {
     NoKind,
     #[error("it exports {count} functions, at most {most} are taken")]
     TooManyFunctions { count: usize, most: usize },
-    #[error("it has {what} of {count}, at most {most} are compiled")]
-    TooMuchCode { what: &'static str, count: usize, most: usize },
+    #[error("it is too much work to compile: {count} {what}, at most {most}")]
+    TooMuchWork { what: &'static str, count: usize, most: usize },
+    /// The instances that it makes cannot be counted before it runs.
+    #[error("it hands modules or components to one another, and this host takes those alone that stand in place")]
+    Parametric,
 }
 
 impl Misshapen {
@@ -62,7 +65,8 @@ impl Misshapen {
                 "build the plugin with an SDK for version {CONTRACT} of the contract, or use a host that speaks its version"
             ),
             Self::WitPackage => "replace it with the component that was built from it".into(),
-            Self::TooMuchCode { .. } | Self::TooManyFunctions { .. } => {
+            Self::Parametric => "compose it so that each part is in the file where it is instantiated".into(),
+            Self::TooMuchWork { .. } | Self::TooManyFunctions { .. } => {
                 "leave out what it does not need; a plugin of many parts is better several plugins".into()
             }
             Self::NoKind => {

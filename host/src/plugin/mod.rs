@@ -16,6 +16,7 @@ mod catalog;
 mod certificate;
 pub(crate) mod convert;
 mod error;
+mod extent;
 mod folders;
 mod functions;
 mod imports;
@@ -34,7 +35,7 @@ pub use adapter::{
 };
 pub use anatomy::{Anatomy, Kind};
 pub(crate) use catalog::read_bounded;
-pub use catalog::{CatalogEntry, PluginCatalog, PluginDirs, PluginPackage};
+pub use catalog::{CatalogEntry, Digest, PluginCatalog, PluginDirs, PluginPackage, Sealed};
 pub use certificate::{Certificate, CertifiedFunction, Host, Import, ImportState};
 pub use error::PluginError;
 pub use folders::Mount;

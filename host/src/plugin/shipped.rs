@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{
-    catalog::{Digest, PluginPackage, read_bounded},
+    catalog::{Digest, read_bounded},
     manifest::Manifest,
 };
 use crate::{files::resolved, limits};
@@ -53,16 +53,15 @@ pub const SHIPPED_PLUGINS: [&str; 41] = [
     "trim-tool-results",
 ];
 
-/// Returns `true` if the package is the plugin of its id in one of these directories to the byte: the same component, and a
+/// Returns `true` if a plugin in a folder is that of its id in one of these directories to the byte: the same component, and a
 /// manifest that says the same.
-pub(super) fn is_copy(package: &PluginPackage, directories: &[PathBuf]) -> bool {
-    let is_original = |directory: &PathBuf| {
-        let folder = directory.join(&package.manifest.id);
-        let says_the_same = || Manifest::read(&folder).is_ok_and(|manifest| manifest == package.manifest);
-        let component = || read_bounded(&folder.join(&package.manifest.component), limits::COMPONENT_BYTES);
-        says_the_same() && component().is_ok_and(|bytes| Digest::of(&bytes) == package.digest)
-    };
-    !package.is_lone && directories.iter().any(is_original)
+pub(super) fn is_copy(manifest: &Manifest, digest: Digest, directories: &[PathBuf]) -> bool {
+    directories.iter().any(|directory| {
+        let folder = directory.join(&manifest.id);
+        let says_the_same = || Manifest::read(&folder).is_ok_and(|original| original == *manifest);
+        let component = || read_bounded(&folder.join(&manifest.component), limits::COMPONENT_BYTES);
+        says_the_same() && component().is_ok_and(|bytes| Digest::of(&bytes) == digest)
+    })
 }
 
 /// Returns how a person gets the plugins that come with the host, which are looked for in `directories`.

@@ -1,0 +1,358 @@
+//! Counts in one pass over a component the work that it makes for a validator and a compiler, before either begins.
+//!
+//! Both take memory and time that grow faster than the bytes: a component of 700 bytes can ask for a billion instances, and
+//! one function of 20 kB for gigabytes of compiler memory. Nothing here is validated: an index that leads nowhere counts
+//! as nothing, since the validator refuses it afterwards.
+
+use wasmparser::{
+    BinaryReaderError, BlockType, ComponentAlias, ComponentExternalKind, ComponentInstance, ComponentOuterAliasKind,
+    ComponentTypeRef, CompositeInnerType, ElementItems, Encoding, FunctionBody, Instance, Operator, Payload, TypeRef,
+};
+
+use super::misshapen::Misshapen;
+use crate::limits;
+
+/// The counts of the part of a component that has been read. [`Extent::count`] is given one payload after the other.
+#[derive(Default)]
+pub struct Extent {
+    /// The modules and components that have not ended, from the outermost on.
+    open: Vec<Scope>,
+    modules: usize,
+    structure_bytes: usize,
+    elements: usize,
+    functions: usize,
+    code_bytes: usize,
+}
+
+enum Scope {
+    Module(Module),
+    Component(Component),
+}
+
+/// A core module as far as it has been read.
+#[derive(Default)]
+struct Module {
+    types: Vec<Signature>,
+    /// The type of each function: imported ones first.
+    functions: Vec<Signature>,
+    /// Functions among them that are imported or whose body has been read.
+    bodies: usize,
+    /// The most values of any of its types.
+    widest: usize,
+}
+
+/// The number of values that a function or a block takes and gives.
+#[derive(Clone, Copy, Default)]
+struct Signature {
+    params: usize,
+    results: usize,
+}
+
+/// A component as far as it has been read.
+#[derive(Default)]
+struct Component {
+    /// One entry for each component in its index space.
+    components: Vec<Instances>,
+    /// Made by one instance of it.
+    makes: Instances,
+}
+
+/// The instances that come of one instance of a component, those of all components in it included.
+#[derive(Clone, Copy, Default)]
+struct Instances {
+    core: usize,
+    all: usize,
+}
+
+impl Instances {
+    fn add(&mut self, more: Self) {
+        self.core = self.core.saturating_add(more.core);
+        self.all = self.all.saturating_add(more.all);
+    }
+}
+
+/// Why counting has ended.
+pub enum Stopped {
+    /// The bytes cannot be read.
+    Broken(BinaryReaderError),
+    /// A bound has been passed.
+    Refused(Misshapen),
+}
+
+impl From<BinaryReaderError> for Stopped {
+    fn from(error: BinaryReaderError) -> Self {
+        Self::Broken(error)
+    }
+}
+
+impl From<Misshapen> for Stopped {
+    fn from(refused: Misshapen) -> Self {
+        Self::Refused(refused)
+    }
+}
+
+impl Extent {
+    /// Counts the next payload.
+    ///
+    /// # Errors
+    ///
+    /// [`Stopped`] at the first payload that cannot be read or passes one of the bounds in [`limits`].
+    pub fn count(&mut self, payload: &Payload<'_>) -> Result<(), Stopped> {
+        let is_structure = !matches!(
+            payload,
+            Payload::ModuleSection { .. }
+                | Payload::ComponentSection { .. }
+                | Payload::CodeSectionStart { .. }
+                | Payload::DataSection(_)
+                | Payload::CustomSection(_)
+        );
+        if let Some((_, range)) = payload.as_section().filter(|_| is_structure) {
+            self.structure_bytes += range.len();
+            at_most(
+                "bytes in sections other than code and data",
+                self.structure_bytes,
+                limits::COMPONENT_STRUCTURE_BYTES,
+            )?;
+        }
+        match payload {
+            Payload::Version { encoding, .. } => return self.begin(*encoding),
+            Payload::End(_) => return self.end(),
+            Payload::ElementSection(section) => {
+                for element in section.clone() {
+                    self.elements += match element?.items {
+                        ElementItems::Functions(items) => items.count() as usize,
+                        ElementItems::Expressions(_, items) => items.count() as usize,
+                    };
+                    at_most("items in element segments", self.elements, limits::COMPONENT_ELEMENTS)?;
+                }
+            }
+            Payload::CodeSectionEntry(body) => {
+                self.functions += 1;
+                self.code_bytes += body.range().len();
+                at_most("functions", self.functions, limits::COMPONENT_FUNCTIONS)?;
+                at_most("bytes of code", self.code_bytes, limits::COMPONENT_CODE_BYTES)?;
+            }
+            _ => {}
+        }
+        let outer = self.open.len().saturating_sub(1);
+        let (around, last) = self.open.split_at_mut(outer);
+        match last.first_mut() {
+            Some(Scope::Module(module)) => module.count(payload),
+            Some(Scope::Component(component)) => component.count(payload, around),
+            None => Ok(()),
+        }
+    }
+
+    fn begin(&mut self, encoding: Encoding) -> Result<(), Stopped> {
+        self.open.push(match encoding {
+            Encoding::Module => {
+                self.modules += 1;
+                Scope::Module(Module::default())
+            }
+            Encoding::Component => Scope::Component(Component::default()),
+        });
+        at_most("core modules", self.modules, limits::COMPONENT_MODULES)?;
+        at_most("components in one another", self.open.len(), limits::COMPONENT_DEPTH)?;
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<(), Stopped> {
+        if let Some(Scope::Component(ended)) = self.open.pop() {
+            at_most(
+                "core instances, those of its components included",
+                ended.makes.core,
+                limits::PLUGIN_CORE_INSTANCES_CEILING,
+            )?;
+            at_most("instances, those of its components included", ended.makes.all, limits::COMPONENT_INSTANCES)?;
+            if let Some(Scope::Component(around)) = self.open.last_mut() {
+                around.components.push(ended.makes);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Component {
+    fn count(&mut self, payload: &Payload<'_>, around: &[Scope]) -> Result<(), Stopped> {
+        match payload {
+            Payload::InstanceSection(section) => {
+                for instance in section.clone() {
+                    let core = usize::from(matches!(instance?, Instance::Instantiate { .. }));
+                    self.makes.add(Instances { core, all: 1 });
+                }
+            }
+            Payload::ComponentInstanceSection(section) => {
+                for instance in section.clone() {
+                    self.makes.add(Instances { core: 0, all: 1 });
+                    if let ComponentInstance::Instantiate { component_index, .. } = instance? {
+                        self.makes.add(self.component(component_index));
+                    }
+                }
+            }
+            Payload::ComponentImportSection(section) => {
+                for import in section.clone() {
+                    if let ComponentTypeRef::Component(_) | ComponentTypeRef::Module(_) = import?.ty {
+                        return Err(Misshapen::Parametric.into());
+                    }
+                }
+            }
+            Payload::ComponentAliasSection(section) => {
+                for alias in section.clone() {
+                    match alias? {
+                        ComponentAlias::InstanceExport {
+                            kind: ComponentExternalKind::Component | ComponentExternalKind::Module,
+                            ..
+                        } => return Err(Misshapen::Parametric.into()),
+                        ComponentAlias::Outer { kind: ComponentOuterAliasKind::Component, count: 0, index } => {
+                            self.components.push(self.component(index));
+                        }
+                        ComponentAlias::Outer { kind: ComponentOuterAliasKind::Component, count, index } => {
+                            let scope = around.len().checked_sub(count as usize).and_then(|at| around.get(at));
+                            self.components.push(match scope {
+                                Some(Scope::Component(outer)) => outer.component(index),
+                                _ => Instances::default(),
+                            });
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            Payload::ComponentExportSection(section) => {
+                for export in section.clone() {
+                    let export = export?;
+                    // What is exported is in the index space once more.
+                    if export.kind == ComponentExternalKind::Component {
+                        self.components.push(self.component(export.index));
+                    }
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn component(&self, index: u32) -> Instances {
+        self.components.get(index as usize).copied().unwrap_or_default()
+    }
+}
+
+impl Module {
+    fn count(&mut self, payload: &Payload<'_>) -> Result<(), Stopped> {
+        match payload {
+            Payload::TypeSection(section) => {
+                for group in section.clone() {
+                    for of in group?.into_types() {
+                        let signature = match of.composite_type.inner {
+                            CompositeInnerType::Func(of) => {
+                                Signature { params: of.params().len(), results: of.results().len() }
+                            }
+                            _ => Signature::default(),
+                        };
+                        at_most("values in one function type", signature.values(), limits::SIGNATURE_VALUES)?;
+                        self.widest = self.widest.max(signature.values());
+                        self.types.push(signature);
+                    }
+                }
+            }
+            Payload::ImportSection(section) => {
+                for import in section.clone().into_imports() {
+                    if let TypeRef::Func(of) | TypeRef::FuncExact(of) = import?.ty {
+                        self.functions.push(self.signature(of));
+                        self.bodies += 1;
+                    }
+                }
+            }
+            Payload::FunctionSection(section) => {
+                for of in section.clone() {
+                    self.functions.push(self.signature(of?));
+                }
+            }
+            Payload::CodeSectionEntry(body) => {
+                at_most("bytes in one function", body.range().len(), limits::FUNCTION_BYTES)?;
+                let own = self.functions.get(self.bodies).copied().unwrap_or_default();
+                self.bodies += 1;
+                let mut locals = own.params;
+                for declared in body.get_locals_reader()? {
+                    locals = locals.saturating_add(declared?.0 as usize);
+                }
+                at_most("locals in one function", locals, limits::FUNCTION_LOCALS)?;
+                // No instruction of one byte moves more values than the widest type has: most functions need no look.
+                if body.range().len().saturating_mul(self.widest.max(1)) > limits::FUNCTION_VALUES {
+                    at_most("values moved by one function", self.values_moved(body, own)?, limits::FUNCTION_VALUES)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn signature(&self, index: u32) -> Signature {
+        self.types.get(index as usize).copied().unwrap_or_default()
+    }
+
+    /// The values that the blocks, branches and calls of a function take and give, each as often as it stands there, and each
+    /// target of a branch for itself: a compiler keeps all of them at once.
+    fn values_moved(&self, body: &FunctionBody<'_>, own: Signature) -> Result<usize, BinaryReaderError> {
+        // The values that a branch to each open block carries, from the outermost on.
+        let mut labels = vec![own.results];
+        let mut moved = 0_usize;
+        let block = |of: BlockType| match of {
+            BlockType::Empty => Signature::default(),
+            BlockType::Type(_) => Signature { params: 0, results: 1 },
+            BlockType::FuncType(index) => self.signature(index),
+        };
+        let to = |labels: &[usize], depth: u32| labels.iter().nth_back(depth as usize).copied().unwrap_or_default();
+        let mut operators = body.get_operators_reader()?;
+        while !operators.eof() && moved <= limits::FUNCTION_VALUES {
+            moved += match operators.read()? {
+                Operator::Block { blockty } | Operator::If { blockty } => {
+                    labels.push(block(blockty).results);
+                    block(blockty).values()
+                }
+                Operator::Loop { blockty } => {
+                    labels.push(block(blockty).params);
+                    block(blockty).values()
+                }
+                Operator::TryTable { try_table } => {
+                    labels.push(block(try_table.ty).results);
+                    block(try_table.ty).values()
+                }
+                Operator::End => labels.pop().unwrap_or_default(),
+                Operator::Br { relative_depth }
+                | Operator::BrIf { relative_depth }
+                | Operator::BrOnNull { relative_depth }
+                | Operator::BrOnNonNull { relative_depth } => to(&labels, relative_depth),
+                Operator::BrTable { targets } => {
+                    let mut carried = to(&labels, targets.default());
+                    for target in targets.targets() {
+                        carried += to(&labels, target?);
+                    }
+                    carried
+                }
+                Operator::Call { function_index } | Operator::ReturnCall { function_index } => {
+                    self.functions.get(function_index as usize).map_or(0, |of| of.values())
+                }
+                Operator::CallIndirect { type_index, .. }
+                | Operator::ReturnCallIndirect { type_index, .. }
+                | Operator::CallRef { type_index }
+                | Operator::ReturnCallRef { type_index } => self.signature(type_index).values(),
+                Operator::Return => own.results,
+                _ => 0,
+            };
+        }
+        Ok(moved)
+    }
+}
+
+impl Signature {
+    fn values(self) -> usize {
+        self.params + self.results
+    }
+}
+
+fn at_most(what: &'static str, count: usize, most: usize) -> Result<(), Misshapen> {
+    if count <= most { Ok(()) } else { Err(Misshapen::TooMuchWork { what, count, most }) }
+}
+
+#[cfg(test)]
+mod tests;

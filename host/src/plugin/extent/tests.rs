@@ -1,0 +1,184 @@
+use std::iter;
+
+use super::super::anatomy::Anatomy;
+use super::*;
+
+/// A component of these fields that exports one function, with one core module of `module`.
+fn component(fields: &str, module: &str) -> String {
+    format!(
+        "(component
+           {fields}
+           (core module $m (func (export \"f\")) {module})
+           (core instance $i (instantiate $m))
+           (func $f (canon lift (core func $i \"f\")))
+           (export \"f\" (func $f)))"
+    )
+}
+
+fn read(text: &str) -> Result<Anatomy, Misshapen> {
+    let bytes = wat::parse_str(text).unwrap_or_else(|error| panic!("{error}\n{}", &text[..text.len().min(2_000)]));
+    Anatomy::read(&bytes)
+}
+
+/// Components each of which makes two of the one before it: 2 to the power of `doublings` in all.
+fn doubled(doublings: usize, innermost: &str) -> String {
+    let more = (1..=doublings).map(|at| {
+        let before = at - 1;
+        format!(
+            "(component $c{at}
+               (alias outer 1 $c{before} (component $inner))
+               (instance (instantiate $inner)) (instance (instantiate $inner)))"
+        )
+    });
+    let all: String = iter::once(format!("(component $c0 {innermost})")).chain(more).collect();
+    format!("{all} (instance (instantiate $c{doublings}))")
+}
+
+fn nested(depth: usize, innermost: &str) -> String {
+    "(component ".repeat(depth) + innermost + &")".repeat(depth)
+}
+
+fn values(count: usize) -> String {
+    "i32 ".repeat(count)
+}
+
+/// A function that stands below code that is never reached, where any values can be taken.
+fn unreachable(body: &str) -> String {
+    format!("(func $g unreachable {body} unreachable)")
+}
+
+#[test]
+fn as_much_work_as_is_allowed_is_taken_and_no_more() {
+    const CORE: &str = "(core module $e) (core instance (instantiate $e))";
+    let instances = |count: usize| format!("(core module $e) {}", "(core instance (instantiate $e))".repeat(count));
+    let wide = |params: usize, results: usize| {
+        format!("(type $w (func (param {}) (result {})))", values(params), values(results))
+    };
+    // Blocks of 200 values each way would not be looked at if the function were small.
+    let moved = |body: &str| format!("{} {}", wide(200, 56), unreachable(body));
+    let blocks = |count: usize| format!("{} {}", "block (type $w) unreachable ".repeat(count), "end ".repeat(count));
+    let loops = |count: usize| format!("{} {}", "loop (type $w) unreachable ".repeat(count), "end ".repeat(count));
+    let calls = |count: usize| "call_indirect (type $w) unreachable ".repeat(count);
+    let branches = |count: usize| format!("block (type $w) unreachable br_table {} 0 end", "0 ".repeat(count));
+    let elements = |count: usize| format!("(table 1 funcref) (elem func {})", "0 ".repeat(count));
+    for (name, fewer, more, says) in [
+        (
+            "modules",
+            component(&"(core module)".repeat(limits::COMPONENT_MODULES - 1), ""),
+            component(&"(core module)".repeat(limits::COMPONENT_MODULES), ""),
+            "257 core modules, at most 256",
+        ),
+        (
+            "modules in components",
+            component(&nested(2, "(core module)").repeat(100), ""),
+            component(&nested(2, "(core module)").repeat(300), ""),
+            "257 core modules",
+        ),
+        (
+            "depth",
+            component(&nested(limits::COMPONENT_DEPTH - 1, ""), ""),
+            component(&nested(limits::COMPONENT_DEPTH, ""), ""),
+            "17 components in one another, at most 16",
+        ),
+        (
+            "core instances",
+            component(&instances(limits::PLUGIN_CORE_INSTANCES_CEILING - 1), ""),
+            component(&instances(limits::PLUGIN_CORE_INSTANCES_CEILING), ""),
+            "257 core instances, those of its components included, at most 256",
+        ),
+        (
+            "multiplied core instances",
+            component(&doubled(7, CORE), ""),
+            component(&doubled(30, CORE), ""),
+            "core instances, those of its components included, at most 256",
+        ),
+        (
+            "multiplied instances",
+            component(&doubled(10, "(instance)"), ""),
+            component(&doubled(40, "(instance)"), ""),
+            "instances, those of its components included, at most 4096",
+        ),
+        (
+            "instances of what is exported",
+            component(
+                "(component $c (core module $e)) (export $d \"d\" (component $c)) (instance (instantiate $d))",
+                "",
+            ),
+            component(
+                &format!(
+                    "(component $c {}) (export $d \"d\" (component $c)) (instance (instantiate $d))",
+                    doubled(30, CORE)
+                ),
+                "",
+            ),
+            "core instances",
+        ),
+        (
+            "structure",
+            component(&format!("(type (func (param \"{}\" u8)))", "x".repeat(50_000)).repeat(80), ""),
+            component(&format!("(type (func (param \"{}\" u8)))", "x".repeat(50_000)).repeat(90), ""),
+            "bytes in sections other than code and data, at most 4194304",
+        ),
+        (
+            "elements",
+            component("", &elements(limits::COMPONENT_ELEMENTS)),
+            component("", &elements(limits::COMPONENT_ELEMENTS + 1)),
+            "1000001 items in element segments, at most 1000000",
+        ),
+        (
+            "a wide function",
+            component("", &wide(limits::SIGNATURE_VALUES - 1, 1)),
+            component("", &wide(limits::SIGNATURE_VALUES, 1)),
+            "257 values in one function type, at most 256",
+        ),
+        (
+            "locals",
+            component("", &format!("(func (param i32) (local {}))", values(limits::FUNCTION_LOCALS - 1))),
+            component("", &format!("(func (param i32) (local {}))", values(limits::FUNCTION_LOCALS))),
+            "10001 locals in one function, at most 10000",
+        ),
+        (
+            "values of blocks",
+            component("", &moved(&blocks(500))),
+            component("", &moved(&blocks(1_000))),
+            "values moved by one function, at most 262144",
+        ),
+        (
+            "values of loops",
+            component("", &moved(&loops(500))),
+            component("", &moved(&loops(1_000))),
+            "values moved by one function",
+        ),
+        (
+            "values of calls",
+            component("", &format!("(table 1 funcref) {}", moved(&calls(1_000)))),
+            component("", &format!("(table 1 funcref) {}", moved(&calls(1_100)))),
+            "values moved by one function",
+        ),
+        (
+            "values of branches",
+            component("", &moved(&branches(4_000))),
+            component("", &moved(&branches(5_000))),
+            "values moved by one function",
+        ),
+    ] {
+        assert!(read(&fewer).is_ok(), "{name}: {:?}", read(&fewer));
+        let refused = read(&more).unwrap_err().to_string();
+        assert!(refused.starts_with("it is too much work to compile: ") && refused.contains(says), "{name}: {refused}");
+    }
+}
+
+#[test]
+fn components_that_cannot_be_counted_are_not_taken() {
+    for fields in [
+        "(import \"c\" (component))",
+        "(component (import \"c\" (component)))",
+        "(component (import \"m\" (core module)))",
+        "(component $c (component $d) (export \"d\" (component $d)))
+         (instance $e (instantiate $c)) (alias export $e \"d\" (component $f)) (instance (instantiate $f))",
+        "(component $c (core module $d) (export \"d\" (core module $d)))
+         (instance $e (instantiate $c)) (alias export $e \"d\" (core module $f)) (core instance (instantiate $f))",
+    ] {
+        assert_eq!(read(&component(fields, "")).unwrap_err(), Misshapen::Parametric, "{fields}");
+    }
+}
