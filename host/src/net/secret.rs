@@ -1,6 +1,6 @@
 use std::{fmt, sync::Arc};
 
-use aho_corasick::{AhoCorasick, MatchKind};
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use base64::{
     Engine,
     engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD},
@@ -33,9 +33,12 @@ impl Secret {
         if self.0.len() < Self::SHORTEST {
             return text.into();
         }
-        let forms = self.forms();
+        // Most texts are shorter than most forms of a long credential.
+        let forms: Vec<_> = self.forms().into_iter().filter(|form| form.len() <= text.len()).collect();
         let mut search = AhoCorasick::builder();
         search.ascii_case_insensitive(true).match_kind(MatchKind::LeftmostLongest);
+        // The default for few patterns, a DFA, takes minutes to build for one of 64 KiB.
+        search.kind(Some(AhoCorasickKind::NoncontiguousNFA)).prefilter(false);
         match search.build(&forms) {
             Ok(search) => search.replace_all(text, &vec!["***"; forms.len()]),
             // So much cannot be looked for: nothing is shown.
@@ -149,6 +152,12 @@ mod tests {
             assert_eq!(secret.blot(text), expected, "{text}");
         }
         assert_eq!(Secret::new("???>>>").blot("Pz8_Pj4- Pz8/Pj4+"), "*** ***");
+        // The longest credential, in a text that holds it.
+        let longest = "x".repeat(limits::SECRET_BYTES as usize);
+        assert_eq!(
+            Secret::new(&longest).blot(&format!("{longest}{}, y{longest}", longest.to_uppercase())),
+            "******, y***"
+        );
         // `Bearer sk-very-secret`, and what else may stand before and behind it: but for the digits that say something of both.
         for before in ["", "x", "xy", "Bearer ", "user:"] {
             for behind in ["", "z", "zz", "zzz"] {
