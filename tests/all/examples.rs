@@ -206,7 +206,7 @@ fn every_example_can_have_a_real_model() {
         let providers = checked["config"]["providers"].as_array().unwrap();
         let named = providers.iter().find(|provider| provider["name"] == model);
         let named = named.unwrap_or_else(|| panic!("{config} has no model `{model}`"));
-        assert!(named["kind"] == "openai" || named["plugin"] == "ollama", "{config}: {named}");
+        assert!(named["kind"] == "ollama" || named["plugin"] == "ollama", "{config}: {named}");
     }
 }
 
