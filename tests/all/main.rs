@@ -23,6 +23,7 @@ mod everyday;
 mod examples;
 mod files;
 mod functions;
+mod gate;
 mod guests;
 mod hostile;
 mod index;

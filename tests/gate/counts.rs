@@ -110,8 +110,9 @@ impl Baseline {
         self.paths.values().map(|costs| costs.values().iter().flatten().count()).sum()
     }
 
-    /// The counts of `measured` that are not what this baseline says, and those that could not be compared.
-    pub fn differences(&self, measured: &Self) -> Vec<Difference> {
+    /// Returns the counts of `measured` that are not what this baseline says, and those that could not be compared.
+    /// `is_complete`: a count that is missing is a failure.
+    pub fn differences(&self, measured: &Self, is_complete: bool) -> Vec<Difference> {
         let mut differences = Vec::new();
         let mut differs = |sentence, fails| differences.push(Difference { sentence, fails });
         let same_counter = self.counted_by == measured.counted_by;
@@ -136,7 +137,7 @@ impl Baseline {
                         let percent = (now / before - 1.0) * 100.0;
                         differs(format!("{path}: {title} were {before}, are {now} ({percent:+.1} %)"), true);
                     }
-                    (Some(_), None) => differs(format!("{path}: {title} are not counted on this machine"), false),
+                    (Some(_), None) => differs(format!("{path}: {title} are not counted on this machine"), is_complete),
                     (None, Some(now)) => differs(format!("{path}: {title} are {now}, the baseline has none"), true),
                     _ => {}
                 }
