@@ -201,6 +201,8 @@ pub enum Event {
         #[serde(skip_serializing_if = "Given::is_empty")]
         given: Given,
     },
+    /// A call of a plugin waits for memory: `held` of the `total` bytes of all plugins together are held. Told once a call.
+    PluginWaits { agent: Arc<str>, plugin: Arc<str>, held: usize, total: usize },
     /// A plugin has sent a request over HTTP, or wanted to: told when the head of the answer is there, or why it is not.
     PluginRequest {
         agent: Arc<str>,

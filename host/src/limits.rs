@@ -671,6 +671,25 @@ pub const PLUGIN_QUARTERS_OF_ONE: u32 = 3;
 pub const PLUGIN_CONCURRENCY: u32 = 64;
 /// How long a call waits for a place: its plugin's, and one among all calls. Twice what a tool may take.
 pub const PLUGIN_PLACE_WAIT: Duration = Duration::from_secs(120);
+/// Bytes of guest memory and tables of all plugins together, where neither the machine nor its cgroup says how much there is.
+pub const GUEST_MEMORY_BYTES: usize = 2 << 30;
+/// The part of the memory of the machine, or of its cgroup, that guests may hold together where the config says nothing: the
+/// other half is for the host, the programs that it runs and everything else.
+pub const GUEST_MEMORY_PART: u64 = 2;
+/// The least guest memory of all plugins together that a config can name: room for a few small instances.
+pub const GUEST_MEMORY_LEAST: usize = 16 << 20;
+/// The most that a config can name: beyond any machine, so that sums of it do not overflow.
+pub const GUEST_MEMORY_CEILING: usize = 1 << 40;
+/// The part of the guest memory that new calls leave to running ones, which give back what they hold when they are done.
+pub const GUEST_MEMORY_RESERVE_PART: usize = 8;
+/// How long a running call waits for more guest memory. What it holds itself is kept from others meanwhile.
+pub const GUEST_MEMORY_WAIT: Duration = Duration::from_secs(10);
+/// Control groups above each other that are looked at for a bound on memory; the kernel allows about as many.
+pub const CONTROL_GROUP_DEPTH: usize = 64;
+/// Bytes of a page of linear memory, in which guest memory is reserved.
+pub const WASM_PAGE_BYTES: usize = 64 << 10;
+/// Bytes of a table's element in the host.
+pub const TABLE_ELEMENT_BYTES: usize = size_of::<usize>();
 /// How long a call that computes waits in a line in which no turn ends, before it goes on without one: whoever has the turn
 /// then is not driven.
 pub const PLUGIN_TURN_WAIT: Duration = Duration::from_secs(1);

@@ -373,6 +373,10 @@ impl Progress {
                 let crossed = format!("{bytes_in} B in, {bytes_out} B out");
                 format!("{DIM}{agent}     {plugin} {function}: {outcome} ({taken}, {crossed}){PLAIN}")
             }
+            Event::PluginWaits { agent, plugin, held, total } => {
+                let (agent, plugin, held, total) = (name(agent), name(plugin), held >> 20, total >> 20);
+                format!("{DIM}{agent}     {plugin} waits for memory: plugins hold {held} of {total} MiB{PLAIN}")
+            }
             Event::PluginRequest { outcome: "answered", .. } if !self.verbose => return None,
             Event::PluginRequest {
                 agent,

@@ -334,7 +334,7 @@ impl Plugin {
             component: Arc::clone(component),
             pre,
             config: settings.params.get().into(),
-            share: Arc::new(Share::new(&limits, engine.crowd(package.digest))),
+            share: Arc::new(engine.share(&limits, package.digest, &settings.agent)),
             limits: Arc::new(limits),
             places: PluginEngine::places_of(component),
             files: folders::open(package, &settings)?,

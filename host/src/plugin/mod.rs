@@ -43,5 +43,5 @@ pub use functions::{FunctionTool, Offer, Said};
 pub use loader::{Plugin, Settings};
 pub use manifest::Manifest;
 pub use misshapen::Misshapen;
-pub use runtime::{Limits, PluginEngine, engine_config};
+pub use runtime::{GuestMemoryUse, Limits, MemorySource, PluginEngine, engine_config};
 pub use shipped::{INSTALLED, SHIPPED_PLUGINS, how_to_install, lies_in};

@@ -12,7 +12,7 @@ use wasmtime::{
     component::{Instance, InstancePre},
 };
 
-use super::{Bound, PluginState, Progress, meter::Cut};
+use super::{Bound, MemoryRefusal, MemoryShortage, PluginState, Progress, RefusalReason, meter::Cut};
 use crate::{
     error::{Fault, seconds},
     event::{Event, LogLevel, RunCx},
@@ -92,7 +92,7 @@ impl Plugin {
         let mut store = self.store(cx);
         prepare(store.data_mut());
         let called = self.drive(&mut store, &setup, async |store| {
-            let instance = pre.instantiate_async(&mut *store).await?;
+            let instance = instantiate(pre, store).await?;
             call(store, &instance).await
         });
         called.await.1
@@ -202,6 +202,7 @@ impl Plugin {
             Arc::clone(&self.config),
             self.files.clone(),
             Arc::clone(&self.limits),
+            Arc::clone(self.share.memory()),
         )
     }
 
@@ -209,7 +210,11 @@ impl Plugin {
         let mut state = self.state(cx);
         state.kv.clone_from(&self.kv);
         let mut store = Store::new(self.engine.engine(), state);
-        store.limiter(|state| &mut state.limiter);
+        // What never waits allocates nothing.
+        match store.data().limiter.may_wait() {
+            true => store.limiter_async(|state| state),
+            false => store.limiter(|state| &mut state.limiter),
+        }
         // A busy guest gives way at every tick, so that the bounds around it are seen, to all that can go on: what it waits
         // for, the runtime wakes after it has looked at timers and sockets.
         store.set_epoch_deadline(1);
@@ -262,6 +267,7 @@ impl Plugin {
                 let most = most_of(own.output_bytes, limits::PLUGIN_CROSSING_CEILING);
                 self.beyond("output_bytes", most, format!("hands over more than its {}", shown(own.output_bytes)))
             }
+            (Some(Bound::ProcessMemory(refusal)), _) => (End::Limit, Err(self.too_little_memory(refusal))),
             (None, Some(Trap::StackOverflow)) => {
                 let stack = self.engine.stack_bytes();
                 let most = most_of(stack, limits::PLUGIN_STACK_CEILING);
@@ -282,6 +288,33 @@ impl Plugin {
                 (End::Trap, Err(Fault::other(format!("plugin `{id}` crashed: {reason}"))))
             }
         }
+    }
+
+    /// Why a call did not get memory of what all plugins have together.
+    fn too_little_memory(&self, refusal: MemoryRefusal) -> Fault {
+        let (id, memory) = (&self.id, self.share.memory().budget());
+        let (total, of_one, bytes) = (shown(memory.usage().total), shown(memory.most_of_one()), shown(refusal.bytes));
+        let limit = format!("(limit `{TOTAL_MEMORY}`)");
+        let raised = format!("write a larger `limits: {{{TOTAL_MEMORY}: …}}` at the top of the config");
+        let who = match refusal.shortage {
+            MemoryShortage::Process => format!("all plugins together may hold {total}"),
+            MemoryShortage::Component => format!("one plugin may hold {of_one} of the {total} of all plugins"),
+            MemoryShortage::Agent => {
+                format!("the plugins of one agent may hold {of_one} of the {total} of all plugins")
+            }
+        };
+        let what = match refusal.reason {
+            RefusalReason::BeyondShare => {
+                let message = format!("plugin `{id}` needs {bytes} more of memory, and {who} {limit}; {raised}");
+                return Fault::Exhausted { message };
+            }
+            RefusalReason::WaitedTooLong => "waited in vain for",
+            RefusalReason::Deadlock => "was ended, since all calls that hold memory wait for more: it asked for",
+            RefusalReason::CannotWait => "did not get",
+        };
+        let message =
+            format!("plugin `{id}` {what} {bytes} more of memory: {who} {limit}; try it later, or {raised}");
+        Fault::Unavailable { message, after: None }
     }
 
     async fn tell(&self, state: &mut PluginState, setup: &CallSetup, end: End, duration: Duration) {
@@ -321,6 +354,20 @@ impl Plugin {
         };
         events.emit(told).await;
     }
+}
+
+/// The key of `limits` that bounds the memory of all plugins together.
+const TOTAL_MEMORY: &str = "total_memory_bytes";
+
+/// Makes an instance; from then on it waits for memory where there is too little.
+pub(super) async fn instantiate(
+    pre: &InstancePre<PluginState>,
+    store: &mut Store<PluginState>,
+) -> wasmtime::Result<Instance> {
+    let instance = pre.instantiate_async(&mut *store).await?;
+    store.data_mut().limiter.end_instantiation();
+    store.limiter_async(|state| state);
+    Ok(instance)
 }
 
 /// Takes so many of these places. Nearly always there are some: a wait is set up only where there are none.

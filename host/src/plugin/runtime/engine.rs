@@ -11,8 +11,9 @@ use wasmtime::{
 };
 
 use super::{
-    Lane,
+    GuestMemoryBudget, GuestMemoryUse, Lane, Limits, MemoryAccount, MemoryShare, MemorySource, Share,
     cache::CompileCache,
+    machine_memory::default_guest_memory,
     share::{Crowd, Turns},
 };
 use crate::{
@@ -34,6 +35,10 @@ pub struct PluginEngine {
     specs: Mutex<SpecsByConfig>,
     /// Of the components that agents have.
     crowds: Mutex<HashMap<Digest, Weak<Crowd>>>,
+    /// Of all plugins together.
+    memory: Arc<GuestMemoryBudget>,
+    /// What the plugins of each agent hold of it, by the agent's name in the config.
+    agents_memory: Mutex<HashMap<String, Weak<MemoryAccount>>>,
     steps: Arc<Semaphore>,
     streams: Arc<Semaphore>,
     kept: Arc<Semaphore>,
@@ -94,10 +99,28 @@ impl PluginEngine {
             compiled: Mutex::default(),
             specs: Mutex::default(),
             crowds: Mutex::default(),
+            memory: Arc::new(GuestMemoryBudget::new(Self::default_guest_memory(limits::PLUGIN_MEMORY_BYTES).0)),
+            agents_memory: Mutex::default(),
             steps: Arc::new(Semaphore::new(STEPS as usize)),
             streams: Arc::new(Semaphore::new(STREAMS as usize)),
             kept: Arc::new(Semaphore::new(limits::KEPT_INSTANCES as usize)),
         })
+    }
+
+    /// The same with so many bytes of memory for all guests together, tables included.
+    pub fn with_guest_memory(self, bytes: usize) -> Self {
+        Self { memory: Arc::new(GuestMemoryBudget::new(bytes)), ..self }
+    }
+
+    /// The guest memory of all plugins together where nobody says how much, in bytes, and where that figure comes from: a share
+    /// of what this process can have, and no less than what lets one call have `memory_bytes`.
+    pub fn default_guest_memory(memory_bytes: usize) -> (usize, MemorySource) {
+        default_guest_memory(GuestMemoryBudget::total_for(memory_bytes))
+    }
+
+    /// What all guests hold, and may hold.
+    pub fn guest_memory(&self) -> GuestMemoryUse {
+        self.memory.usage()
     }
 
     pub(in crate::plugin) fn engine(&self) -> &Engine {
@@ -122,8 +145,27 @@ impl PluginEngine {
         }
     }
 
+    /// What all calls of one plugin of an agent share.
+    pub(in crate::plugin) fn share(&self, limits: &Limits, digest: Digest, agent: &str) -> Share {
+        let crowd = self.crowd(digest);
+        let memory = MemoryShare::new(Arc::clone(&self.memory), Arc::clone(crowd.memory()), self.agent_memory(agent));
+        Share::new(limits, crowd, Arc::new(memory))
+    }
+
+    /// What the plugins of this agent hold of the memory.
+    fn agent_memory(&self, agent: &str) -> Arc<MemoryAccount> {
+        let mut accounts = lock(&self.agents_memory);
+        if let Some(account) = accounts.get(agent).and_then(Weak::upgrade) {
+            return account;
+        }
+        let account = Arc::<MemoryAccount>::default();
+        accounts.retain(|_, account| account.strong_count() > 0);
+        accounts.insert(agent.to_owned(), Arc::downgrade(&account));
+        account
+    }
+
     /// What all calls of this component share.
-    pub(in crate::plugin) fn crowd(&self, digest: Digest) -> Arc<Crowd> {
+    fn crowd(&self, digest: Digest) -> Arc<Crowd> {
         let mut crowds = lock(&self.crowds);
         if let Some(crowd) = crowds.get(&digest).and_then(Weak::upgrade) {
             return crowd;

@@ -10,7 +10,10 @@ use tokio::{
 use tokio_util::task::AbortOnDropHandle;
 use wasmtime::{Store, component::Instance};
 
-use super::{CallSetup, Lane, PluginState, call::End};
+use super::{
+    CallSetup, Lane, PluginState,
+    call::{End, instantiate},
+};
 use crate::{
     error::Fault,
     event::RunCx,
@@ -143,7 +146,7 @@ impl Plugin {
             .drive(&mut store, &setup, async |store| {
                 let live = match instance {
                     Some(live) => live,
-                    None => *instance.insert(self.pre.instantiate_async(&mut *store).await?),
+                    None => *instance.insert(instantiate(&self.pre, store).await?),
                 };
                 call(store, &live).await
             })

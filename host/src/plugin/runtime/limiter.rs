@@ -1,16 +1,27 @@
 use std::sync::Arc;
 
-use wasmtime::ResourceLimiter;
+use async_trait::async_trait;
+use wasmtime::{ResourceLimiter, ResourceLimiterAsync, bail};
 
-use super::Limits;
-use crate::limits;
+use super::{Limits, MemoryRefusal, MemoryReservation, MemoryShare, PluginState};
+use crate::{event::Event, limits};
 
-/// Counts what one instance takes and stops it at its bound: all its memories together, all its tables together.
+/// Counts what one instance takes and stops it at its bound: all its memories together, all its tables together. What it
+/// gets is reserved of the process's guest memory first.
+///
+/// As a [`ResourceLimiter`] it never waits, which costs no allocation. A [`PluginState`] is the same as a
+/// [`ResourceLimiterAsync`], which waits where there is too little.
 #[derive(Debug)]
 pub struct Limiter {
     limits: Arc<Limits>,
     memory: usize,
     tables: usize,
+    /// What is reserved for both.
+    reserved: MemoryReservation,
+    /// Its instance is being made.
+    is_new: bool,
+    /// It was told that it waits for memory.
+    is_told: bool,
     /// The bound that it ran into, if any: told in place of the trap that follows.
     pub hit: Option<Bound>,
 }
@@ -22,49 +33,102 @@ pub enum Bound {
     Tables,
     Input,
     Output,
+    /// On what all plugins hold together.
+    ProcessMemory(MemoryRefusal),
+}
+
+/// What an instance would hold after it grows.
+#[derive(Debug, Clone, Copy)]
+struct Growth {
+    memory: usize,
+    tables: usize,
+}
+
+impl Growth {
+    fn bytes(self) -> usize {
+        self.memory.saturating_add(self.tables.saturating_mul(limits::TABLE_ELEMENT_BYTES))
+    }
 }
 
 impl Limiter {
-    pub fn new(limits: Arc<Limits>) -> Self {
-        Self { limits, memory: 0, tables: 0, hit: None }
+    pub fn new(limits: Arc<Limits>, share: Arc<MemoryShare>) -> Self {
+        let reserved = MemoryReservation::new(share);
+        Self { limits, memory: 0, tables: 0, reserved, is_new: true, is_told: false, hit: None }
     }
 
     /// Bytes of linear memory that the instance holds. Memory does not shrink, so it is also the most that it held.
     pub fn memory(&self) -> usize {
         self.memory
     }
+
+    /// Returns `true` if the instance that is made next may have to wait for its memory.
+    pub fn may_wait(&self) -> bool {
+        self.reserved.budget().is_short()
+    }
+
+    /// Its instance is made.
+    pub fn end_instantiation(&mut self) {
+        self.is_new = false;
+    }
+
+    /// The next call of an instance that is kept.
+    pub fn begin(&mut self) {
+        (self.hit, self.is_told) = (None, false);
+    }
+
+    /// What the instance would hold with a memory of so many bytes; `None` if it may not.
+    fn with_memory(&mut self, current: usize, desired: usize, most: Option<usize>) -> Option<Growth> {
+        let memory = self.memory.saturating_add(desired.saturating_sub(current));
+        if memory > self.limits.memory_bytes {
+            self.hit = Some(Bound::Memory);
+            return None;
+        }
+        (!is_beyond(desired, most)).then_some(Growth { memory, tables: self.tables })
+    }
+
+    /// What the instance would hold with a table of so many elements; `None` if it may not.
+    fn with_table(&mut self, current: usize, desired: usize, most: Option<usize>) -> Option<Growth> {
+        let tables = self.tables.saturating_add(desired.saturating_sub(current));
+        if tables > self.limits.table_elements {
+            self.hit = Some(Bound::Tables);
+            return None;
+        }
+        (!is_beyond(desired, most)).then_some(Growth { memory: self.memory, tables })
+    }
+
+    fn try_grow(&mut self, to: Growth) -> Result<(), MemoryRefusal> {
+        self.reserved.try_reserve(to.bytes(), self.is_new)?;
+        (self.memory, self.tables) = (to.memory, to.tables);
+        Ok(())
+    }
+
+    fn grow_now(&mut self, to: Option<Growth>) -> wasmtime::Result<bool> {
+        match to.map(|to| self.try_grow(to)) {
+            None => Ok(false),
+            Some(Ok(())) => Ok(true),
+            Some(Err(refusal)) => {
+                self.hit = Some(Bound::ProcessMemory(refusal));
+                // Not "it does not grow": what it holds is to come back.
+                bail!("there is too little memory for all plugins");
+            }
+        }
+    }
 }
 
-/// Whether the memory or table declares itself that it never gets so large: then it does not, and holds no more.
+/// Returns `true` if the memory or table declares itself that it never gets so large: then it does not, and holds no more.
 fn is_beyond(desired: usize, most: Option<usize>) -> bool {
     most.is_some_and(|most| desired > most)
 }
 
 impl ResourceLimiter for Limiter {
     fn memory_growing(&mut self, current: usize, desired: usize, most: Option<usize>) -> wasmtime::Result<bool> {
-        let all = self.memory.saturating_add(desired.saturating_sub(current));
-        if all > self.limits.memory_bytes {
-            self.hit = Some(Bound::Memory);
-            return Ok(false);
-        }
-        if is_beyond(desired, most) {
-            return Ok(false);
-        }
-        self.memory = all;
-        Ok(true)
+        let growth = self.with_memory(current, desired, most);
+        self.grow_now(growth)
     }
 
     fn table_growing(&mut self, current: usize, desired: usize, most: Option<usize>) -> wasmtime::Result<bool> {
-        let all = self.tables.saturating_add(desired.saturating_sub(current));
-        if all > self.limits.table_elements {
-            self.hit = Some(Bound::Tables);
-            return Ok(false);
-        }
-        if is_beyond(desired, most) {
-            return Ok(false);
-        }
-        self.tables = all;
-        Ok(true)
+        let growth = self.with_table(current, desired, most);
+        self.grow_now(growth)
     }
 
     fn instances(&self) -> usize {
@@ -77,5 +141,61 @@ impl ResourceLimiter for Limiter {
 
     fn tables(&self) -> usize {
         limits::PLUGIN_TABLES as usize
+    }
+}
+
+impl PluginState {
+    /// Grows what its instance holds, and waits for it if there is too little. The wait is not the guest's time.
+    async fn grow(&mut self, to: Option<Growth>) -> wasmtime::Result<bool> {
+        let Some(to) = to else { return Ok(false) };
+        if self.limiter.try_grow(to).is_ok() {
+            return Ok(true);
+        }
+        let Self { limiter, meter, cx, plugin, .. } = self;
+        let _waiting = meter.waits.begin();
+        let Limiter { reserved, is_new, is_told, .. } = limiter;
+        let waited = reserved.wait(to.bytes(), *is_new, async |usage| {
+            // Once a call: a guest that grows in small steps would tell of each.
+            if !std::mem::replace(is_told, true) {
+                let (agent, plugin) = (Arc::clone(&cx.agent), Arc::clone(plugin));
+                let event = Event::PluginWaits { agent, plugin, held: usage.held, total: usage.total };
+                cx.events.emit(event).await;
+            }
+        });
+        match waited.await {
+            Ok(()) => {
+                (limiter.memory, limiter.tables) = (to.memory, to.tables);
+                Ok(true)
+            }
+            Err(refusal) => {
+                limiter.hit = Some(Bound::ProcessMemory(refusal));
+                bail!("there is too little memory for all plugins");
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl ResourceLimiterAsync for PluginState {
+    async fn memory_growing(&mut self, current: usize, desired: usize, most: Option<usize>) -> wasmtime::Result<bool> {
+        let growth = self.limiter.with_memory(current, desired, most);
+        self.grow(growth).await
+    }
+
+    async fn table_growing(&mut self, current: usize, desired: usize, most: Option<usize>) -> wasmtime::Result<bool> {
+        let growth = self.limiter.with_table(current, desired, most);
+        self.grow(growth).await
+    }
+
+    fn instances(&self) -> usize {
+        ResourceLimiter::instances(&self.limiter)
+    }
+
+    fn memories(&self) -> usize {
+        ResourceLimiter::memories(&self.limiter)
+    }
+
+    fn tables(&self) -> usize {
+        ResourceLimiter::tables(&self.limiter)
     }
 }

@@ -15,7 +15,7 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use super::{Lane, Limits};
+use super::{Lane, Limits, MemoryAccount, MemoryShare};
 use crate::limits;
 
 /// Turns on the processor, each for one poll of a call that computes: on all cores but one, at least on one. First come,
@@ -70,6 +70,8 @@ pub struct Crowd {
     steps: Arc<Semaphore>,
     streams: Arc<Semaphore>,
     kept: Arc<Semaphore>,
+    /// What its instances hold.
+    memory: Arc<MemoryAccount>,
     /// Who computes first takes a turn among the calls of its own plugin, so that a plugin with many calls waits in the line
     /// of all plugins no more often than one with few.
     turns: Turns,
@@ -79,7 +81,12 @@ impl Crowd {
     /// Of a component that may have so many of the places of each lane.
     pub fn new(steps: u32, streams: u32, kept: u32) -> Self {
         let places = |count| Arc::new(Semaphore::new(count as usize));
-        Self { steps: places(steps), streams: places(streams), kept: places(kept), turns: Turns::new() }
+        let memory = Arc::default();
+        Self { steps: places(steps), streams: places(streams), kept: places(kept), memory, turns: Turns::new() }
+    }
+
+    pub fn memory(&self) -> &Arc<MemoryAccount> {
+        &self.memory
     }
 
     pub fn places(&self, lane: Lane) -> &Arc<Semaphore> {
@@ -96,6 +103,7 @@ impl Crowd {
 pub struct Share {
     places: Semaphore,
     crowd: Arc<Crowd>,
+    memory: Arc<MemoryShare>,
     host_calls_per_second: u32,
     /// Until when the calls of imported functions that were made have used up what was allowed.
     host_calls_paid: Mutex<Option<Instant>>,
@@ -108,10 +116,11 @@ pub struct Turn<'a> {
 }
 
 impl Share {
-    pub fn new(limits: &Limits, crowd: Arc<Crowd>) -> Self {
+    pub fn new(limits: &Limits, crowd: Arc<Crowd>, memory: Arc<MemoryShare>) -> Self {
         Self {
             places: Semaphore::new(limits.concurrency as usize),
             crowd,
+            memory,
             host_calls_per_second: limits.host_calls_per_second,
             host_calls_paid: Mutex::default(),
         }
@@ -125,6 +134,11 @@ impl Share {
     /// A place among the calls of its plugin.
     pub async fn place(&self) -> Option<SemaphorePermit<'_>> {
         self.places.acquire().await.ok()
+    }
+
+    /// From what its instances get their memory.
+    pub fn memory(&self) -> &Arc<MemoryShare> {
+        &self.memory
     }
 
     /// What it shares with the same plugin of other agents.
@@ -166,9 +180,12 @@ fn pause_until(paid: Instant, now: Instant) -> Option<Instant> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plugin::runtime::GuestMemoryBudget;
 
     fn share(host_calls_per_second: u32) -> Share {
-        Share::new(&Limits { host_calls_per_second, ..Limits::default() }, Arc::new(Crowd::new(1, 1, 1)))
+        let limits = Limits { host_calls_per_second, ..Limits::default() };
+        let memory = MemoryShare::new(Arc::new(GuestMemoryBudget::new(0)), Arc::default(), Arc::default());
+        Share::new(&limits, Arc::new(Crowd::new(1, 1, 1)), Arc::new(memory))
     }
 
     #[tokio::test(start_paused = true)]

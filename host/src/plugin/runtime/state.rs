@@ -3,7 +3,7 @@ use std::{sync::Arc, time::Instant};
 use wasmtime::{bail, component::ResourceTable};
 use wasmtime_wasi::filesystem::{WasiFilesystemCtxView, WasiFilesystemView};
 
-use super::{Bound, Limiter, Limits, Meter};
+use super::{Bound, Limiter, Limits, MemoryShare, Meter};
 use crate::{
     capability::Powers,
     chat::{Snapshot, ToolSpec},
@@ -72,14 +72,21 @@ pub struct PluginState {
 }
 
 impl PluginState {
-    pub fn new(cx: RunCx, plugin: Arc<str>, config: Arc<str>, files: Folders, limits: Arc<Limits>) -> Self {
+    pub fn new(
+        cx: RunCx,
+        plugin: Arc<str>,
+        config: Arc<str>,
+        files: Folders,
+        limits: Arc<Limits>,
+        memory: Arc<MemoryShare>,
+    ) -> Self {
         let mut table = ResourceTable::new();
         table.set_max_capacity(limits::PLUGIN_HANDLES);
         Self {
             cx,
             plugin,
             config,
-            limiter: Limiter::new(Arc::clone(&limits)),
+            limiter: Limiter::new(Arc::clone(&limits), memory),
             table,
             files,
             held: Held::default(),
@@ -107,7 +114,7 @@ impl PluginState {
     /// The next call of an instance that is kept: what is counted a call begins anew, what the instance holds stays.
     pub fn begin(&mut self, cx: &RunCx) {
         self.cx = cx.clone();
-        self.limiter.hit = None;
+        self.limiter.begin();
         self.meter = Arc::default();
         (self.bytes_in, self.bytes_out) = (0, 0);
         self.logged = Logged::default();

@@ -1,0 +1,429 @@
+//! The budget of guest memory of the process: what all instances of all plugins hold together, memories and tables.
+//!
+//! A call reserves bytes before its instance gets them, and gives all of them back when its store is dropped. Nothing is
+//! returned earlier, since linear memory does not shrink. An instance that is kept for a run holds its bytes as long as it is
+//! kept.
+//!
+//! **Shares.** No component and no agent holds more than [`limits::PLUGIN_QUARTERS_OF_ONE`] quarters of the total, so others
+//! find some. An instance that is being made leaves [`limits::GUEST_MEMORY_RESERVE_PART`] of the total free: running calls
+//! finish with it, and so give back what they hold.
+//!
+//! **Waiting.** A call for which there is too little waits. Whoever's component holds least comes first, in one component
+//! running calls before new ones and small ones before large ones. While a running call that comes first finds too little
+//! in all, nobody behind it is served: what comes free is not taken away piece by piece.
+//!
+//! **No deadlock.** Calls that hold memory and wait for more could wait for each other. Each wait therefore has an end:
+//! [`limits::GUEST_MEMORY_WAIT`] for a running call, [`limits::PLUGIN_PLACE_WAIT`] for a new one. Where it is known sooner
+//! that nobody will give anything back, because all bytes of the total, of the component or of the agent are held by calls
+//! that wait, the one among them that holds most is refused at once. A refused call is ended with a trap, not told that
+//! its memory does not grow: it gives back what it holds.
+//!
+//! **Cost.** While nobody waits a reservation adds to three counters, and takes no lock.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{
+            AtomicUsize,
+            Ordering::{Relaxed, SeqCst},
+        },
+    },
+};
+
+use tokio::{sync::oneshot, time::timeout};
+
+use crate::limits;
+
+/// What all guests of the process hold, and may hold.
+#[derive(Debug)]
+pub struct GuestMemoryBudget {
+    total: usize,
+    held: AtomicUsize,
+    /// How many wait: read without the lock by those who reserve and give back.
+    waiting: AtomicUsize,
+    queue: Mutex<Queue>,
+}
+
+/// How much guests hold of the budget of the process, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GuestMemoryUse {
+    /// What instances hold now.
+    pub held: usize,
+    /// What they may hold.
+    pub total: usize,
+}
+
+/// What one component or one agent holds of the budget.
+#[derive(Debug, Default)]
+pub struct MemoryAccount(AtomicUsize);
+
+/// The accounts from which the calls of one plugin of one agent reserve.
+#[derive(Debug)]
+pub struct MemoryShare {
+    budget: Arc<GuestMemoryBudget>,
+    component: Arc<MemoryAccount>,
+    agent: Arc<MemoryAccount>,
+}
+
+/// What one instance holds; given back when it is dropped.
+#[derive(Debug)]
+pub struct MemoryReservation {
+    share: Arc<MemoryShare>,
+    bytes: usize,
+}
+
+/// Of what there is too little.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemoryShortage {
+    /// Of what all plugins may hold.
+    Process,
+    /// Of what one plugin may hold, for all agents together.
+    Component,
+    /// Of what the plugins of one agent may hold together.
+    Agent,
+}
+
+/// Why a call is not given memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemoryRefusal {
+    /// Bytes that it asked for.
+    pub bytes: usize,
+    /// Of what there was too little.
+    pub shortage: MemoryShortage,
+    pub reason: RefusalReason,
+}
+
+/// Why a call did not wait any longer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RefusalReason {
+    /// Nothing came free in time.
+    WaitedTooLong,
+    /// All who hold memory wait for more.
+    Deadlock,
+    /// It asks for more than one component or agent ever gets.
+    BeyondShare,
+    /// It could not wait where it asked.
+    CannotWait,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    waiters: Vec<Waiter>,
+    next_id: u64,
+}
+
+#[derive(Debug)]
+struct Waiter {
+    id: u64,
+    share: Arc<MemoryShare>,
+    bytes: usize,
+    /// What its instance holds.
+    holds: usize,
+    is_new: bool,
+    told: oneshot::Sender<Result<(), MemoryRefusal>>,
+}
+
+impl GuestMemoryBudget {
+    pub fn new(total: usize) -> Self {
+        Self { total, held: AtomicUsize::new(0), waiting: AtomicUsize::new(0), queue: Mutex::default() }
+    }
+
+    pub fn usage(&self) -> GuestMemoryUse {
+        GuestMemoryUse { held: self.held.load(Relaxed), total: self.total }
+    }
+
+    /// The most that one component, or the plugins of one agent, hold.
+    pub fn most_of_one(&self) -> usize {
+        self.total / 4 * limits::PLUGIN_QUARTERS_OF_ONE as usize
+    }
+
+    /// The total for which one call can have so many bytes.
+    pub fn total_for(bytes: usize) -> usize {
+        bytes.div_ceil(limits::PLUGIN_QUARTERS_OF_ONE as usize).saturating_mul(4)
+    }
+
+    /// Returns `true` if a call may soon find too little.
+    pub fn is_short(&self) -> bool {
+        self.waiting.load(Relaxed) > 0 || self.held.load(Relaxed) > self.total / 2
+    }
+
+    /// The most that may be held in all once this is reserved.
+    fn most(&self, is_new: bool) -> usize {
+        if is_new { self.total - self.total / limits::GUEST_MEMORY_RESERVE_PART } else { self.total }
+    }
+
+    fn try_take(&self, share: &MemoryShare, bytes: usize, is_new: bool) -> Result<(), MemoryShortage> {
+        let of_one = self.most_of_one();
+        if !add(&share.component.0, bytes, of_one) {
+            return Err(MemoryShortage::Component);
+        }
+        if !add(&share.agent.0, bytes, of_one) {
+            share.component.0.fetch_sub(bytes, SeqCst);
+            return Err(MemoryShortage::Agent);
+        }
+        if !add(&self.held, bytes, self.most(is_new)) {
+            share.component.0.fetch_sub(bytes, SeqCst);
+            share.agent.0.fetch_sub(bytes, SeqCst);
+            return Err(MemoryShortage::Process);
+        }
+        Ok(())
+    }
+
+    fn subtract(&self, share: &MemoryShare, bytes: usize) {
+        share.component.0.fetch_sub(bytes, SeqCst);
+        share.agent.0.fetch_sub(bytes, SeqCst);
+        self.held.fetch_sub(bytes, SeqCst);
+    }
+
+    fn give_back(&self, share: &MemoryShare, bytes: usize) {
+        self.subtract(share, bytes);
+        // Who begins to wait counts itself and then looks once more: one of both sees the other.
+        if self.waiting.load(SeqCst) > 0 {
+            self.serve(&mut self.queue());
+        }
+    }
+
+    /// Gives those who wait what there is, in order, and refuses one where nobody would ever give anything back.
+    fn serve(&self, queue: &mut Queue) {
+        let waiters = &mut queue.waiters;
+        // Cached: what accounts hold changes meanwhile.
+        waiters.sort_by_cached_key(Waiter::rank);
+        self.grant(waiters, true);
+        if self.deadlock(waiters).is_some()
+            // Someone behind a call that is too large may finish, and give back.
+            && !self.grant(waiters, false)
+            && let Some((at, shortage)) = self.deadlock(waiters)
+        {
+            let Waiter { bytes, told, .. } = waiters.remove(at);
+            // One that is gone needs no answer.
+            let _ = told.send(Err(MemoryRefusal { bytes, shortage, reason: RefusalReason::Deadlock }));
+        }
+        self.waiting.store(waiters.len(), SeqCst);
+    }
+
+    /// Gives waiters what there is, in order; returns `true` if one got something. `in_order`: nobody comes before a running
+    /// call that finds too little in all.
+    fn grant(&self, waiters: &mut Vec<Waiter>, in_order: bool) -> bool {
+        let (mut at, before) = (0, waiters.len());
+        while let Some(waiter) = waiters.get(at) {
+            match self.try_take(&waiter.share, waiter.bytes, waiter.is_new) {
+                Ok(()) => {
+                    let Waiter { share, bytes, told, .. } = waiters.remove(at);
+                    if told.send(Ok(())).is_err() {
+                        self.subtract(&share, bytes);
+                    }
+                }
+                Err(MemoryShortage::Process) if in_order && !waiter.is_new => break,
+                Err(_) => at += 1,
+            }
+        }
+        waiters.len() < before
+    }
+
+    /// The waiter that holds most of an account that only waiters hold: nothing comes back to it.
+    fn deadlock(&self, waiters: &[Waiter]) -> Option<(usize, MemoryShortage)> {
+        // Of each account, what its waiters hold, and which of them holds most.
+        let mut accounts: HashMap<*const MemoryAccount, (usize, usize)> = HashMap::new();
+        let (mut held_by_waiters, mut largest) = (0, 0);
+        for (at, waiter) in waiters.iter().enumerate() {
+            for account in [&waiter.share.component, &waiter.share.agent] {
+                let (holds, most) = accounts.entry(Arc::as_ptr(account)).or_insert((0, at));
+                *holds += waiter.holds;
+                if waiter.holds > waiters[*most].holds {
+                    *most = at;
+                }
+            }
+            held_by_waiters += waiter.holds;
+            if waiter.holds > waiters[largest].holds {
+                largest = at;
+            }
+        }
+        let stuck = |account: &Arc<MemoryAccount>, bytes: usize| {
+            let held = account.held();
+            let (holds, most) = *accounts.get(&Arc::as_ptr(account))?;
+            let is_full = held.saturating_add(bytes) > self.most_of_one();
+            (is_full && holds >= held && waiters[most].holds > 0).then_some(most)
+        };
+        for waiter in waiters {
+            if let Some(at) = stuck(&waiter.share.component, waiter.bytes) {
+                return Some((at, MemoryShortage::Component));
+            }
+            if let Some(at) = stuck(&waiter.share.agent, waiter.bytes) {
+                return Some((at, MemoryShortage::Agent));
+            }
+        }
+        let is_stuck = held_by_waiters >= self.held.load(SeqCst);
+        let largest = waiters.get(largest).filter(|waiter| is_stuck && waiter.holds > 0).map(|_| largest);
+        largest.map(|at| (at, MemoryShortage::Process))
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Waiter {
+    /// Who comes first.
+    fn rank(&self) -> (usize, bool, usize, u64) {
+        (self.share.component.held(), self.is_new, self.holds, self.id)
+    }
+}
+
+impl MemoryAccount {
+    fn held(&self) -> usize {
+        self.0.load(SeqCst)
+    }
+}
+
+/// Adds to a counter that stays at or below `most`.
+fn add(counter: &AtomicUsize, bytes: usize, most: usize) -> bool {
+    counter.fetch_update(SeqCst, SeqCst, |held| held.checked_add(bytes).filter(|sum| *sum <= most)).is_ok()
+}
+
+impl MemoryShare {
+    pub fn new(budget: Arc<GuestMemoryBudget>, component: Arc<MemoryAccount>, agent: Arc<MemoryAccount>) -> Self {
+        Self { budget, component, agent }
+    }
+
+    pub fn budget(&self) -> &GuestMemoryBudget {
+        &self.budget
+    }
+}
+
+impl MemoryReservation {
+    /// Nothing yet.
+    pub fn new(share: Arc<MemoryShare>) -> Self {
+        Self { share, bytes: 0 }
+    }
+
+    pub fn budget(&self) -> &GuestMemoryBudget {
+        &self.share.budget
+    }
+
+    /// Bytes that are still to be reserved for an instance that is to hold so many.
+    fn lacking(&self, bytes: usize) -> usize {
+        // In whole pages: small tables then cost no step of their own.
+        bytes.div_ceil(limits::WASM_PAGE_BYTES).saturating_mul(limits::WASM_PAGE_BYTES).saturating_sub(self.bytes)
+    }
+
+    /// Reserves as much as an instance needs to hold so many bytes, if there is as much and nobody waits.
+    ///
+    /// # Errors
+    ///
+    /// [`MemoryRefusal`] if not: [`MemoryReservation::wait`] then waits for it.
+    pub fn try_reserve(&mut self, bytes: usize, is_new: bool) -> Result<(), MemoryRefusal> {
+        let lacking = self.lacking(bytes);
+        if lacking == 0 {
+            return Ok(());
+        }
+        let refusal = |shortage, reason| MemoryRefusal { bytes: lacking, shortage, reason };
+        let budget = &self.share.budget;
+        if budget.waiting.load(SeqCst) > 0 {
+            return Err(refusal(MemoryShortage::Process, RefusalReason::CannotWait));
+        }
+        let taken = budget.try_take(&self.share, lacking, is_new);
+        taken.map_err(|shortage| refusal(shortage, RefusalReason::CannotWait))?;
+        self.bytes += lacking;
+        Ok(())
+    }
+
+    /// Waits for what [`MemoryReservation::try_reserve`] did not get. `begin` is called if it is not there at once.
+    ///
+    /// # Errors
+    ///
+    /// [`MemoryRefusal`]: the call must end.
+    pub async fn wait(
+        &mut self,
+        bytes: usize,
+        is_new: bool,
+        begin: impl AsyncFnOnce(GuestMemoryUse),
+    ) -> Result<(), MemoryRefusal> {
+        let lacking = self.lacking(bytes);
+        let refusal = |shortage, reason| Err(MemoryRefusal { bytes: lacking, shortage, reason });
+        let budget = Arc::clone(&self.share.budget);
+        if self.bytes.saturating_add(lacking) > budget.most_of_one() {
+            return refusal(MemoryShortage::Component, RefusalReason::BeyondShare);
+        }
+        let mut waiting = Waiting::enter(self, lacking, is_new);
+        let told = match waiting.told.try_recv() {
+            Ok(told) => told,
+            Err(_) => {
+                let most = if is_new { limits::PLUGIN_PLACE_WAIT } else { limits::GUEST_MEMORY_WAIT };
+                begin(budget.usage()).await;
+                match timeout(most, &mut waiting.told).await {
+                    // The queue does not forget who waits in it.
+                    Ok(told) => told.unwrap_or_else(|_| refusal(MemoryShortage::Process, RefusalReason::CannotWait)),
+                    Err(_) => match waiting.leave() {
+                        Some(told) => told,
+                        None => {
+                            // A last attempt, which says of what there is too little.
+                            let taken = budget.try_take(&self.share, lacking, is_new);
+                            taken.or_else(|shortage| refusal(shortage, RefusalReason::WaitedTooLong))
+                        }
+                    },
+                }
+            }
+        };
+        waiting.is_over = true;
+        drop(waiting);
+        told.map(|()| self.bytes += lacking)
+    }
+}
+
+impl Drop for MemoryReservation {
+    fn drop(&mut self) {
+        if self.bytes > 0 {
+            self.share.budget.give_back(&self.share, self.bytes);
+        }
+    }
+}
+
+/// A call in the queue. If it is dropped there, it leaves it, and what it was given meanwhile goes back.
+struct Waiting {
+    id: u64,
+    share: Arc<MemoryShare>,
+    bytes: usize,
+    told: oneshot::Receiver<Result<(), MemoryRefusal>>,
+    is_over: bool,
+}
+
+impl Waiting {
+    fn enter(reservation: &MemoryReservation, bytes: usize, is_new: bool) -> Self {
+        let (share, holds) = (Arc::clone(&reservation.share), reservation.bytes);
+        let (sender, told) = oneshot::channel();
+        let budget = &reservation.share.budget;
+        let mut queue = budget.queue();
+        let id = queue.next_id;
+        queue.next_id += 1;
+        queue.waiters.push(Waiter { id, share: Arc::clone(&share), bytes, holds, is_new, told: sender });
+        budget.waiting.store(queue.waiters.len(), SeqCst);
+        budget.serve(&mut queue);
+        drop(queue);
+        Self { id, share, bytes, told, is_over: false }
+    }
+
+    /// Leaves the queue; what it was told before it did.
+    fn leave(&mut self) -> Option<Result<(), MemoryRefusal>> {
+        let budget = &self.share.budget;
+        let mut queue = budget.queue();
+        queue.waiters.retain(|waiter| waiter.id != self.id);
+        // Whoever stood behind it may be served now.
+        budget.serve(&mut queue);
+        drop(queue);
+        self.told.try_recv().ok()
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if !self.is_over
+            && let Some(Ok(())) = self.leave()
+        {
+            self.share.budget.give_back(&self.share, self.bytes);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

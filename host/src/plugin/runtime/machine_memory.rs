@@ -1,0 +1,160 @@
+//! How much memory there is: of the machine, or less if this process's control group is bounded.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use crate::limits;
+
+/// Where a figure for guest memory comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemorySource {
+    /// All memory of the machine.
+    Machine,
+    /// The bound of this process's control group.
+    ControlGroup,
+    /// Neither says how much there is.
+    Unknown,
+    /// What one call of a plugin may take asks for more than the share of what there is.
+    OneCall,
+}
+
+/// The guest memory of all plugins together where the config does not say: in bytes, and where that comes from. `one_call` is
+/// the total for which one call has as much as it may.
+pub fn default_guest_memory(one_call: usize) -> (usize, MemorySource) {
+    share_of(available_memory(), one_call)
+}
+
+fn share_of(available: Option<(u64, MemorySource)>, one_call: usize) -> (usize, MemorySource) {
+    let (bytes, source) = available.map_or((limits::GUEST_MEMORY_BYTES, MemorySource::Unknown), |(bytes, source)| {
+        (usize::try_from(bytes / limits::GUEST_MEMORY_PART).unwrap_or(usize::MAX), source)
+    });
+    let bytes = bytes.min(limits::GUEST_MEMORY_CEILING);
+    if bytes < one_call { (one_call, MemorySource::OneCall) } else { (bytes, source) }
+}
+
+/// Reads how much memory this process can have, where the system tells.
+fn available_memory() -> Option<(u64, MemorySource)> {
+    let read = |path: &Path| fs::read_to_string(path).ok();
+    let machine = read(Path::new("/proc/meminfo")).and_then(|text| machine_memory(&text));
+    let groups = read(Path::new("/proc/self/cgroup")).unwrap_or_default();
+    let bounds = control_group_files(&groups).into_iter().filter_map(|path| control_group_bound(&read(&path)?));
+    least(machine, bounds.min())
+}
+
+fn least(machine: Option<u64>, group: Option<u64>) -> Option<(u64, MemorySource)> {
+    match (machine, group) {
+        // Systems write a bound that is larger than any machine for none.
+        (Some(machine), Some(group)) if group < machine => Some((group, MemorySource::ControlGroup)),
+        (Some(machine), _) => Some((machine, MemorySource::Machine)),
+        (None, group) => group.map(|group| (group, MemorySource::ControlGroup)),
+    }
+}
+
+/// The machine's memory in bytes, of the text of `/proc/meminfo`.
+fn machine_memory(text: &str) -> Option<u64> {
+    let kib = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?.trim().strip_suffix("kB")?;
+    kib.trim().parse::<u64>().ok()?.checked_mul(1 << 10)
+}
+
+/// The files that may bound this process, of the text of `/proc/self/cgroup`: of each of its groups of version 2, of the
+/// memory groups of version 1, and of all groups above them. Within a container the paths may be those of the machine, of
+/// which only the uppermost is there.
+fn control_group_files(text: &str) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for line in text.lines() {
+        let mut fields = line.splitn(3, ':');
+        let (Some(_), Some(controllers), Some(group)) = (fields.next(), fields.next(), fields.next()) else { continue };
+        let (root, file) = match controllers {
+            "" => ("/sys/fs/cgroup", "memory.max"),
+            controllers if controllers.split(',').any(|one| one == "memory") => {
+                ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")
+            }
+            _ => continue,
+        };
+        let group = Path::new(group.trim_start_matches('/'));
+        // A group outside of the root of this process's name space.
+        let is_below = group.components().all(|part| matches!(part, std::path::Component::Normal(_)));
+        let above = group.ancestors().filter(|_| is_below).map(|group| Path::new(root).join(group).join(file));
+        files.extend(above.take(limits::CONTROL_GROUP_DEPTH));
+        let uppermost = Path::new(root).join(file);
+        if !files.contains(&uppermost) {
+            files.push(uppermost);
+        }
+    }
+    files
+}
+
+/// The bound that such a file says, in bytes.
+fn control_group_bound(text: &str) -> Option<u64> {
+    text.trim().parse().ok().filter(|bytes| *bytes > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+
+    #[test]
+    fn meminfo_says_how_much_the_machine_has() {
+        let text = "MemTotal:       16384000 kB\nMemFree:         1024 kB\n";
+        assert_eq!(machine_memory(text), Some(16_384_000 << 10));
+        for odd in ["", "MemTotal:\n", "MemTotal: many kB\n", "MemTotal: 12\n", "MemTotal: 18446744073709551615 kB\n"] {
+            assert_eq!(machine_memory(odd), None, "{odd:?}");
+        }
+    }
+
+    #[test]
+    fn bounds_of_control_groups_are_looked_for_upwards() {
+        let files = |text: &str| -> Vec<String> {
+            control_group_files(text).iter().map(|path| path.to_string_lossy().into_owned()).collect()
+        };
+        let second = "0::/user.slice/run.scope\n";
+        let upwards = [
+            "/sys/fs/cgroup/user.slice/run.scope/memory.max",
+            "/sys/fs/cgroup/user.slice/memory.max",
+            "/sys/fs/cgroup/memory.max",
+        ];
+        assert_eq!(files(second), upwards);
+        let first = "5:cpu:/a\n4:hugetlb,memory:/docker/b\n1:name=systemd:/\n";
+        let upwards = [
+            "/sys/fs/cgroup/memory/docker/b/memory.limit_in_bytes",
+            "/sys/fs/cgroup/memory/docker/memory.limit_in_bytes",
+            "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+        ];
+        assert_eq!(files(first), upwards);
+        // Of another name space: only what is at the root can be found.
+        assert_eq!(files("0::/../../x\n"), ["/sys/fs/cgroup/memory.max"]);
+        assert!(files("").is_empty() && files("no group\n4:cpu:/\n").is_empty());
+        let deep = format!("0::/{}\n", "a/".repeat(1_000));
+        assert_eq!(files(&deep).len(), limits::CONTROL_GROUP_DEPTH + 1);
+    }
+
+    #[test]
+    fn control_group_without_a_number_bounds_nothing() {
+        assert_eq!(control_group_bound("2147483648\n"), Some(2 * GIB));
+        for none in ["max\n", "", "0\n", "-1\n"] {
+            assert_eq!(control_group_bound(none), None, "{none:?}");
+        }
+    }
+
+    #[test]
+    fn guests_have_half_of_the_smaller_and_room_for_one_call() {
+        let share = |machine, group, one_call: u64| {
+            let (bytes, source) = share_of(least(machine, group), one_call as usize);
+            (bytes as u64, source)
+        };
+        assert_eq!(share(Some(16 * GIB), None, 1), (8 * GIB, MemorySource::Machine));
+        assert_eq!(share(Some(16 * GIB), Some(4 * GIB), 1), (2 * GIB, MemorySource::ControlGroup));
+        assert_eq!(share(Some(16 * GIB), Some(u64::MAX / 2), 1), (8 * GIB, MemorySource::Machine));
+        assert_eq!(share(None, Some(4 * GIB), 1), (2 * GIB, MemorySource::ControlGroup));
+        assert_eq!(share(None, None, 1), (limits::GUEST_MEMORY_BYTES as u64, MemorySource::Unknown));
+        assert_eq!(share(Some(GIB / 4), None, GIB), (GIB, MemorySource::OneCall));
+        assert_eq!(share(Some(u64::MAX), None, 1).0, limits::GUEST_MEMORY_CEILING as u64);
+        // Of this machine, whatever it is.
+        let (bytes, _) = default_guest_memory(limits::GUEST_MEMORY_LEAST);
+        assert!((limits::GUEST_MEMORY_LEAST..=limits::GUEST_MEMORY_CEILING).contains(&bytes), "{bytes}");
+    }
+}
