@@ -73,10 +73,23 @@ pub const TASKS_PER_DELEGATION: usize = 1_024;
 /// How deep a config can let agents delegate, and how deep agents can call each other as tools: each level can multiply the
 /// agents by [`TASKS_PER_DELEGATION`].
 pub const DELEGATION_DEPTH_CEILING: u32 = 16;
-/// Agents that work at once in one crew; others wait for a place. One that waits for others needs none.
-pub const WORKING_AGENTS: usize = 1_024;
-/// Agents that may work in one crew from its beginning to its end.
-pub const AGENTS_PER_CREW: usize = 10_000;
+/// Agents of one run that work at once where the config says nothing; others wait for a place. One that waits for others needs
+/// none. More only wait for their models.
+pub const WORKING_AGENTS: usize = 128;
+/// The most that a config can let work at once.
+pub const WORKING_AGENTS_CEILING: usize = 1_024;
+/// Agents that may work in one run, or in the runs of one session, from its beginning to its end where the config says nothing:
+/// those of the largest team, or of one whole `delegate`. An agent takes some 300 KB.
+pub const AGENTS_PER_RUN: usize = 1_024;
+/// The most that a config can let work in one run.
+pub const AGENTS_PER_RUN_CEILING: usize = 10_000;
+/// Bytes of all conversations of one run together where the config says nothing: two of the largest, or half a megabyte for each of
+/// [`AGENTS_PER_RUN`].
+pub const CHATS_PER_RUN_BYTES: usize = 2 * CHAT_BYTES;
+/// The least bytes of all conversations that a config can name: room for one that does something.
+pub const CHATS_PER_RUN_LEAST: usize = 1 << 20;
+/// The most that a config can name: beyond it no machine holds them.
+pub const CHATS_PER_RUN_CEILING: usize = 64 << 30;
 /// Members of one team.
 pub const TEAM_MEMBERS: usize = 1_024;
 /// How deep the agents and teams of a config may need each other, as members and as tools: as deep as agents delegate.

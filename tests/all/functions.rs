@@ -237,6 +237,23 @@ async fn handles_are_lost_with_their_instance_and_that_is_told() {
 }
 
 #[tokio::test]
+async fn kept_instance_holds_memory_until_its_run_ends() {
+    let engine = Arc::new(PluginEngine::new(None).unwrap());
+    let (tools, run) = (tools_on(&engine, guest("plain-counters"), Limits::default()).await, RunCx::new("helper"));
+    assert_eq!(engine.guest_memory().held, 0);
+    for count in ["1", "2"] {
+        call(&tools, &run, "counter_new", json!({"start": 1})).await;
+        assert_eq!(call(&tools, &run, "alive", json!({})).await, count);
+    }
+    let of_one = engine.guest_memory().held;
+    let other = RunCx::new("helper");
+    call(&tools, &other, "counter_new", json!({"start": 1})).await;
+    assert_eq!((of_one > 0, engine.guest_memory().held), (true, 2 * of_one));
+    drop((run, other));
+    assert_eq!(engine.guest_memory().held, 0);
+}
+
+#[tokio::test]
 async fn no_more_handles_are_given_than_may_be() {
     let (tools, run) = (tools("plain-counters").await, RunCx::new("helper"));
     let many = call(&tools, &run, "many", json!({"count": limits::FUNCTION_HANDLES})).await;

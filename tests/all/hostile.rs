@@ -12,6 +12,7 @@ mod killed;
 mod kv;
 mod limits;
 mod load;
+mod memory;
 mod names;
 mod powers;
 mod recovery;

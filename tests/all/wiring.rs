@@ -24,7 +24,7 @@ use shelly_host::{
     config::{
         AgentConfig, AgentOptions, AgentToolUse, AuthConfig, Config, ContextConfig, CredentialConfig, DelegableConfig,
         FileUse, FolderUse, GitConfig, GrantConfig, HttpUse, LimitsConfig, McpServerConfig, MemberUse, OAuthConfig,
-        PluginUse, ProgramConfig, ProviderConfig, SessionsConfig, TeamConfig, ToolboxUse,
+        PluginUse, ProgramConfig, ProviderConfig, RunsConfig, SessionsConfig, TeamConfig, ToolboxUse,
     },
     event::{EventSink, RunCx},
     model::{BatchConfig, RateLimitConfig},
@@ -49,6 +49,7 @@ fn all_keys() -> BTreeSet<String> {
         keys::<Config>("config"),
         keys::<ContextConfig>("context"),
         keys::<SessionsConfig>("sessions"),
+        keys::<RunsConfig>("runs"),
         keys::<ProviderConfig>("provider"),
         keys::<AuthConfig>("auth"),
         keys::<CredentialConfig>("credential"),
@@ -80,10 +81,11 @@ fn all_keys() -> BTreeSet<String> {
 }
 
 /// Events that the runs of the table do not bring about, and what does.
-const EVENTS: [(&str, &str, &str); 6] = [
+const EVENTS: [(&str, &str, &str); 7] = [
     ("Missed", "../../host/src/event.rs", "every_reader_is_told_and_a_slow_one_is_told_what_it_missed"),
     ("Warning", "bad_input.rs", "the_default_agent_leaves_out_what_it_cannot_have"),
     ("ToolProgress", "hostile/call.rs", "a_flood_of_progress_is_thinned_and_the_last_report_is_told"),
+    ("PluginWaits", "hostile/memory.rs", "call_waits_for_memory_until_another_one_ends"),
     ("PluginRequest", "providers/program.rs", "what_its_plugin_sends_is_told_and_no_key"),
     ("FileChange", "changes/mod.rs", "each_change_is_an_event"),
     ("PluginLog", "hostile/call.rs", "a_flood_of_log_entries_is_capped_and_counted"),

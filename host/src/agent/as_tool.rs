@@ -15,7 +15,7 @@ use tokio::{sync::Semaphore, time::Instant};
 use super::{
     Answer, Ending, Factory, Refused, Runner,
     at_work::{self, AtWork},
-    crew::{NotHired, refusal, too_many_agents},
+    crew::{NotHired, refusal},
     delegate::{Instance, in_tags},
     journal::{BesideId, Delegated, ErrandPast, Record},
     registry::Spawned,
@@ -239,10 +239,8 @@ impl AgentTool {
         }
         let (runner, places) = self.runner(&me).await?;
         let has_begun = !past.runs.is_empty();
-        if let Some(crew) = me.crew.as_ref().filter(|_| !has_begun)
-            && !crew.begin()
-        {
-            return Err(Fault::Exhausted { message: too_many_agents() });
+        if let Some(crew) = me.crew.as_ref().filter(|_| !has_begun) {
+            crew.begin().map_err(|error| Fault::Exhausted { message: error.to_string() })?;
         }
         let name: Arc<str> = self.spec.name.as_str().into();
         let kept = chat.filter(|_| self.conversation == Conversation::Kept).map(|chat| {

@@ -10,13 +10,13 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Refused, Registry,
+    Refused, Registry, RunLimits,
     journal::{BoardTask, CallId, Journal, Log, Past, Record, Recorder},
     registry::{Spawned, no_agent},
 };
 use crate::{
     capability::{Ceiling, Usd},
-    chat::{Chat, Message, Part, Role},
+    chat::{Chat, ConversationBudget, Message, Part, Role},
     event::{Event, RunCx},
     limits,
     model::{Ledger, Usage},
@@ -63,7 +63,6 @@ use crate::{
 /// assert_eq!(crew.ledger().total().usage, answer.account.total().usage);
 /// # Ok(()) }
 /// ```
-#[derive(Default)]
 pub struct Crew {
     /// Who there is to delegate to.
     pub registry: Registry,
@@ -74,8 +73,11 @@ pub struct Crew {
     /// Where what happens is written down, so that it can go on in another process.
     pub(super) journal: Option<Arc<Journal>>,
     roster: Roster,
-    places: Places,
+    limits: RunLimits,
+    /// Places for agents that work at once; one that waits for others has none.
+    places: Arc<Semaphore>,
     begun: AtomicUsize,
+    conversations: Arc<ConversationBudget>,
     /// The members of teams that have worked, which count as agents once each.
     members: Mutex<HashSet<Arc<str>>>,
     ledger: Mutex<Ledger>,
@@ -86,12 +88,23 @@ pub struct Crew {
 /// Who is at work, by instance name.
 type Roster = Arc<Mutex<HashMap<Arc<str>, Working>>>;
 
-/// Places for agents that work at once; one that waits for others has none.
-struct Places(Arc<Semaphore>);
-
-impl Default for Places {
+impl Default for Crew {
     fn default() -> Self {
-        Self(Arc::new(Semaphore::new(limits::WORKING_AGENTS)))
+        let limits = RunLimits::default();
+        Self {
+            registry: Registry::default(),
+            board: None,
+            reflections: None,
+            journal: None,
+            roster: Roster::default(),
+            places: Arc::new(Semaphore::new(limits.working_agents)),
+            begun: AtomicUsize::new(0),
+            conversations: Arc::new(ConversationBudget::new(limits.chat_bytes)),
+            members: Mutex::default(),
+            ledger: Mutex::default(),
+            prompts: Mutex::default(),
+            limits,
+        }
     }
 }
 
@@ -108,9 +121,21 @@ pub(super) async fn refusal(cx: &RunCx, name: &str, refused: &Refused) -> String
     format!("agent `{name}` cannot be started from here")
 }
 
-/// Why no more agents may work in a crew.
-pub(super) fn too_many_agents() -> String {
-    format!("{} agents have worked in this crew already, and no more may", limits::AGENTS_PER_CREW)
+/// Why no more agents may work in a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum TooManyAgents {
+    /// So many have worked.
+    #[error(
+        "{0} agents have worked in this run already, and no more may (limit `runs.agents`): do the rest yourself, or a person \
+         raises it in the config"
+    )]
+    Agents(usize),
+    /// The conversations hold so many bytes.
+    #[error(
+        "the conversations of this run hold the {0} bytes that they may together (limit `runs.chat_bytes`), so no more agents \
+         may begin: do the rest yourself, or a person raises it in the config"
+    )]
+    Conversations(usize),
 }
 
 /// Why an agent cannot be started, for whoever asked for it.
@@ -139,6 +164,18 @@ impl Crew {
     /// Those in this registry, without a board.
     pub fn new(registry: Registry) -> Self {
         Self { registry, ..Self::default() }
+    }
+
+    /// With bounds on what its agents take together, each at least 1 and at most what a config can name.
+    pub fn with_limits(self, limits: RunLimits) -> Self {
+        let limits = limits.within_ceilings();
+        let places = Arc::new(Semaphore::new(limits.working_agents));
+        Self { limits, places, conversations: Arc::new(ConversationBudget::new(limits.chat_bytes)), ..self }
+    }
+
+    /// What the conversations of its agents hold together.
+    pub fn conversations(&self) -> &Arc<ConversationBudget> {
+        &self.conversations
     }
 
     /// With a task board.
@@ -245,26 +282,36 @@ impl Crew {
     }
 
     pub(crate) fn places(&self) -> &Arc<Semaphore> {
-        &self.places.0
+        &self.places
     }
 
-    /// Counts one more agent; false if there were as many as there may be.
-    pub(crate) fn begin(&self) -> bool {
-        self.begun.fetch_add(1, Ordering::Relaxed) < limits::AGENTS_PER_CREW
-    }
-
-    /// Counts a member of a team as one more agent when it works for the first time; false if there were as many as there may
-    /// be.
-    pub(crate) fn begin_member(&self, instance: &Arc<str>) -> bool {
-        let mut members = self.members.lock().unwrap_or_else(PoisonError::into_inner);
-        if members.contains(instance) {
-            return true;
+    /// Counts one more agent.
+    ///
+    /// # Errors
+    ///
+    /// [`TooManyAgents`] if there were as many as there may be, or the conversations hold as much as they may.
+    pub(crate) fn begin(&self) -> Result<(), TooManyAgents> {
+        if self.conversations.held() >= self.conversations.most() {
+            return Err(TooManyAgents::Conversations(self.conversations.most()));
         }
-        let may_work = self.begin();
-        if may_work {
+        let most = self.limits.agents;
+        let counted =
+            self.begun.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |begun| (begun < most).then_some(begun + 1));
+        counted.map(drop).map_err(|_| TooManyAgents::Agents(most))
+    }
+
+    /// Counts a member of a team as one more agent when it works for the first time.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Crew::begin`].
+    pub(crate) fn begin_member(&self, instance: &Arc<str>) -> Result<(), TooManyAgents> {
+        let mut members = self.members.lock().unwrap_or_else(PoisonError::into_inner);
+        if !members.contains(instance) {
+            self.begin()?;
             members.insert(Arc::clone(instance));
         }
-        may_work
+        Ok(())
     }
 
     /// Numbers of instances go on after this one.
@@ -435,10 +482,25 @@ mod tests {
     fn members_count_as_agents_once_each_and_no_more_than_may_work() {
         let crew = Crew::default();
         let name = |n: usize| -> Arc<str> { format!("desk/{n}").into() };
-        assert!((0..limits::AGENTS_PER_CREW - 1).all(|_| crew.begin()));
-        assert!(crew.begin_member(&name(1)) && crew.begin_member(&name(1)), "it has worked before");
-        assert!(!crew.begin_member(&name(2)) && !crew.begin());
-        assert!(!crew.begin_member(&name(2)) && crew.begin_member(&name(1)));
+        let refused = Err(TooManyAgents::Agents(limits::AGENTS_PER_RUN));
+        assert!((0..limits::AGENTS_PER_RUN - 1).all(|_| crew.begin().is_ok()));
+        assert_eq!(
+            (crew.begin_member(&name(1)), crew.begin_member(&name(1))),
+            (Ok(()), Ok(())),
+            "it has worked before"
+        );
+        assert_eq!((crew.begin_member(&name(2)), crew.begin()), (refused, refused));
+        assert_eq!((crew.begin_member(&name(2)), crew.begin_member(&name(1))), (refused, Ok(())));
+    }
+
+    #[test]
+    fn limits_of_a_run_are_kept_within_what_works() {
+        let most = Crew::default().with_limits(RunLimits { agents: usize::MAX, working_agents: 0, chat_bytes: 0 });
+        let RunLimits { agents, working_agents, chat_bytes } = most.limits;
+        assert_eq!((agents, working_agents, chat_bytes), (limits::AGENTS_PER_RUN_CEILING, 1, 1));
+        assert_eq!(most.places().available_permits(), 1);
+        let few = Crew::default().with_limits(RunLimits { agents: 2, ..RunLimits::default() });
+        assert_eq!((few.begin(), few.begin(), few.begin()), (Ok(()), Ok(()), Err(TooManyAgents::Agents(2))));
     }
 
     #[tokio::test]
@@ -447,7 +509,7 @@ mod tests {
         let member = Agent::new("ada", "", Arc::new(model));
         // What a team is lies above this module: a job is all that it gives.
         let crew = Arc::new(Crew::default());
-        crew.begun.store(limits::AGENTS_PER_CREW, Ordering::Relaxed);
+        crew.begun.store(limits::AGENTS_PER_RUN, Ordering::Relaxed);
         let cx = RunCx::new("desk");
         let purse = Purse::new(&Budget::default(), Instant::now());
         let start = *Start::of_a_person(Some(&crew), &cx, &purse, None);
@@ -466,6 +528,6 @@ mod tests {
         let mut working = begin_members(&me, 0, vec![job], shares, &CancellationToken::new());
         let failed = working.remove(0).await.unwrap().err();
         let Some(Failed::Of(fault)) = failed else { panic!("{failed:?}") };
-        assert_eq!(fault.to_string(), "10000 agents have worked in this crew already, and no more may");
+        assert_eq!(fault.to_string(), TooManyAgents::Agents(limits::AGENTS_PER_RUN).to_string());
     }
 }

@@ -25,6 +25,13 @@ pub enum RunError {
     /// The conversation holds as much as one may.
     #[error("the conversation holds {} MiB, and there is no answer", limits::CHAT_BYTES >> 20)]
     ChatFull,
+    /// The conversations of the run hold as many bytes together as they may.
+    #[error(
+        "the conversations of this run hold more than {} MiB together, and there is no answer; raise `runs.chat_bytes` in the \
+         config",
+        .0 >> 20
+    )]
+    ConversationsFull(usize),
     /// A message of the input cannot stand in a conversation.
     #[error("the input cannot be put into the conversation")]
     Input(#[source] EditError),
@@ -100,7 +107,7 @@ impl RunError {
     pub fn is_exhausted(&self) -> bool {
         match self {
             Self::Member { fault, .. } | Self::Coordinator { fault, .. } => matches!(fault, Fault::Exhausted { .. }),
-            _ => matches!(self, Self::MaxIterations(_) | Self::Budget(_)),
+            _ => matches!(self, Self::MaxIterations(_) | Self::Budget(_) | Self::ConversationsFull(_)),
         }
     }
 
@@ -108,9 +115,11 @@ impl RunError {
     pub(super) fn as_fault(&self) -> Fault {
         match self {
             Self::Model(fault) | Self::Rejected { fault, .. } => fault.clone(),
-            Self::MaxIterations(_) | Self::Budget(_) | Self::ChatFull | Self::Stopped { .. } => {
-                Fault::Exhausted { message: self.to_string() }
-            }
+            Self::MaxIterations(_)
+            | Self::Budget(_)
+            | Self::ChatFull
+            | Self::ConversationsFull(_)
+            | Self::Stopped { .. } => Fault::Exhausted { message: self.to_string() },
             Self::Cut | Self::Window(_) => Fault::TooLarge { message: self.in_full() },
             Self::Empty | Self::Cancelled | Self::Crashed(_) | Self::Unrecorded(_) => Fault::other(self.to_string()),
             Self::Input(error) => Fault::invalid(error.to_string()),

@@ -7,7 +7,6 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
     Answer, Runner,
-    crew::too_many_agents,
     delegate::Instance,
     journal::{BesideId, Chosen, ErrandId, ErrandPast},
     stint::{Employer, Stint},
@@ -106,7 +105,7 @@ pub(crate) fn begin(
     let spawn = |(at, (job, (share, past))): (usize, (Job, (Share, ErrandPast)))| {
         let Job { runner, member, chat, beside, input, tools, instructions, retries } = job;
         let instance = me.member(&member);
-        let may_work = me.crew.as_ref().is_none_or(|crew| crew.begin_member(&instance));
+        let may_work = me.crew.as_ref().map_or(Ok(()), |crew| crew.begin_member(&instance));
         let work = Stint {
             employer: Employer::from(&**me),
             call: call_of(step),
@@ -128,9 +127,7 @@ pub(crate) fn begin(
         };
         let stop = stop.clone();
         me.tasks.spawn(async move {
-            if !may_work {
-                return Err(Failed::Of(Fault::Exhausted { message: too_many_agents() }));
-            }
+            may_work.map_err(|error| Failed::Of(Fault::Exhausted { message: error.to_string() }))?;
             tokio::select! {
                 biased;
                 () = stop.cancelled() => Err(Failed::Stopped),

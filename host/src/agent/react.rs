@@ -18,7 +18,6 @@ use super::{
 use crate::{
     chat::{Chat, Message, OpenCalls, Role},
     event::Event,
-    limits,
     model::{CompletionRequest, StopReason, Usage},
     tool::{Begin, READ_RESULT, ToolBox, ToolCx},
 };
@@ -170,9 +169,7 @@ impl Loop<'_> {
 
     /// Everything that happens before the model is asked.
     async fn begin_turn(&mut self) -> Result<(), RunError> {
-        if self.chat.snapshot().bytes() > limits::CHAT_BYTES {
-            return Err(RunError::ChatFull);
-        }
+        self.check_bytes()?;
         self.me.check_log()?;
         in_time(&self.me.purse, self.me.place.enter()).await?;
         self.look_for_tools().await;

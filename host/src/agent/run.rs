@@ -92,6 +92,9 @@ pub(crate) struct Run<'a, W: Work<'a>> {
 
 impl<'a, W: Work<'a>> Run<'a, W> {
     pub fn new(shell: Shell<'a>, me: Arc<Instance>, chat: &'a Chat, work: W) -> Self {
+        if let Some(crew) = &me.crew {
+            chat.count_in(crew.conversations());
+        }
         Self {
             shell,
             me,
@@ -106,6 +109,21 @@ impl<'a, W: Work<'a>> Run<'a, W> {
             task: None,
             told: None,
             begun: false,
+        }
+    }
+
+    /// Sees that its conversation, and those of all agents of the run together, hold no more than they may.
+    ///
+    /// # Errors
+    ///
+    /// [`RunError::ChatFull`], [`RunError::ConversationsFull`].
+    pub fn check_bytes(&self) -> Result<(), RunError> {
+        if self.chat.snapshot().bytes() > limits::CHAT_BYTES {
+            return Err(RunError::ChatFull);
+        }
+        match self.me.crew.as_ref().map(|crew| crew.conversations()) {
+            Some(all) if all.is_exceeded() => Err(RunError::ConversationsFull(all.most())),
+            _ => Ok(()),
         }
     }
 

@@ -5,7 +5,7 @@ use super::{
     models::model_name,
     no_price,
     outfit::own_ceiling,
-    plugins::{check_only, only_of},
+    plugins::{as_size, check_only, only_of},
 };
 use crate::{
     capability::Budget,
@@ -14,7 +14,7 @@ use crate::{
         ProviderKind, ToolboxUse, Who,
     },
     error::{ErrorKind, Report},
-    plugin::{Certificate, Kind, Plugin, PluginTool},
+    plugin::{Certificate, Kind, MemorySource, Plugin, PluginEngine, PluginTool},
     tool::ToolBox,
 };
 
@@ -58,6 +58,23 @@ impl Told {
     }
 }
 
+/// The guest memory of all plugins together, and where that comes from.
+fn guest_memory(config: &Config) -> (u64, &'static str) {
+    let named = config.limits.total_memory_bytes.map(as_size);
+    let (bytes, source) = PluginEngine::guest_memory_for(named, config.largest_memory_bytes());
+    let from = match source {
+        MemorySource::Config => "",
+        MemorySource::AllThereIs => "all that there is: the file names more",
+        MemorySource::Machine => "half of the machine's memory",
+        MemorySource::ControlGroup => "half of what the control group of this process may have",
+        MemorySource::Unknown => "the system does not say how much memory there is",
+        MemorySource::OneCall => {
+            "as much as one call needs to have its memory_bytes; that is more than half of what there is"
+        }
+    };
+    (bytes as u64, from)
+}
+
 impl App {
     /// Looks at all that can be told of every agent and model without asking a model and without running anything of a
     /// plugin.
@@ -82,6 +99,7 @@ impl App {
         let shared = Shared::new(&self.project, &self.desk, self.changes());
         let known = Known {
             plugin_dirs: self.plugin_dirs.clone(),
+            guest_memory: Some(guest_memory(&config)),
             prices: config.providers.iter().map(|provider| self.price(provider)).collect(),
             agents: config.agents.iter().map(|agent| self.check_agent(agent, &config, &shared, &mut told)).collect(),
             // What a team has as an agent has it; its members are looked at by themselves.

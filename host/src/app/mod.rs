@@ -271,7 +271,7 @@ impl App {
         let mut makers = Makers::new(self, model, &models, &shared);
         let (made, made_model) = makers.make(who, &mut notices).await?;
         let entrant = made.whole(&mut Vec::new())?;
-        let crew = shared.crew();
+        let crew = shared.crew().with_limits(self.config.runs.limits());
         // One that may work only so often at once is known also where nobody starts it: its places are those of its members.
         let is_known =
             |inner: &&Who<'_>| starts_others || called.contains(&inner.name()) || inner.own().max_concurrency > 0;
@@ -561,10 +561,12 @@ fn no_price(config: &AgentConfig, model: &str) -> Report {
         .hint("name its price: providers: [{…, price: {input: 0.25, output: 2}}], in dollars per million tokens")
 }
 
-/// The engine with the stack that the config gives every plugin.
+/// The engine with the stack that the config gives every plugin, and the memory that it gives all of them.
 fn start_engine(config: &Config, cache: Option<PathBuf>) -> Result<Arc<PluginEngine>, Report> {
     let stack_bytes = config.limits.stack_bytes.map_or(limits::PLUGIN_STACK_BYTES, as_size);
-    PluginEngine::with_stack(cache, stack_bytes).map(Arc::new)
+    let named = config.limits.total_memory_bytes.map(as_size);
+    let (memory, _) = PluginEngine::guest_memory_for(named, config.largest_memory_bytes());
+    PluginEngine::with_stack(cache, stack_bytes).map(|engine| Arc::new(engine.with_guest_memory(memory)))
 }
 
 /// What others are told of an agent.

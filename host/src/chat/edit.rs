@@ -42,6 +42,9 @@ pub enum EditError {
     /// The conversation would be larger than [`limits::CHAT_BYTES`], and larger than it is.
     #[error("the conversation would have more than {} MiB", limits::CHAT_BYTES >> 20)]
     Full,
+    /// The conversations of the run would hold more than so many bytes together, and more than they do.
+    #[error("the conversations of this run would have more than {0} bytes together (limit `runs.chat_bytes`)")]
+    RunFull(usize),
 }
 
 /// Each call is followed by exactly one result before anything else, and there is no result without a call.

@@ -29,6 +29,10 @@ impl KeptResults {
         self.texts.get(call)
     }
 
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     pub fn is_empty(&self) -> bool {
         self.texts.is_empty()
     }

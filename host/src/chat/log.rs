@@ -1,5 +1,6 @@
 use std::{
     collections::HashSet,
+    ops::{Deref, DerefMut},
     pin::pin,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
 };
@@ -8,7 +9,7 @@ use tokio::sync::Notify;
 
 use super::{
     Change, Content, EditError, Entry, Message, OpenCalls, Part, Replacement, Role, Snapshot, ToolCall, Written,
-    beside::Besides, edit::check_pairs, entries::Entries, kept::KeptResults,
+    beside::Besides, edit::check_pairs, entries::Entries, kept::KeptResults, run_bytes::CountedBytes,
 };
 use crate::limits;
 
@@ -41,6 +42,8 @@ pub(super) struct Log {
     pub waiting: Vec<Message>,
     /// Results of which the conversation has only the beginning.
     pub kept: Arc<KeptResults>,
+    /// For how much it is counted among the conversations of a run.
+    pub counted: CountedBytes,
     /// What has changed since it was last asked for; none: nobody asks.
     pub changes: Option<Vec<Change>>,
 }
@@ -263,9 +266,32 @@ impl Chat {
         Ok(())
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, Log> {
+    pub(super) fn lock(&self) -> LockedLog<'_> {
         // Nothing panics half-way through a change, so a poisoned log is still whole.
-        self.shared.log.lock().unwrap_or_else(PoisonError::into_inner)
+        LockedLog(self.shared.log.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// A log that nobody else changes; what its run counts is right again when this goes.
+pub(super) struct LockedLog<'a>(MutexGuard<'a, Log>);
+
+impl Deref for LockedLog<'_> {
+    type Target = Log;
+
+    fn deref(&self) -> &Log {
+        &self.0
+    }
+}
+
+impl DerefMut for LockedLog<'_> {
+    fn deref_mut(&mut self) -> &mut Log {
+        &mut self.0
+    }
+}
+
+impl Drop for LockedLog<'_> {
+    fn drop(&mut self) {
+        self.0.count();
     }
 }
 
@@ -344,9 +370,15 @@ impl Log {
     /// Refuses an edit after which the conversation is larger than it may be, unless it is smaller than before.
     fn check_size(&self, gone: usize, more: usize) -> Result<(), EditError> {
         let waiting: usize = self.waiting.iter().map(Message::bytes).sum();
-        match self.bytes + waiting + more > limits::CHAT_BYTES + gone && more > gone {
-            true => Err(EditError::Full),
-            false => Ok(()),
+        if more <= gone {
+            return Ok(());
+        }
+        if self.bytes + waiting + more > limits::CHAT_BYTES + gone {
+            return Err(EditError::Full);
+        }
+        match self.counted.exceeded_by(waiting + more, gone) {
+            Some(budget) => Err(EditError::RunFull(budget.most())),
+            None => Ok(()),
         }
     }
 

@@ -14,6 +14,7 @@ mod message;
 mod open;
 mod property_names;
 mod reply;
+mod run_bytes;
 mod snapshot;
 #[cfg(test)]
 mod tests;
@@ -31,5 +32,6 @@ pub use open::OpenCalls;
 pub use property_names::PropertyNames;
 pub(crate) use property_names::name_with_digest;
 pub use reply::{Delta, StopReason, Usage};
+pub use run_bytes::ConversationBudget;
 pub use snapshot::{Entry, Snapshot};
 pub use tool::{Content, ToolCall, ToolHints, ToolResult, ToolSpec};

@@ -49,8 +49,15 @@ impl Log {
                 Some(position) => Message::results(vec![results.swap_remove(position)]),
                 None => Message::results(vec![ToolResult::error(&id, format!("The call was not run: {otherwise}."))]),
             };
+            let too_large = |of: String| {
+                Message::results(vec![ToolResult::error(&id, format!("The result is too large for {of}."))])
+            };
+            // What was added before is not counted yet.
+            self.count();
             let message = if self.bytes + message.bytes() > limits::CHAT_BYTES {
-                Message::results(vec![ToolResult::error(&id, "The result is too large for this conversation.")])
+                too_large("this conversation".into())
+            } else if let Some(budget) = self.counted.exceeded_by(message.bytes(), 0) {
+                too_large(format!("the conversations of this run, which may hold {} bytes together", budget.most()))
             } else {
                 message
             };

@@ -37,6 +37,12 @@ pub struct LimitsConfig {
     /// Bytes of stack of a guest. Only for all plugins: their stacks are made alike.
     #[serde(default, deserialize_with = "number::<_, 1, { limits::PLUGIN_STACK_CEILING as u64 }>")]
     pub stack_bytes: Option<u64>,
+    /// Bytes of memory and tables of all instances of all plugins together. Only for all plugins: it is the process's.
+    #[serde(
+        default,
+        deserialize_with = "number::<_, { limits::GUEST_MEMORY_LEAST as u64 }, { limits::GUEST_MEMORY_CEILING as u64 }>"
+    )]
+    pub total_memory_bytes: Option<u64>,
     /// Bytes of texts and lists that one call is handed.
     #[serde(default, deserialize_with = "number::<_, 1, { limits::PLUGIN_CROSSING_CEILING as u64 }>")]
     pub input_bytes: Option<u64>,
@@ -83,7 +89,9 @@ struct Number {
 const LEAVE_OUT: &str = "leave it out for the default, which `config check` shows";
 
 /// A number from `LEAST`, below which nothing would work, to `MOST`.
-fn number<'de, D: Deserializer<'de>, const LEAST: u64, const MOST: u64>(from: D) -> Result<Option<u64>, D::Error> {
+pub(super) fn number<'de, D: Deserializer<'de>, const LEAST: u64, const MOST: u64>(
+    from: D,
+) -> Result<Option<u64>, D::Error> {
     let wrong = |what: String| Err(de::Error::custom(format!("{what}; {LEAVE_OUT}")));
     match Option::deserialize(from)? {
         Some(number) if number < LEAST => wrong(format!("it is at least {LEAST}")),
@@ -114,6 +122,7 @@ impl LimitsConfig {
             table_elements: self.table_elements.or(all.table_elements),
             instances: self.instances.or(all.instances),
             stack_bytes: self.stack_bytes.or(all.stack_bytes),
+            total_memory_bytes: self.total_memory_bytes.or(all.total_memory_bytes),
             input_bytes: self.input_bytes.or(all.input_bytes),
             output_bytes: self.output_bytes.or(all.output_bytes),
             log_entries: self.log_entries.or(all.log_entries),
@@ -157,16 +166,42 @@ impl LimitsConfig {
 
     /// Whether they can be those of one plugin: `at` is their place in the config.
     pub(super) fn check_one(&self, at: &str) -> Result<(), Report> {
-        if self.stack_bytes.is_some() {
-            return Err(Report::new(ErrorKind::Usage, format!("{at}.stack_bytes: it is the same for all plugins"))
-                .hint("write it under `limits` at the top of the config"));
+        let of_all = |key: &str| {
+            Err(Report::new(ErrorKind::Usage, format!("{at}.{key}: it is the same for all plugins"))
+                .hint("write it under `limits` at the top of the config"))
+        };
+        match (self.stack_bytes, self.total_memory_bytes) {
+            (Some(_), _) => of_all("stack_bytes"),
+            (None, Some(_)) => of_all("total_memory_bytes"),
+            (None, None) => Ok(()),
         }
-        Ok(())
+    }
+
+    /// Whether one call can have the memory that these name: `at` is their place in the config, `total` what all plugins may hold
+    /// together.
+    pub(super) fn check_memory(&self, at: &str, total: Option<u64>) -> Result<(), Report> {
+        let Some((total, bytes)) = total.zip(self.memory_bytes) else { return Ok(()) };
+        let most = total / 4 * u64::from(limits::PLUGIN_QUARTERS_OF_ONE);
+        if bytes <= most {
+            return Ok(());
+        }
+        let what = format!(
+            "{at}.memory_bytes: one plugin may hold {most} of the {total} bytes of limits.total_memory_bytes, and a call of it is \
+             given {bytes}"
+        );
+        Err(Report::new(ErrorKind::Usage, what).hint("lower the one or raise the other"))
     }
 
     /// What holds for all plugins.
-    pub(super) fn setting(&self) -> Setting {
-        self.resolved(&Self::default(), "default")
+    pub(super) fn setting(&self, guest_memory: Option<(u64, &'static str)>) -> Setting {
+        let unknown = "half of what the machine or its control group has";
+        let total = match guest_memory {
+            Some((bytes, from)) => is(&bytes).noted(from),
+            None => is(&self.total_memory_bytes).noted_if(self.total_memory_bytes.is_none(), unknown),
+        };
+        let mut keys = self.resolved(&Self::default(), "default");
+        keys.push(("total_memory_bytes", total));
+        map(keys)
     }
 
     /// What holds for one of them.
@@ -174,11 +209,11 @@ impl LimitsConfig {
         if *self == Self::default() {
             return is(&()).noted("as in `limits`");
         }
-        self.resolved(all, "of `limits`")
+        map(self.resolved(all, "of `limits`"))
     }
 
     /// Every key with what holds, those that these do not name with a note on where it comes from.
-    fn resolved(&self, all: &Self, from: &'static str) -> Setting {
+    fn resolved(&self, all: &Self, from: &'static str) -> Vec<(&'static str, Setting)> {
         let is_of_one = from != "default";
         let all_numbers = all.numbers();
         let numbers =
@@ -199,7 +234,7 @@ impl LimitsConfig {
             Some(time) => is(&shown(time)),
             None => is(&shown(all.cpu.unwrap_or(limits::PLUGIN_CPU_TIME))).noted(from),
         };
-        map([("time", time), ("cpu", cpu)].into_iter().chain(numbers))
+        [("time", time), ("cpu", cpu)].into_iter().chain(numbers).collect()
     }
 }
 
@@ -230,6 +265,19 @@ mod tests {
             (
                 "limits: {stack_bytes: 8388609}".into(),
                 "the value of `stack_bytes` cannot be used: it can be at most 8388608",
+            ),
+            (
+                "limits: {total_memory_bytes: 1000}".into(),
+                "`total_memory_bytes` cannot be used: it is at least 16777216",
+            ),
+            (of_one("{total_memory_bytes: 99999999}"), "plugins.p.limits.total_memory_bytes: it is the same for all"),
+            (
+                "limits: {total_memory_bytes: 100000000, memory_bytes: 80000000}".into(),
+                "limits.memory_bytes: one plugin may hold 75000000 of the 100000000 bytes of limits.total_memory_bytes",
+            ),
+            (
+                of_one("{memory_bytes: 80000000}") + "\nlimits: {total_memory_bytes: 100000000}",
+                "a.plugins.p.limits.memory_bytes: one",
             ),
             ("limits: {input_bytes: 0}".into(), "the value of `input_bytes` cannot be used: it is at least 1"),
             (
@@ -307,8 +355,14 @@ agents: [{name: a, plugins: {p: {limits: {log_entries: 7, cpu: 2s}}, q: }}]";
             assert!(yaml.lines().any(|found| found == line), "{line}\n{yaml}");
         }
         assert!(!yaml.contains("stack_bytes"), "{yaml}");
-        let yaml = config.limits.setting().to_yaml();
-        for line in ["time: 1m 30s", "cpu: 30s # default", "log_entries: 5", "stack_bytes: 524288 # default"] {
+        let yaml = config.limits.setting(Some((7, "half"))).to_yaml();
+        for line in [
+            "time: 1m 30s",
+            "cpu: 30s # default",
+            "total_memory_bytes: 7 # half",
+            "log_entries: 5",
+            "stack_bytes: 524288 # default",
+        ] {
             assert!(yaml.lines().any(|found| found == line), "{line}\n{yaml}");
         }
         assert_eq!(LimitsConfig::default().setting_over(&config.limits).to_yaml().trim(), "null # as in `limits`");

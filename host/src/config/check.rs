@@ -1,6 +1,6 @@
 //! What serde cannot see: names that must be unique, references that must lead somewhere, bounds.
 
-use super::{AgentConfig, Config, Shipped, Toolbox, ToolboxUse, egress::check_way_out, unknown};
+use super::{AgentConfig, Config, LimitsConfig, Shipped, Toolbox, ToolboxUse, egress::check_way_out, unknown};
 use crate::{
     error::{ErrorKind, Report},
     limits,
@@ -39,6 +39,7 @@ impl Config {
         self.everyone().for_each(|agent| self.check_one(agent, &mut found));
         self.agents.iter().for_each(|agent| found.note(self.check_tools_of(agent)));
         found.note(self.check_programs());
+        self.each_limits().for_each(|(at, own)| found.note(own.check_memory(&at, self.limits.total_memory_bytes)));
         if self.context.max_external_file_size > limits::CONTEXT_FILE_CEILING {
             let most = limits::CONTEXT_FILE_CEILING;
             found.note(wrong(format!("context.max_external_file_size: it is at most {most}")));
@@ -52,6 +53,24 @@ impl Config {
             found.note(self.check_sizes());
         }
         found.0
+    }
+
+    /// The limits of all plugins, of each plugin of an agent and of each model, with their places.
+    fn each_limits(&self) -> impl Iterator<Item = (String, &LimitsConfig)> {
+        let of_agents = self.everyone().flat_map(|agent| {
+            let place = agent.place();
+            agent.all_plugins().map(move |(listed, id, uses)| (format!("{place}.{listed}.{id}.limits"), &uses.limits))
+        });
+        let of_models =
+            self.providers.iter().map(|provider| (format!("providers.{}.limits", provider.name), &provider.limits));
+        [("limits".to_owned(), &self.limits)].into_iter().chain(of_agents).chain(of_models)
+    }
+
+    /// Bytes of memory of the call that is given most.
+    pub fn largest_memory_bytes(&self) -> usize {
+        let named = self.each_limits().filter_map(|(_, limits)| limits.memory_bytes);
+        let most = named.max().map_or(0, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
+        most.max(limits::PLUGIN_MEMORY_BYTES)
     }
 
     /// Whether others may go along what its agents and teams need, though it has mistakes: names are names of one thing, and

@@ -29,6 +29,8 @@ pub struct Effective(Setting);
 pub struct Known {
     /// Where plugins are looked for.
     pub plugin_dirs: Vec<PathBuf>,
+    /// The guest memory of all plugins together, in bytes, and where that comes from; `None` where nobody has looked.
+    pub guest_memory: Option<(u64, &'static str)>,
     /// What each provider costs, if that is known.
     pub prices: Vec<Option<Price>>,
     /// Of each agent.
@@ -90,6 +92,7 @@ impl Effective {
             default_context_windows,
             context,
             sessions,
+            runs,
             limits: bounds,
             root,
             // What was approved is no part of it.
@@ -139,7 +142,8 @@ impl Effective {
                     ),
                 ]),
             ),
-            ("limits", bounds.setting()),
+            ("runs", runs.setting()),
+            ("limits", bounds.setting(known.guest_memory)),
             ("house", house::house()),
         ]))
     }
@@ -391,7 +395,7 @@ fn agent_setting(agent: &AgentConfig, config: &Config, known: &KnownAgent) -> Se
         ("skills", is(&known.skills)),
         ("skills_tags", is(skills_tags)),
         ("estimated_cost", is(estimated_cost).noted_if(estimated_cost.is_none(), "not told")),
-        ("max_concurrency", positive(*max_concurrency, limits::WORKING_AGENTS as u32)),
+        ("max_concurrency", positive(*max_concurrency, config.runs.limits().working_agents as u32)),
         ("budget", budget_setting(budget)),
         ("agent_tools", list(agent_tools.iter().map(|uses| agent_tools::setting(uses, config)))),
         ("effects", shown_effects),

@@ -42,6 +42,8 @@ impl Config {
             context: _,
             // How much is kept, in the project itself.
             sessions: _,
+            // How many agents there may be, below the ceilings of the house.
+            runs: _,
             // How much calls of plugins may take, below the ceilings of the house.
             limits: _,
             // Told with the permissions, where it stands.

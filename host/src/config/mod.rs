@@ -16,6 +16,7 @@ mod mcp;
 mod programs;
 mod provider;
 mod recover;
+mod runs;
 mod schema;
 mod setting;
 mod steps;
@@ -44,6 +45,7 @@ pub(crate) use facts::variables;
 pub use mcp::{LoginGrant, McpServerConfig, OAuthConfig, Protocol, check_url};
 pub use programs::{ANY_PROGRAM, GIT_PROGRAM, GitConfig, ProgramConfig};
 pub use provider::{AuthConfig, ProviderConfig, ProviderKind};
+pub use runs::RunsConfig;
 pub use schema::{
     AgentConfig, AgentOptions, ChangesUse, ContextConfig, DelegableConfig, FileUse, FolderUse, GrantConfig, List,
     PluginUse, SessionsConfig, params,
@@ -101,6 +103,9 @@ pub struct Config {
     /// What is written down of runs.
     #[serde(default)]
     pub sessions: SessionsConfig,
+    /// What the agents of one run may take together.
+    #[serde(default)]
+    pub runs: RunsConfig,
     /// What plugins may take.
     #[serde(default)]
     pub limits: LimitsConfig,

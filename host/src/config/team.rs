@@ -416,8 +416,12 @@ impl Config {
                 Some(inner) => self.size(inner, sizes)?,
                 None => 1,
             };
-            if size > limits::AGENTS_PER_CREW {
-                return wrong(format!("with the teams in it, it has more than {} members", limits::AGENTS_PER_CREW));
+            let most = self.runs.limits().agents;
+            if size > most {
+                let what = format!(
+                    "with the teams in it, it has more than {most} members, as many as `runs.agents` lets work"
+                );
+                return wrong(what);
             }
         }
         sizes.insert(name, size);

@@ -198,9 +198,7 @@ impl Gathered<'_> {
         loop {
             self.me.check_log()?;
             self.me.purse.check().map_err(RunError::Budget)?;
-            if self.chat.snapshot().bytes() > limits::CHAT_BYTES {
-                return Err(RunError::ChatFull);
-            }
+            self.check_bytes()?;
             let members = self.work.team.members.now();
             let (decision, reasoning) = self.next(&members).await?;
             let assignments = match decision {

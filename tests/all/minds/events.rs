@@ -28,6 +28,7 @@ const ELSEWHERE: [(&str, &str); 12] = [
     ("TeamStep", "tests/all/teams/steps.rs"),
     ("ToolProgress", "tests/all/hostile/call.rs"),
     ("PluginCall", "tests/all/hostile/call.rs"),
+    ("PluginWaits", "tests/all/hostile/memory.rs"),
     ("PluginRequest", "tests/all/egress/mod.rs"),
     ("CapabilityDecided", "tests/all/ceilings.rs"),
     ("FileChange", "host/src/builtin/changing/tests.rs"),

@@ -1,6 +1,7 @@
 //! Agents that work with each other: what they are told, what they do, and how it ends.
 
 mod board;
+mod bounds;
 mod broken;
 mod budgets;
 mod delegation;

@@ -14,7 +14,7 @@ use crate::{
     agent::{
         Answer, Crew, RunError,
         completion::in_time,
-        crew::{NotHired, too_many_agents},
+        crew::NotHired,
         journal::{BoardTask, ErrandId, Log, Record, RunPast},
         place::Place,
         registry::Spawned,
@@ -237,8 +237,8 @@ impl Errand {
             NotHired::Unknown(message) => Failure::Other(message),
             NotHired::Refused(message) => Failure::Other(format!("{message}; give the task to another agent")),
         })?;
-        if before.is_none() && !crew.begin() {
-            return Err(Failure::Other(too_many_agents()));
+        if before.is_none() {
+            crew.begin().map_err(|error| Failure::Other(error.to_string()))?;
         }
         claim.assign(instance, from).map_err(Failure::Other)?;
         let places = Place::take(places.into_iter().chain([Arc::clone(crew.places())]).collect());

@@ -55,7 +55,7 @@ agents:
         "price: null # not known",
         "max_iterations: 10000 # 0: the ceiling",
         "max_iterations: 50 # default",
-        "max_concurrency: 1024 # 0: the ceiling",
+        "max_concurrency: 128 # 0: the ceiling",
         "max_concurrency: 2",
         "time: 1m 30s",
         "tokens: null # no bound of its own",

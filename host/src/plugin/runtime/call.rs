@@ -312,8 +312,7 @@ impl Plugin {
             RefusalReason::Deadlock => "was ended, since all calls that hold memory wait for more: it asked for",
             RefusalReason::CannotWait => "did not get",
         };
-        let message =
-            format!("plugin `{id}` {what} {bytes} more of memory: {who} {limit}; try it later, or {raised}");
+        let message = format!("plugin `{id}` {what} {bytes} more of memory: {who} {limit}; try it later, or {raised}");
         Fault::Unavailable { message, after: None }
     }
 

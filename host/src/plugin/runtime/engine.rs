@@ -13,7 +13,7 @@ use wasmtime::{
 use super::{
     GuestMemoryBudget, GuestMemoryUse, Lane, Limits, MemoryAccount, MemoryShare, MemorySource, Share,
     cache::CompileCache,
-    machine_memory::default_guest_memory,
+    machine_memory::guest_memory,
     share::{Crowd, Turns},
 };
 use crate::{
@@ -99,7 +99,7 @@ impl PluginEngine {
             compiled: Mutex::default(),
             specs: Mutex::default(),
             crowds: Mutex::default(),
-            memory: Arc::new(GuestMemoryBudget::new(Self::default_guest_memory(limits::PLUGIN_MEMORY_BYTES).0)),
+            memory: Arc::new(GuestMemoryBudget::new(Self::guest_memory_for(None, limits::PLUGIN_MEMORY_BYTES).0)),
             agents_memory: Mutex::default(),
             steps: Arc::new(Semaphore::new(STEPS as usize)),
             streams: Arc::new(Semaphore::new(STREAMS as usize)),
@@ -112,10 +112,11 @@ impl PluginEngine {
         Self { memory: Arc::new(GuestMemoryBudget::new(bytes)), ..self }
     }
 
-    /// The guest memory of all plugins together where nobody says how much, in bytes, and where that figure comes from: a share
-    /// of what this process can have, and no less than what lets one call have `memory_bytes`.
-    pub fn default_guest_memory(memory_bytes: usize) -> (usize, MemorySource) {
-        default_guest_memory(GuestMemoryBudget::total_for(memory_bytes))
+    /// The guest memory of all plugins together on this machine, in bytes, and where that figure comes from: what a config
+    /// names, but no more than there is; else a share of what this process can have, and no less than what lets one call
+    /// have `memory_bytes`.
+    pub fn guest_memory_for(named: Option<usize>, memory_bytes: usize) -> (usize, MemorySource) {
+        guest_memory(named, GuestMemoryBudget::total_for(memory_bytes))
     }
 
     /// What all guests hold, and may hold.

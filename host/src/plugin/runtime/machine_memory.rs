@@ -10,6 +10,10 @@ use crate::limits;
 /// Where a figure for guest memory comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemorySource {
+    /// The config names it.
+    Config,
+    /// The config names more than there is: this is all of it.
+    AllThereIs,
     /// All memory of the machine.
     Machine,
     /// The bound of this process's control group.
@@ -20,13 +24,18 @@ pub enum MemorySource {
     OneCall,
 }
 
-/// The guest memory of all plugins together where the config does not say: in bytes, and where that comes from. `one_call` is
-/// the total for which one call has as much as it may.
-pub fn default_guest_memory(one_call: usize) -> (usize, MemorySource) {
-    share_of(available_memory(), one_call)
+/// The guest memory of all plugins together: in bytes, and where that comes from. `named` is what the config says, `one_call` the
+/// total for which one call has as much as it may.
+pub fn guest_memory(named: Option<usize>, one_call: usize) -> (usize, MemorySource) {
+    share_of(available_memory(), named, one_call)
 }
 
-fn share_of(available: Option<(u64, MemorySource)>, one_call: usize) -> (usize, MemorySource) {
+fn share_of(available: Option<(u64, MemorySource)>, named: Option<usize>, one_call: usize) -> (usize, MemorySource) {
+    if let Some(named) = named {
+        // A config may be somebody else's: it cannot have plugins take what is not there.
+        let all = available.map_or(usize::MAX, |(all, _)| usize::try_from(all).unwrap_or(usize::MAX));
+        return if named > all { (all, MemorySource::AllThereIs) } else { (named, MemorySource::Config) };
+    }
     let (bytes, source) = available.map_or((limits::GUEST_MEMORY_BYTES, MemorySource::Unknown), |(bytes, source)| {
         (usize::try_from(bytes / limits::GUEST_MEMORY_PART).unwrap_or(usize::MAX), source)
     });
@@ -143,7 +152,7 @@ mod tests {
     #[test]
     fn guests_have_half_of_the_smaller_and_room_for_one_call() {
         let share = |machine, group, one_call: u64| {
-            let (bytes, source) = share_of(least(machine, group), one_call as usize);
+            let (bytes, source) = share_of(least(machine, group), None, one_call as usize);
             (bytes as u64, source)
         };
         assert_eq!(share(Some(16 * GIB), None, 1), (8 * GIB, MemorySource::Machine));
@@ -153,8 +162,12 @@ mod tests {
         assert_eq!(share(None, None, 1), (limits::GUEST_MEMORY_BYTES as u64, MemorySource::Unknown));
         assert_eq!(share(Some(GIB / 4), None, GIB), (GIB, MemorySource::OneCall));
         assert_eq!(share(Some(u64::MAX), None, 1).0, limits::GUEST_MEMORY_CEILING as u64);
+        let named = |machine, named: u64| share_of(least(machine, None), Some(named as usize), usize::MAX);
+        assert_eq!(named(Some(GIB), GIB), (GIB as usize, MemorySource::Config));
+        assert_eq!(named(Some(GIB), GIB + 1), (GIB as usize, MemorySource::AllThereIs));
+        assert_eq!(named(None, GIB), (GIB as usize, MemorySource::Config));
         // Of this machine, whatever it is.
-        let (bytes, _) = default_guest_memory(limits::GUEST_MEMORY_LEAST);
+        let (bytes, _) = guest_memory(None, limits::GUEST_MEMORY_LEAST);
         assert!((limits::GUEST_MEMORY_LEAST..=limits::GUEST_MEMORY_CEILING).contains(&bytes), "{bytes}");
     }
 }

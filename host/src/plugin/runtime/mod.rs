@@ -15,7 +15,9 @@ mod state;
 pub(super) use call::{CallSetup, Lane, PROBE};
 pub use engine::{PluginEngine, engine_config};
 pub use guest_memory::GuestMemoryUse;
-pub(super) use guest_memory::{GuestMemoryBudget, MemoryAccount, MemoryRefusal, MemoryReservation, MemoryShare, MemoryShortage, RefusalReason};
+pub(super) use guest_memory::{
+    GuestMemoryBudget, MemoryAccount, MemoryRefusal, MemoryReservation, MemoryShare, MemoryShortage, RefusalReason,
+};
 pub(super) use kept::KeptInstances;
 pub(super) use limiter::{Bound, Limiter};
 pub use limits::Limits;

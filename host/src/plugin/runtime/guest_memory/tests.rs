@@ -182,7 +182,12 @@ async fn plugin_that_holds_least_is_served_first() {
         sleep(Duration::from_secs(1)).await;
         drop(first);
     };
-    tokio::join!(call(of_hog(), "hog", 3, true), call(of_hog(), "hog runs", 2, false), call(little, "little", 4, true), ending);
+    tokio::join!(
+        call(of_hog(), "hog", 3, true),
+        call(of_hog(), "hog runs", 2, false),
+        call(little, "little", 4, true),
+        ending
+    );
     assert_eq!(order.into_inner().unwrap(), ["hog runs", "little", "hog"]);
 }
 
@@ -288,7 +293,8 @@ async fn threads_at_once_lose_no_byte_and_no_wakeup() {
         })
     };
     let calls: Vec<_> = (0..16).map(call).collect();
-    let got = timeout(Duration::from_secs(100), futures_util::future::join_all(calls)).await.expect("nobody is forgotten");
+    let got =
+        timeout(Duration::from_secs(100), futures_util::future::join_all(calls)).await.expect("nobody is forgotten");
     assert!(got.into_iter().map(Result::unwrap).sum::<usize>() > 0);
     assert_eq!((held(&budget), budget.waiting.load(SeqCst)), (0, 0));
 }

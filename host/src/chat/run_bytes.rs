@@ -1,0 +1,152 @@
+//! What the conversations of one run hold together.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering::SeqCst},
+};
+
+use super::{Chat, log::Log};
+
+/// A bound on the bytes of all conversations of one run, and what they hold now.
+///
+/// A conversation is counted from the first run in it until it goes away. Every message and edit is compared with the bound
+/// when it is made, except replies of models, which have a bound of their own: each run looks before it asks its model again.
+#[derive(Debug)]
+pub struct ConversationBudget {
+    most: usize,
+    held: AtomicUsize,
+}
+
+impl ConversationBudget {
+    /// A budget of so many bytes.
+    pub fn new(most: usize) -> Self {
+        Self { most, held: AtomicUsize::new(0) }
+    }
+
+    /// Bytes that the conversations may hold together.
+    pub fn most(&self) -> usize {
+        self.most
+    }
+
+    /// Bytes that they hold now, kept results included.
+    pub fn held(&self) -> usize {
+        self.held.load(SeqCst)
+    }
+
+    /// Returns `true` if they hold more than they may.
+    pub fn is_exceeded(&self) -> bool {
+        self.held() > self.most
+    }
+}
+
+/// The bytes for which a conversation is counted; they are taken off when it goes away.
+#[derive(Debug, Default)]
+pub(super) struct CountedBytes {
+    budget: Option<Arc<ConversationBudget>>,
+    bytes: usize,
+}
+
+impl CountedBytes {
+    /// Counts the conversation as one of so many bytes.
+    pub fn set(&mut self, bytes: usize) {
+        let Some(budget) = self.budget.as_ref().filter(|_| bytes != self.bytes) else { return };
+        match bytes > self.bytes {
+            true => budget.held.fetch_add(bytes - self.bytes, SeqCst),
+            false => budget.held.fetch_sub(self.bytes - bytes, SeqCst),
+        };
+        self.bytes = bytes;
+    }
+
+    /// The budget, if the conversation does not fit into it with so many bytes more and these less.
+    pub fn exceeded_by(&self, more: usize, gone: usize) -> Option<&ConversationBudget> {
+        let budget = self.budget.as_deref()?;
+        (budget.held().saturating_add(more) > budget.most.saturating_add(gone)).then_some(budget)
+    }
+}
+
+impl Drop for CountedBytes {
+    fn drop(&mut self) {
+        self.set(0);
+    }
+}
+
+impl Chat {
+    /// Counts this conversation among those of a run, and no longer among those of another one.
+    pub(crate) fn count_in(&self, budget: &Arc<ConversationBudget>) {
+        let mut log = self.lock();
+        if !log.counted.budget.as_ref().is_some_and(|counted| Arc::ptr_eq(counted, budget)) {
+            log.counted = CountedBytes { budget: Some(Arc::clone(budget)), bytes: 0 };
+        }
+    }
+}
+
+impl Log {
+    /// Brings what is counted up to date, after whatever was changed.
+    pub fn count(&mut self) {
+        let bytes = self.bytes.saturating_add(self.kept.bytes());
+        self.counted.set(bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chat::{EditError, Message};
+
+    #[test]
+    fn conversations_of_a_run_are_counted_until_they_go() {
+        let budget = Arc::new(ConversationBudget::new(100));
+        let (first, second) = (Chat::new(), Chat::new());
+        first.append(Message::user("x".repeat(30))).unwrap();
+        assert_eq!(budget.held(), 0);
+        first.count_in(&budget);
+        second.count_in(&budget);
+        let of_first = first.snapshot().bytes();
+        assert!(of_first >= 30);
+        assert_eq!(budget.held(), of_first);
+        second.append(Message::user("x".repeat(20))).unwrap();
+        second.keep_result("call", "kept".into());
+        assert_eq!(budget.held(), of_first + second.snapshot().bytes() + 4);
+        let (clone, snapshot) = (second.clone(), second.snapshot());
+        drop(second);
+        assert_eq!(budget.held(), of_first + snapshot.bytes() + 4, "it is still there");
+        drop(clone);
+        assert_eq!(budget.held(), of_first);
+        let other = Arc::new(ConversationBudget::new(100));
+        first.count_in(&other);
+        assert_eq!((budget.held(), other.held()), (0, of_first));
+    }
+
+    #[test]
+    fn message_that_the_run_has_no_room_for_is_refused() {
+        let budget = Arc::new(ConversationBudget::new(1_000));
+        let (first, second) = (Chat::new(), Chat::new());
+        first.count_in(&budget);
+        second.count_in(&budget);
+        first.append(Message::user("x".repeat(900))).unwrap();
+        let refused = second.append(Message::user("x".repeat(200)));
+        assert_eq!(refused, Err(EditError::RunFull(1_000)));
+        second.append(Message::user("x".repeat(20))).unwrap();
+        assert!(!budget.is_exceeded());
+        drop(first);
+        second.append(Message::user("x".repeat(900))).unwrap();
+    }
+
+    #[test]
+    fn result_that_the_run_has_no_room_for_is_left_out() {
+        let budget = Arc::new(ConversationBudget::new(1_000));
+        let chat = Chat::new();
+        chat.count_in(&budget);
+        chat.append(Message::user("go")).unwrap();
+        let call = crate::chat::ToolCall { id: "c".into(), name: "t".into(), arguments: "{}".into(), meta: vec![] };
+        let open = chat.reply(Message { parts: vec![crate::chat::Part::ToolCall(call)], ..Message::user("") });
+        let text = crate::chat::Content::Text("x".repeat(2_000));
+        open.answer(vec![crate::chat::ToolResult { content: vec![text], ..crate::chat::ToolResult::error("c", "") }]);
+        let told = chat.snapshot().last().unwrap().message.tool_results().next().unwrap().text();
+        assert_eq!(
+            told,
+            "The result is too large for the conversations of this run, which may hold 1000 bytes together."
+        );
+        assert!(!budget.is_exceeded());
+    }
+}

@@ -1,0 +1,85 @@
+//! What the agents of one run may take together, as a config says it.
+
+use serde::Deserialize;
+
+use super::{
+    bounds::number,
+    setting::{Setting, map, or},
+};
+use crate::{agent::RunLimits, limits};
+
+/// What the agents of one run may take together. What is not named is as in [`RunLimits`].
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunsConfig {
+    /// Agents that may work in one run, or in the runs of one session, from its beginning to its end.
+    #[serde(default, deserialize_with = "number::<_, 1, { limits::AGENTS_PER_RUN_CEILING as u64 }>")]
+    pub agents: Option<u64>,
+    /// Agents that work at once; others wait. One that waits for others is none.
+    #[serde(default, deserialize_with = "number::<_, 1, { limits::WORKING_AGENTS_CEILING as u64 }>")]
+    pub working_agents: Option<u64>,
+    /// Bytes of all conversations together.
+    #[serde(
+        default,
+        deserialize_with = "number::<_, { limits::CHATS_PER_RUN_LEAST as u64 }, { limits::CHATS_PER_RUN_CEILING as u64 }>"
+    )]
+    pub chat_bytes: Option<u64>,
+}
+
+impl RunsConfig {
+    /// What holds.
+    pub fn limits(&self) -> RunLimits {
+        let default = RunLimits::default();
+        let or =
+            |value: Option<u64>, default: usize| value.map_or(default, |value| value.try_into().unwrap_or(default));
+        RunLimits {
+            agents: or(self.agents, default.agents),
+            working_agents: or(self.working_agents, default.working_agents),
+            chat_bytes: or(self.chat_bytes, default.chat_bytes),
+        }
+    }
+
+    /// What holds, and what of it is a default.
+    pub(super) fn setting(&self) -> Setting {
+        let default = RunLimits::default();
+        let shown = |value, default: usize, note| or(value, default as u64, note);
+        map([
+            ("agents", shown(self.agents, default.agents, "from the beginning of a run to its end; default")),
+            ("working_agents", shown(self.working_agents, default.working_agents, "at once; others wait; default")),
+            ("chat_bytes", shown(self.chat_bytes, default.chat_bytes, "of all conversations of a run; default")),
+        ])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::Config;
+
+    fn parse(text: &str) -> Result<Config, crate::error::Report> {
+        Config::parse(text, "/project".into())
+    }
+
+    #[test]
+    fn bound_of_a_run_that_cannot_be_kept_is_refused_by_name() {
+        for (text, says) in [
+            ("runs: {agents: 0}", "`agents` cannot be used: it is at least 1"),
+            ("runs: {agents: 10001}", "`agents` cannot be used: it can be at most 10000"),
+            ("runs: {working_agents: 1025}", "`working_agents` cannot be used: it can be at most 1024"),
+            ("runs: {chat_bytes: 1000}", "`chat_bytes` cannot be used: it is at least 1048576"),
+            ("runs: {depth: 1}", "there is no key `depth`"),
+        ] {
+            let report = parse(text).unwrap_err();
+            assert!(report.to_string().contains(says), "{text}: {report}");
+        }
+    }
+
+    #[test]
+    fn bounds_of_a_run_are_shown_with_their_defaults() {
+        let config = parse("runs: {agents: 7}").unwrap();
+        let (limits, yaml) = (config.runs.limits(), config.runs.setting().to_yaml());
+        assert_eq!((limits.agents, limits.working_agents), (7, crate::limits::WORKING_AGENTS));
+        for line in ["agents: 7", "working_agents: 128 # at once; others wait; default"] {
+            assert!(yaml.lines().any(|found| found == line), "{line}\n{yaml}");
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! What the agents of one run may take together: how many there are, how many work, what their conversations hold.
+
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicUsize, Ordering::SeqCst},
+};
+
+use serde_json::json;
+use shelly_host::{
+    agent::{Crew, Registry, RunLimits},
+    limits,
+    tool::Concurrency,
+};
+
+use super::{agent, crew, delegate, done, lead, lead_of, register, with_steps};
+use crate::script::{Mind, act, run, spec_of, text};
+
+#[tokio::test(start_paused = true)]
+async fn delegation_bomb_ends_at_the_bound_of_agents() {
+    for (limits, most) in
+        [(RunLimits::default(), limits::AGENTS_PER_RUN), (RunLimits { agents: 40, ..RunLimits::default() }, 40)]
+    {
+        let names = Arc::new(Mutex::new(std::collections::HashSet::new()));
+        let seen = Arc::clone(&names);
+        // Whoever may delegate has thirty others do the same, as deep as a config can let agents delegate.
+        let bomb = Mind::new(move |asked| {
+            seen.lock().unwrap().insert(asked.agent.to_owned());
+            let may = asked.request.tools.iter().any(|tool| tool.name == "delegate");
+            match (asked.turn, may) {
+                (0, true) => delegate(&[("bomb", "again"); 30]),
+                _ => done("done"),
+            }
+        });
+        let registry = Registry::new();
+        let mut bomb = agent("bomb", Arc::new(bomb));
+        bomb.options.max_delegation_depth = limits::DELEGATION_DEPTH_CEILING;
+        register(&registry, bomb);
+        let crew = Arc::new(Crew::new(registry).with_limits(limits));
+        let steps = [delegate(&[("bomb", "go"); 30]), delegate(&[("bomb", "go")]), text("done")];
+        let mut lead = lead_of(&crew, steps);
+        lead.options.max_delegation_depth = limits::DELEGATION_DEPTH_CEILING;
+        let ran = run(&lead, "go").await;
+        assert_eq!((ran.told().as_str(), names.lock().unwrap().len()), ("done", most), "it goes on itself");
+        let refused = ran.results().pop().unwrap();
+        let says = format!("{most} agents have worked in this run already, and no more may (limit `runs.agents`)");
+        assert!(refused.contains(&says), "{refused}");
+        assert!(crew.working().is_empty());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn agents_beyond_those_that_may_work_at_once_wait() {
+    let counts = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
+    let counted = Arc::clone(&counts);
+    let work = spec_of("work", move |_, _| {
+        let counts = Arc::clone(&counted);
+        async move {
+            let now = counts.0.fetch_add(1, SeqCst) + 1;
+            counts.1.fetch_max(now, SeqCst);
+            tokio::time::sleep(limits::EPOCH_TICK).await;
+            counts.0.fetch_sub(1, SeqCst);
+            Ok("worked".into())
+        }
+    });
+    let worker = with_steps("worker", [act("work", json!({})), text("ok")]);
+    let worker = worker.with_tool(work.with_concurrency(Concurrency::Independent));
+    let crew = crew([worker]).with_limits(RunLimits { working_agents: 3, ..RunLimits::default() });
+    let ran = run(&lead(crew, [delegate(&[("worker", "go"); 20]), text("done")]), "go").await;
+    assert!(ran.entries().as_array().unwrap().iter().all(|entry| entry["result"] == "ok"), "all of them come to work");
+    assert_eq!(counts.1.load(SeqCst), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn conversations_of_a_run_stay_below_their_bound() {
+    const MOST: usize = 400_000;
+    let crew_of = |chat_bytes: usize| {
+        // Each has read some 90 KB when it ends, and all of them read at once.
+        let look = spec_of("look", |_, _| async {
+            tokio::time::sleep(limits::EPOCH_TICK).await;
+            Ok("x".repeat(30_000))
+        });
+        let steps = [act("look", json!({})), act("look", json!({})), act("look", json!({})), text("ok")];
+        crew([with_steps("worker", steps).with_tool(look)])
+            .with_limits(RunLimits { chat_bytes, ..RunLimits::default() })
+    };
+    let ten = || [delegate(&[("worker", "go"); 10]), text("done")];
+    let ran = run(&lead(crew_of(limits::CHATS_PER_RUN_BYTES), ten()), "go").await;
+    assert!(ran.entries().as_array().unwrap().iter().all(|entry| entry["result"] == "ok"));
+
+    let bounded = Arc::new(crew_of(MOST));
+    let peak = Arc::new(AtomicUsize::new(0));
+    let lead = lead_of(&bounded, ten());
+    let watching = async {
+        loop {
+            peak.fetch_max(bounded.conversations().held(), SeqCst);
+            tokio::time::sleep(limits::EPOCH_TICK / 10).await;
+        }
+    };
+    let ran = tokio::select! {
+        ran = run(&lead, "go") => ran,
+        () = watching => unreachable!(),
+    };
+    assert_eq!(ran.told(), "done", "what is left of them is no burden to who delegated");
+    let peak = peak.load(SeqCst);
+    // Calls and replies are added whatever there is; they are small here.
+    assert!(peak > MOST / 2 && peak < MOST + 20_000, "{peak}");
+    assert_eq!(bounded.conversations().held(), ran.chat.snapshot().bytes(), "those of the others are gone");
+}
+
+#[tokio::test(start_paused = true)]
+async fn agent_in_a_full_run_ends_and_says_so() {
+    // Its one reply is larger than what the run may hold.
+    let worker = with_steps("worker", [act("think", json!({"about": "x".repeat(50_000)})), text("ok")]);
+    let crew = crew([worker]).with_limits(RunLimits { chat_bytes: 40_000, ..RunLimits::default() });
+    let ran =
+        run(&lead(crew, [delegate(&[("worker", "go")]), delegate(&[("worker", "go")]), text("done")]), "go").await;
+    let entry = ran.results().remove(0);
+    assert!(entry.contains("the conversations of this run hold more than 0 MiB together"), "{entry}");
+    assert!(entry.contains("raise `runs.chat_bytes` in the config"), "{entry}");
+    assert_eq!(ran.told(), "done");
+}
