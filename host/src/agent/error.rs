@@ -27,9 +27,8 @@ pub enum RunError {
     ChatFull,
     /// The conversations of the run hold as many bytes together as they may.
     #[error(
-        "the conversations of this run hold more than {} MiB together, and there is no answer; raise `runs.chat_bytes` in the \
-         config",
-        .0 >> 20
+        "the conversations of this run hold more than the {0} bytes that they may together, and there is no answer; raise \
+         `runs.chat_bytes` in the config"
     )]
     ConversationsFull(usize),
     /// A message of the input cannot stand in a conversation.

@@ -135,7 +135,7 @@ async fn calls_that_want_too_much_together_stay_in_the_budget() {
     assert!(started.elapsed() < limits::PLUGIN_PLACE_WAIT, "{:?}", started.elapsed());
 }
 
-/// The word in its environment by which the test below knows that it is the process that is measured.
+/// What the test below has in its environment where it is the process that is measured: the bytes of the budget, and calls.
 const MEASURED: &str = "SHELLY_TEST_PEAK_MEMORY";
 
 /// Bytes of memory that this process had at most.
@@ -150,16 +150,21 @@ fn peak_memory() -> usize {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn peak_memory_of_many_calls_stays_near_the_budget() {
     const BUDGET: usize = 256 * MIB;
-    if std::env::var_os(MEASURED).is_some() {
-        let house = house(BUDGET, Limits::default());
+    if let Ok(measured) = std::env::var(MEASURED) {
+        let (budget, calls) = measured.split_once(',').unwrap();
+        let house = house(budget.parse().unwrap(), Limits::default());
         let before = peak_memory();
-        let (done, _) = many_calls(&house, 96, 100).await;
+        let (done, _) = many_calls(&house, calls.parse().unwrap(), 100).await;
         println!("done {done}, peak {}", peak_memory() - before);
         return;
     }
     let own = std::env::current_exe().unwrap();
     let test = "hostile::memory::peak_memory_of_many_calls_stays_near_the_budget";
-    let ran = Command::new(own).args([test, "--exact", "--nocapture"]).env(MEASURED, "1").output().unwrap();
+    let ran = Command::new(own)
+        .args([test, "--exact", "--nocapture"])
+        .env(MEASURED, format!("{BUDGET},96"))
+        .output()
+        .unwrap();
     let told = String::from_utf8_lossy(&ran.stdout);
     let peak: usize = told.split("peak ").nth(1).and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap();
     // Without a budget 64 calls at once hold 104 MiB each. Beside the guests there are the compiler, stacks and what the

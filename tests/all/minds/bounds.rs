@@ -115,7 +115,10 @@ async fn agent_in_a_full_run_ends_and_says_so() {
     let ran =
         run(&lead(crew, [delegate(&[("worker", "go")]), delegate(&[("worker", "go")]), text("done")]), "go").await;
     let entry = ran.results().remove(0);
-    assert!(entry.contains("the conversations of this run hold more than 0 MiB together"), "{entry}");
+    assert!(
+        entry.contains("the conversations of this run hold more than the 40000 bytes that they may together"),
+        "{entry}"
+    );
     assert!(entry.contains("raise `runs.chat_bytes` in the config"), "{entry}");
     assert_eq!(ran.told(), "done");
 }

@@ -9,18 +9,19 @@
 //! finish with it, and so give back what they hold.
 //!
 //! **Waiting.** A call for which there is too little waits. Whoever's component holds least comes first, in one component
-//! running calls before new ones and small ones before large ones. While a running call that comes first finds too little
+//! running calls before new ones, and those that hold most before others: they are done soonest. While a running call that comes first finds too little
 //! in all, nobody behind it is served: what comes free is not taken away piece by piece.
 //!
 //! **No deadlock.** Calls that hold memory and wait for more could wait for each other. Each wait therefore has an end:
 //! [`limits::GUEST_MEMORY_WAIT`] for a running call, [`limits::PLUGIN_PLACE_WAIT`] for a new one. Where it is known sooner
 //! that nobody will give anything back, because all bytes of the total, of the component or of the agent are held by calls
-//! that wait, the one among them that holds most is refused at once. A refused call is ended with a trap, not told that
-//! its memory does not grow: it gives back what it holds.
+//! that wait, one is refused at once: of the component that holds most, the call that holds least, with which least work is
+//! lost. A refused call is ended with a trap, not told that its memory does not grow: it gives back what it holds.
 //!
 //! **Cost.** While nobody waits a reservation adds to three counters, and takes no lock.
 
 use std::{
+    cmp::Reverse,
     collections::HashMap,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -221,41 +222,43 @@ impl GuestMemoryBudget {
         waiters.len() < before
     }
 
-    /// The waiter that holds most of an account that only waiters hold: nothing comes back to it.
+    /// The waiter that is refused where an account is held by waiters alone, so that nothing comes back to it: of the component
+    /// that holds most, the call that has come least far.
     fn deadlock(&self, waiters: &[Waiter]) -> Option<(usize, MemoryShortage)> {
-        // Of each account, what its waiters hold, and which of them holds most.
-        let mut accounts: HashMap<*const MemoryAccount, (usize, usize)> = HashMap::new();
-        let (mut held_by_waiters, mut largest) = (0, 0);
-        for (at, waiter) in waiters.iter().enumerate() {
+        // What the waiters of each account hold.
+        let mut accounts: HashMap<*const MemoryAccount, usize> = HashMap::new();
+        let mut held_by_waiters = 0;
+        for waiter in waiters {
             for account in [&waiter.share.component, &waiter.share.agent] {
-                let (holds, most) = accounts.entry(Arc::as_ptr(account)).or_insert((0, at));
-                *holds += waiter.holds;
-                if waiter.holds > waiters[*most].holds {
-                    *most = at;
-                }
+                *accounts.entry(Arc::as_ptr(account)).or_default() += waiter.holds;
             }
             held_by_waiters += waiter.holds;
-            if waiter.holds > waiters[largest].holds {
-                largest = at;
-            }
         }
-        let stuck = |account: &Arc<MemoryAccount>, bytes: usize| {
+        let of = |account: &Arc<MemoryAccount>| accounts.get(&Arc::as_ptr(account)).copied().unwrap_or_default();
+        let is_stuck = |account: &Arc<MemoryAccount>, bytes: usize| {
             let held = account.held();
-            let (holds, most) = *accounts.get(&Arc::as_ptr(account))?;
-            let is_full = held.saturating_add(bytes) > self.most_of_one();
-            (is_full && holds >= held && waiters[most].holds > 0).then_some(most)
+            held.saturating_add(bytes) > self.most_of_one() && of(account) >= held
+        };
+        let refused = |is_one: &dyn Fn(&Waiter) -> bool| {
+            let holders = waiters.iter().enumerate().filter(|(_, waiter)| waiter.holds > 0 && is_one(waiter));
+            let first = holders.min_by_key(|(_, waiter)| (Reverse(of(&waiter.share.component)), waiter.holds));
+            first.map(|(at, _)| at)
         };
         for waiter in waiters {
-            if let Some(at) = stuck(&waiter.share.component, waiter.bytes) {
+            let MemoryShare { component, agent, .. } = &*waiter.share;
+            if is_stuck(component, waiter.bytes)
+                && let Some(at) = refused(&|other| Arc::ptr_eq(&other.share.component, component))
+            {
                 return Some((at, MemoryShortage::Component));
             }
-            if let Some(at) = stuck(&waiter.share.agent, waiter.bytes) {
+            if is_stuck(agent, waiter.bytes)
+                && let Some(at) = refused(&|other| Arc::ptr_eq(&other.share.agent, agent))
+            {
                 return Some((at, MemoryShortage::Agent));
             }
         }
         let is_stuck = held_by_waiters >= self.held.load(SeqCst);
-        let largest = waiters.get(largest).filter(|waiter| is_stuck && waiter.holds > 0).map(|_| largest);
-        largest.map(|at| (at, MemoryShortage::Process))
+        refused(&|_| is_stuck).map(|at| (at, MemoryShortage::Process))
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
@@ -265,8 +268,8 @@ impl GuestMemoryBudget {
 
 impl Waiter {
     /// Who comes first.
-    fn rank(&self) -> (usize, bool, usize, u64) {
-        (self.share.component.held(), self.is_new, self.holds, self.id)
+    fn rank(&self) -> (usize, bool, Reverse<usize>, u64) {
+        (self.share.component.held(), self.is_new, Reverse(self.holds), self.id)
     }
 }
 

@@ -113,7 +113,7 @@ async fn call_waits_until_another_gives_back() {
 #[tokio::test(start_paused = true)]
 async fn wait_ends_and_says_of_what_there_was_too_little() {
     let budget = budget(16);
-    let mut waits = |reservation: MemoryReservation, pages: usize, is_new| async move {
+    let waits = |reservation: MemoryReservation, pages: usize, is_new| async move {
         let (mut reservation, start) = (reservation, Instant::now());
         let refused = reservation.wait(pages * PAGE, is_new, async |_| {}).await.unwrap_err();
         (refused.shortage, refused.reason, refused.bytes / PAGE, start.elapsed())
@@ -140,15 +140,15 @@ async fn wait_ends_and_says_of_what_there_was_too_little() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_that_wait_for_each_other_lose_the_largest() {
+async fn calls_that_wait_for_each_other_lose_the_smallest() {
     let budget = budget(16);
     let (component, start) = (Arc::default(), Instant::now());
-    // Of all plugins, and of one of them that has come to its share.
-    for accounts in [
-        [alone(&budget), alone(&budget), alone(&budget)],
-        [0, 1, 2].map(|_| share(&budget, &component, &Arc::default())),
+    let deadlock = Err(RefusalReason::Deadlock);
+    // Of the plugin that holds most of all; and of one that has come to its share.
+    for (accounts, pages, expected) in [
+        ([alone(&budget), alone(&budget), alone(&budget)], [4, 6, 5], [Ok(()), deadlock, Ok(())]),
+        ([0, 1, 2].map(|_| share(&budget, &component, &Arc::default())), [3, 5, 4], [deadlock, Ok(()), Ok(())]),
     ] {
-        let pages = if Arc::ptr_eq(&accounts[0].component, &accounts[1].component) { [3, 5, 4] } else { [4, 6, 5] };
         let calls = accounts.iter().zip(pages).map(|(share, pages)| {
             let mut reservation = running(share, pages);
             async move {
@@ -158,7 +158,7 @@ async fn calls_that_wait_for_each_other_lose_the_largest() {
             }
         });
         let waited = futures_util::future::join_all(calls).await;
-        assert_eq!(waited, [Ok(()), Err(RefusalReason::Deadlock), Ok(())]);
+        assert_eq!(waited, expected);
         assert_eq!((held(&budget), start.elapsed()), (0, Duration::ZERO), "nobody waited for a time to end");
     }
 }
