@@ -557,7 +557,7 @@ mod tests {
             (members("{kind: roles, params: {roles: [a, write]}}"), "there is no role `write`"),
             (members("{kind: hand-off, params: {chats: both}}"), "unknown variant `both`"),
             (many, "teams.t.members: a team has at most 1024"),
-            (wide, "teams.t.members: with the teams in it, it has more than 10000 members"),
+            (wide, "teams.t.members: with the teams in it, it has more than 1024 members"),
         ] {
             let report = parse(&teams).err().unwrap_or_else(|| panic!("{teams}")).to_string();
             assert!(report.contains(message), "{teams}\n{report}");
