@@ -68,6 +68,7 @@ pub fn config(bytes: &[u8]) -> bool {
     };
     let known = Known {
         plugin_dirs: vec![],
+        guest_memory: None,
         prices: vec![None; config.providers.len()],
         agents: config.agents.iter().map(known).collect(),
         teams: config.teams.iter().map(|team| known(&team.own)).collect(),

@@ -23,7 +23,7 @@ use super::{
 use crate::script::{Mind, act, run, text, tool};
 
 /// Cases that agents cannot cause by themselves, and a file that tests them.
-const ELSEWHERE: [(&str, &str); 12] = [
+const ELSEWHERE: [(&str, &str); 13] = [
     ("MemberReplied", "tests/all/teams/steps.rs"),
     ("TeamStep", "tests/all/teams/steps.rs"),
     ("ToolProgress", "tests/all/hostile/call.rs"),
