@@ -9,18 +9,20 @@ use std::{
 use shelly_host::{
     app::{App, Recording},
     approval::{Desk, Policy, Trusted},
-    chat::{Snapshot, ToolCall, ToolResult},
+    chat::{Snapshot, ToolCall},
     config::Config,
     event::{Event, EventSink, EventStream, RunCx},
     limits,
     plugin::{Limits, Plugin, PluginEngine, Settings},
     tool::ToolCx,
 };
+use tokio::task::JoinHandle;
 
 use super::{
-    ATTACK, House, Packed, all, call, call_watched,
+    ATTACK, House, Packed, all, call, call_watched, cx,
     guest::{self, Guest},
     pack,
+    recovery::call_directly,
 };
 use crate::support::Place;
 
@@ -79,17 +81,11 @@ async fn full_events() -> (EventSink, EventStream) {
 }
 
 /// A call that holds what it has grown to until the stream of events goes.
-async fn holding(
-    house: &House,
-    plugin: &Arc<Plugin>,
-    bytes: usize,
-) -> (tokio::task::JoinHandle<ToolResult>, EventStream) {
+async fn holding(house: &House, plugin: &Arc<Plugin>, bytes: usize) -> (JoinHandle<bool>, EventStream) {
     let (events, stream) = full_events().await;
     let before = held(house);
-    let calling = tokio::spawn({
-        let plugin = Arc::clone(plugin);
-        async move { call_watched(&plugin, "t", ATTACK, events).await }
-    });
+    let plugin = Arc::clone(plugin);
+    let calling = tokio::spawn(async move { call_directly(&plugin, cx(events)).await });
     while held(house) < before + bytes {
         assert!(!calling.is_finished());
         tokio::task::yield_now().await;
@@ -97,7 +93,7 @@ async fn holding(
     (calling, stream)
 }
 
-/// What a call comes to in which many want more than there is.
+/// How many of so many calls that grow succeed, and what the others say.
 async fn many_calls(house: &House, calls: usize, mebibytes: usize) -> (usize, Vec<String>) {
     let plugin = load(house, "helper", &guest("many", &grows(mebibytes))).await;
     let calls = (0..calls).map(|_| {
@@ -191,7 +187,7 @@ async fn call_waits_for_memory_until_another_one_ends() {
     }
     assert!(!waiting.is_finished());
     drop(stream);
-    assert_eq!(holder.await.unwrap().text(), "ok");
+    assert!(holder.await.unwrap());
     let (result, events) = waiting.await.unwrap();
     assert_eq!((result.is_error, result.text().as_str()), (false, "ok"));
     let waits: Vec<_> = events.iter().filter(|event| matches!(event, Event::PluginWaits { .. })).collect();
@@ -219,7 +215,7 @@ async fn call_that_waits_for_memory_in_vain_is_refused() {
     // What it held came back, and another call finds it.
     assert_eq!(call(&second, "t", "{}").await.text(), "ok");
     drop(stream);
-    assert_eq!(holder.await.unwrap().text(), "ok");
+    assert!(holder.await.unwrap());
     assert_eq!(call(&second, "t", ATTACK).await.text(), "ok");
 }
 
@@ -235,7 +231,7 @@ async fn plugins_of_one_agent_leave_memory_for_another() {
     assert!(refused.is_error && refused.text().contains(says), "{}", refused.text());
     assert_eq!(call(&of_other, "t", ATTACK).await.text(), "ok");
     drop(stream);
-    assert_eq!(holder.await.unwrap().text(), "ok");
+    assert!(holder.await.unwrap());
     assert_eq!(call(&of_same, "t", ATTACK).await.text(), "ok");
 }
 
@@ -272,7 +268,7 @@ async fn new_call_waits_for_the_memory_that_it_begins_with() {
     assert_eq!(result.text(), "ok");
     drop(stream);
     for call in [one, two] {
-        assert_eq!(call.await.unwrap().text(), "ok");
+        assert!(call.await.unwrap());
     }
 }
 
@@ -288,7 +284,7 @@ async fn tables_are_counted_as_memory() {
     let plugin = load(&house, "one", &packed).await;
     let (holder, stream) = holding(&house, &plugin, BEGINS_WITH + elements * limits::TABLE_ELEMENT_BYTES).await;
     drop(stream);
-    assert_eq!((holder.await.unwrap().text().as_str(), held(&house)), ("ok", 0));
+    assert_eq!((holder.await.unwrap(), held(&house)), (true, 0));
 }
 
 #[tokio::test]
