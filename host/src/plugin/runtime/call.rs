@@ -92,7 +92,8 @@ impl Plugin {
         let mut store = self.store(cx);
         prepare(store.data_mut());
         let called = self.drive(&mut store, &setup, async |store| {
-            let instance = instantiate(pre, store).await?;
+            let instance = pre.instantiate_async(&mut *store).await?;
+            wait_for_growth(store);
             call(store, &instance).await
         });
         called.await.1
@@ -358,15 +359,10 @@ impl Plugin {
 /// The key of `limits` that bounds the memory of all plugins together.
 const TOTAL_MEMORY: &str = "total_memory_bytes";
 
-/// Makes an instance; from then on it waits for memory where there is too little.
-pub(super) async fn instantiate(
-    pre: &InstancePre<PluginState>,
-    store: &mut Store<PluginState>,
-) -> wasmtime::Result<Instance> {
-    let instance = pre.instantiate_async(&mut *store).await?;
+/// Has an instance that is made wait for the memory that it grows by, where there is too little.
+pub(super) fn wait_for_growth(store: &mut Store<PluginState>) {
     store.data_mut().limiter.end_instantiation();
     store.limiter_async(|state| state);
-    Ok(instance)
 }
 
 /// Takes so many of these places. Nearly always there are some: a wait is set up only where there are none.

@@ -281,7 +281,17 @@ impl MemoryAccount {
 
 /// Adds to a counter that stays at or below `most`.
 fn add(counter: &AtomicUsize, bytes: usize, most: usize) -> bool {
-    counter.fetch_update(SeqCst, SeqCst, |held| held.checked_add(bytes).filter(|sum| *sum <= most)).is_ok()
+    let mut held = counter.load(SeqCst);
+    loop {
+        let Some(sum) = held.checked_add(bytes) else { return false };
+        if sum > most {
+            return false;
+        }
+        match counter.compare_exchange_weak(held, sum, SeqCst, SeqCst) {
+            Ok(_) => return true,
+            Err(now) => held = now,
+        }
+    }
 }
 
 impl MemoryShare {

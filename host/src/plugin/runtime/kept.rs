@@ -12,7 +12,7 @@ use wasmtime::{Store, component::Instance};
 
 use super::{
     CallSetup, Lane, PluginState,
-    call::{End, instantiate},
+    call::{End, wait_for_growth},
 };
 use crate::{
     error::Fault,
@@ -146,7 +146,11 @@ impl Plugin {
             .drive(&mut store, &setup, async |store| {
                 let live = match instance {
                     Some(live) => live,
-                    None => *instance.insert(instantiate(&self.pre, store).await?),
+                    None => {
+                        let live = *instance.insert(self.pre.instantiate_async(&mut *store).await?);
+                        wait_for_growth(store);
+                        live
+                    }
                 };
                 call(store, &live).await
             })
