@@ -697,6 +697,8 @@ pub const GUEST_MEMORY_CEILING: usize = 1 << 40;
 pub const GUEST_MEMORY_RESERVE_PART: usize = 8;
 /// How long a running call waits for more guest memory. What it holds itself is kept from others meanwhile.
 pub const GUEST_MEMORY_WAIT: Duration = Duration::from_secs(10);
+/// Bytes that are read, at once, of a file in which the kernel says how much memory there is: each such file has less.
+pub const KERNEL_FILE_BYTES: usize = 8 << 10;
 /// Control groups above each other that are looked at for a bound on memory; the kernel allows about as many.
 pub const CONTROL_GROUP_DEPTH: usize = 64;
 /// Bytes of a page of linear memory, in which guest memory is reserved.

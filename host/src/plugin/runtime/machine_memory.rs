@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    io::Read,
     path::{Path, PathBuf},
 };
 
@@ -45,11 +46,17 @@ fn share_of(available: Option<(u64, MemorySource)>, named: Option<usize>, one_ca
 
 /// Reads how much memory this process can have, where the system tells.
 fn available_memory() -> Option<(u64, MemorySource)> {
-    let read = |path: &Path| fs::read_to_string(path).ok();
     let machine = read(Path::new("/proc/meminfo")).and_then(|text| machine_memory(&text));
     let groups = read(Path::new("/proc/self/cgroup")).unwrap_or_default();
     let bounds = control_group_files(&groups).into_iter().filter_map(|path| control_group_bound(&read(&path)?));
     least(machine, bounds.min())
+}
+
+/// The beginning of a file that the kernel makes up when it is read: what matters stands within its first kilobytes.
+fn read(path: &Path) -> Option<String> {
+    let mut bytes = vec![0; limits::KERNEL_FILE_BYTES];
+    let length = fs::File::open(path).and_then(|mut file| file.read(&mut bytes)).ok()?;
+    Some(String::from_utf8_lossy(&bytes[..length]).into_owned())
 }
 
 fn least(machine: Option<u64>, group: Option<u64>) -> Option<(u64, MemorySource)> {
