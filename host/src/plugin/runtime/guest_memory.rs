@@ -326,18 +326,26 @@ impl MemoryReservation {
     ///
     /// [`MemoryRefusal`] if not: [`MemoryReservation::wait`] then waits for it.
     pub fn try_reserve(&mut self, bytes: usize, is_new: bool) -> Result<(), MemoryRefusal> {
+        if self.share.budget.waiting.load(SeqCst) > 0 && self.lacking(bytes) > 0 {
+            let (bytes, shortage) = (self.lacking(bytes), MemoryShortage::Process);
+            return Err(MemoryRefusal { bytes, shortage, reason: RefusalReason::CannotWait });
+        }
+        self.reserve_now(bytes, is_new)
+    }
+
+    /// The same, before whoever waits: for a call that could not wait itself.
+    ///
+    /// # Errors
+    ///
+    /// [`MemoryRefusal`] if there is too little.
+    pub fn reserve_now(&mut self, bytes: usize, is_new: bool) -> Result<(), MemoryRefusal> {
         let lacking = self.lacking(bytes);
-        if lacking == 0 {
-            return Ok(());
+        if lacking > 0 {
+            let taken = self.share.budget.try_take(&self.share, lacking, is_new);
+            let refusal = |shortage| MemoryRefusal { bytes: lacking, shortage, reason: RefusalReason::CannotWait };
+            taken.map_err(refusal)?;
+            self.bytes += lacking;
         }
-        let refusal = |shortage, reason| MemoryRefusal { bytes: lacking, shortage, reason };
-        let budget = &self.share.budget;
-        if budget.waiting.load(SeqCst) > 0 {
-            return Err(refusal(MemoryShortage::Process, RefusalReason::CannotWait));
-        }
-        let taken = budget.try_take(&self.share, lacking, is_new);
-        taken.map_err(|shortage| refusal(shortage, RefusalReason::CannotWait))?;
-        self.bytes += lacking;
         Ok(())
     }
 

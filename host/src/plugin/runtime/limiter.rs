@@ -96,17 +96,14 @@ impl Limiter {
         (!is_beyond(desired, most)).then_some(Growth { memory: self.memory, tables })
     }
 
-    fn try_grow(&mut self, to: Growth) -> Result<(), MemoryRefusal> {
-        self.reserved.try_reserve(to.bytes(), self.is_new)?;
-        (self.memory, self.tables) = (to.memory, to.tables);
-        Ok(())
-    }
-
     fn grow_now(&mut self, to: Option<Growth>) -> wasmtime::Result<bool> {
-        match to.map(|to| self.try_grow(to)) {
-            None => Ok(false),
-            Some(Ok(())) => Ok(true),
-            Some(Err(refusal)) => {
+        let Some(to) = to else { return Ok(false) };
+        match self.reserved.reserve_now(to.bytes(), self.is_new) {
+            Ok(()) => {
+                (self.memory, self.tables) = (to.memory, to.tables);
+                Ok(true)
+            }
+            Err(refusal) => {
                 self.hit = Some(Bound::ProcessMemory(refusal));
                 // Not "it does not grow": what it holds is to come back.
                 bail!("there is too little memory for all plugins");
@@ -148,12 +145,13 @@ impl PluginState {
     /// Grows what its instance holds, and waits for it if there is too little. The wait is not the guest's time.
     async fn grow(&mut self, to: Option<Growth>) -> wasmtime::Result<bool> {
         let Some(to) = to else { return Ok(false) };
-        if self.limiter.try_grow(to).is_ok() {
+        let Self { limiter, meter, cx, plugin, .. } = self;
+        let Limiter { reserved, is_new, is_told, .. } = limiter;
+        if reserved.try_reserve(to.bytes(), *is_new).is_ok() {
+            (limiter.memory, limiter.tables) = (to.memory, to.tables);
             return Ok(true);
         }
-        let Self { limiter, meter, cx, plugin, .. } = self;
         let _waiting = meter.waits.begin();
-        let Limiter { reserved, is_new, is_told, .. } = limiter;
         let waited = reserved.wait(to.bytes(), *is_new, async |usage| {
             // Once a call: a guest that grows in small steps would tell of each.
             if !std::mem::replace(is_told, true) {
