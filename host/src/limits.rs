@@ -202,6 +202,31 @@ pub const FUNCTION_LOCALS: usize = 10_000;
 /// Values that the blocks, branches and calls of one function move, each counted wherever it stands. The compiler keeps up to a
 /// kilobyte for each. The largest function of an interpreter moves some 50,000.
 pub const FUNCTION_VALUES: usize = 1 << 18;
+/// Memory of the process that validates and compiles one component, in bytes. A component of 17 MB takes 500 MB.
+pub const COMPILE_MEMORY_BYTES: u64 = 2 << 30;
+/// Address space of that process beyond its memory, in bytes: the program itself, and what the allocator reserves for each
+/// thread (128 MiB) and does not use.
+pub const COMPILE_ADDRESS_SPACE_BYTES: u64 = 3 << 30;
+/// Files that are open in that process: standard input, output and error. No other can be opened.
+pub const COMPILE_OPEN_FILES: u64 = 3;
+/// Time on processors that validating and compiling one component takes, all threads together. A component of 17 MB takes 25 s;
+/// a slow machine may take four times as long.
+pub const COMPILE_CPU_TIME: Duration = Duration::from_secs(120);
+/// Wall time of the same: a machine that is busy gives it half a processor.
+pub const COMPILE_WALL_TIME: Duration = Duration::from_secs(240);
+/// Processes that compile at once; others wait. Each may take [`COMPILE_MEMORY_BYTES`], which makes 4 GiB.
+pub const COMPILE_CHILDREN: usize = 2;
+/// Threads of a process that compiles, beside the one that began: more compile little faster, and each reserves address space.
+pub const COMPILE_THREADS: usize = 8;
+/// Bytes of the code that a component is compiled to, and of all code that waits to be loaded. A component of 17 MB compiles to
+/// 50 MB.
+pub const COMPILED_BYTES: usize = 512 << 20;
+/// Bytes of why a component is refused, as the process that compiles tells it.
+pub const COMPILE_MESSAGE_BYTES: usize = 64 << 10;
+/// Characters of the same, where the compiler says it.
+pub const COMPILE_MESSAGE_CHARS: usize = 2_000;
+/// Bytes of what that process writes to its standard error that are kept, for the log.
+pub const COMPILE_COMPLAINT_BYTES: usize = 16 << 10;
 /// Plugin folders in one plugin directory.
 pub const PLUGINS_PER_DIRECTORY: usize = 1_024;
 
@@ -420,6 +445,9 @@ pub const DISCOVERY_TIME: Duration = Duration::from_millis(500);
 
 /// Bytes of all compiled components in the cache; beyond it the oldest go.
 pub const CACHE_BYTES: u64 = 1 << 30;
+/// Files in the cache, those that say that a component is valid among them; beyond it the oldest go. As many as one
+/// directory of plugins holds, several times over.
+pub const CACHE_ENTRIES: usize = 8 * PLUGINS_PER_DIRECTORY;
 
 // ---- money and budgets
 

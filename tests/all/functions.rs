@@ -15,7 +15,10 @@ use shelly_host::{
     chat::{Chat, Message, Snapshot, ToolCall, ToolResult},
     event::{Event, EventSink, RunCx},
     limits,
-    plugin::{Limits, Plugin, PluginCatalog, PluginEngine, PluginError, PluginPackage, PluginTool, Settings},
+    plugin::{
+        ComponentCompiler, Limits, Plugin, PluginCatalog, PluginEngine, PluginError, PluginPackage, PluginTool,
+        Settings,
+    },
     tool::{ToolBox, ToolCx},
 };
 
@@ -521,7 +524,7 @@ async fn a_component_that_lies_in_a_directory_alone_is_a_plugin() {
     place.file("plugins/broken.wasm", "no component");
     place.file("plugins/notes.txt", "nothing");
     let directory = place.path().join("plugins");
-    let catalog = PluginCatalog::scan(std::slice::from_ref(&directory)).unwrap();
+    let catalog = PluginCatalog::scan(std::slice::from_ref(&directory), &ComponentCompiler::in_process()).unwrap();
     let ids: Vec<_> = catalog.iter().map(|(id, plugin)| (id, plugin.package().is_ok())).collect();
     assert_eq!(ids, [("my-adder", true), ("broken", false)]);
     let package = catalog.get("my-adder").unwrap().unwrap();
@@ -530,7 +533,7 @@ async fn a_component_that_lies_in_a_directory_alone_is_a_plugin() {
     assert_eq!(call(&tools, &RunCx::new("helper"), "add", json!({"a": 2, "b": 40})).await, "42");
     // By its id too, where nobody names it.
     place.file("other/the_adder.wasm", component(ADD));
-    let mut catalog = PluginCatalog::default();
+    let mut catalog = PluginCatalog::new(&ComponentCompiler::in_process());
     let other = [place.path().join("other")];
     catalog.add_by_id(&other, ["the-adder", "../plugins/broken", "none"]);
     assert_eq!(catalog.iter().map(|(id, _)| id).collect::<Vec<_>>(), ["the-adder"]);

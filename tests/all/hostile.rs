@@ -5,6 +5,7 @@ mod around;
 mod cache;
 mod call;
 mod chance;
+mod compile;
 mod files;
 mod grants;
 pub mod guest;

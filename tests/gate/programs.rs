@@ -118,7 +118,7 @@ pub fn warm_start(plugins: usize, folder: &Path, cache: &Path) -> Result<Costs, 
          agents:\n  - name: reader\n    plugins:\n      read-files: {files: [{path: .}]}\n      count-text:\n      \
          loop-detect: {powers: [see-messages, see-arguments, note, stop]}\n      redact:\n",
     )?;
-    let mut command = Command::new(env!("CARGO_BIN_EXE_shelly-host-under-test"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_shelly-host-counted"));
     command
         .args(["run", "--trust", "--no-session", "--plugins", "plugins", "How many words are in a.txt?"])
         .current_dir(folder)

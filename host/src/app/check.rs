@@ -1,4 +1,7 @@
-use std::{collections::HashSet, sync::Arc};
+use std::{
+    collections::{BTreeSet, HashSet},
+    sync::Arc,
+};
 
 use super::{
     App, Shared, add_plugin_tools, extend,
@@ -14,7 +17,7 @@ use crate::{
         ProviderKind, ToolboxUse, Who,
     },
     error::{ErrorKind, Report},
-    plugin::{Certificate, Kind, MemorySource, Plugin, PluginEngine, PluginTool},
+    plugin::{Certificate, CompileStep, Kind, MemorySource, Plugin, PluginEngine, PluginTool},
     tool::ToolBox,
 };
 
@@ -122,6 +125,9 @@ impl App {
     /// A [`Report`] if the engine of plugins cannot be made. A plugin that cannot be loaded is among the mistakes.
     pub async fn check_plugins(&self) -> Result<(Vec<Report>, Vec<String>), Report> {
         let engine = self.engine().await?;
+        let used = self.config.everyone().flat_map(AgentConfig::all_plugins).map(|(_, id, _)| id);
+        let models = self.config.providers.iter().filter_map(|provider| provider.plugin.as_deref());
+        self.catalog.open(used.chain(models).collect::<BTreeSet<_>>(), CompileStep::Compile).await;
         let mut told = Told::default();
         let default = self.config.agents.is_empty().then(|| self.default_agent(&mut Vec::new()));
         for agent in default.iter().chain(self.config.everyone()) {
@@ -172,6 +178,7 @@ impl App {
             config::unknown("plugin", id, agent.all_plugins().map(|(_, id, _)| id))
                 .cause(format!("it is not in {place}"))
         })?;
+        self.catalog.open([id], CompileStep::Compile).await;
         let (settings, package) = self.plugin_of(agent, (listed, id), uses)?;
         Ok(Certificate::issue(self.engine().await?, package, &settings).await)
     }
@@ -188,6 +195,7 @@ impl App {
             Report::new(ErrorKind::Usage, format!("the model `{}` is no plugin", name.escape_debug()))
                 .hint("only a provider of kind `plugin` runs in a sandbox")
         })?;
+        self.catalog.open(provider.plugin.as_deref(), CompileStep::Compile).await;
         let (settings, package) = self.provider_plugin(provider)?;
         Ok(Certificate::issue(self.engine().await?, package, &settings).await)
     }

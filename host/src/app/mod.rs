@@ -27,7 +27,7 @@ mod teams;
 mod trust;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::PathBuf,
     sync::{Arc, Mutex, OnceLock},
 };
@@ -62,7 +62,9 @@ use crate::{
     mcp::TokenStore,
     model::{Batched, Completer, ModelInfo, PriceTable},
     net::Keyring,
-    plugin::{CatalogEntry, Manifest, PluginCatalog, PluginDirs, PluginEngine},
+    plugin::{
+        CatalogEntry, CompileConfig, CompileStep, ComponentCompiler, Manifest, PluginCatalog, PluginDirs, PluginEngine,
+    },
     process::{Places, Programs},
     tool::{Tool, ToolBox, looks_like},
     trust::{OwnKey, TrustStore},
@@ -90,8 +92,8 @@ pub struct App {
     prices: PriceTable,
     /// Where agents ask.
     desk: Desk,
-    /// Where compiled code is kept.
-    cache: Option<PathBuf>,
+    /// Finds components valid before they are looked into, and compiles them for the engine.
+    compiler: Arc<ComponentCompiler>,
     /// Started for the first plugin: a run without plugins needs none of what it reserves.
     engine: OnceCell<Arc<PluginEngine>>,
     environment: Environment,
@@ -147,8 +149,8 @@ pub const DEFAULT_AGENT: &str = "assistant";
 
 impl App {
     /// An app of this config, with the plugins of its directories, of those that are named, and of the project's
-    /// `.shelly/plugins` and the standard ones those that the config asks for. Compiled code is kept in `cache`;
-    /// agents ask at `desk`.
+    /// `.shelly/plugins` and the standard ones those that the config asks for. Components are compiled as `compiling` says:
+    /// where that is `Some(directory)`, in this process, and the code is kept there. Agents ask at `desk`.
     ///
     /// # Errors
     ///
@@ -156,13 +158,14 @@ impl App {
     pub fn new(
         mut config: Config,
         plugins: impl Into<PluginDirs>,
-        cache: Option<PathBuf>,
+        compiling: impl Into<CompileConfig>,
         environment: Environment,
         desk: Desk,
     ) -> Result<Self, Report> {
+        let compiler = Arc::new(ComponentCompiler::from(compiling.into()));
         let PluginDirs { named: named_dirs, standard, shipped, offers_standard } = plugins.into();
         let plugin_dirs = config.plugin_directories(&named_dirs);
-        let mut catalog = PluginCatalog::scan(&plugin_dirs)?;
+        let mut catalog = PluginCatalog::scan(&plugin_dirs, &compiler)?;
         let installed_dirs = standard;
         let standard = [vec![config.root.join(".shelly/plugins")], installed_dirs.clone()].concat();
         catalog.add_by_id(&standard, asked_for(&config).iter().map(String::as_str));
@@ -192,7 +195,7 @@ impl App {
             project,
             prices,
             desk,
-            cache,
+            compiler,
             engine,
             environment,
             keys: Keyring::default(),
@@ -211,6 +214,9 @@ impl App {
         let places = other.programs.ground().places.clone();
         self.programs = programs::programs(&self.config, &self.environment, places);
         (self.engine, self.clients) = (other.engine.clone(), Arc::clone(&other.clients));
+        // What it compiles is for that engine.
+        self.compiler = Arc::clone(&other.compiler);
+        self.catalog.set_compiler(&self.compiler);
         self
     }
 
@@ -247,6 +253,7 @@ impl App {
         model: Option<&str>,
         recording: Recording,
     ) -> Result<Prepared, Report> {
+        self.open_plugins(name, model).await?;
         let mut notices = Notices { notes: Vec::new(), warnings: self.project.warnings().to_vec() };
         notices.warnings.extend(self.recover_changes());
         notices.warnings.extend(self.missing_programs());
@@ -258,12 +265,9 @@ impl App {
             }
             false => name.map_or_else(|| self.config.entry(), |name| self.config.who(name))?,
         };
-        let (own, mut all) = (who.own(), self.config.needed_by(who));
+        let (own, (mut all, others)) = (who.own(), self.runners_with(who));
         let starts_others = all.iter().any(|who| who.own().options.max_delegation_depth > 0);
         let called: Vec<_> = all.iter().flat_map(|who| &who.own().agent_tools).map(|uses| &*uses.agent).collect();
-        let others =
-            self.config.runners().filter(|other| starts_others && all.iter().all(|had| had.name() != other.name()));
-        let others: Vec<_> = others.collect();
         let shared = Shared::new(&self.project, &self.desk, self.changes());
         let served: Vec<_> = all.iter().chain(&others).map(|who| who.own()).collect();
         let servers = self.reach_servers(&served, &mut notices).await;
@@ -300,6 +304,61 @@ impl App {
         let Notices { notes, warnings } = notices;
         let place = own.place();
         Ok(Prepared { entrant, place, crew, notes, warnings, model, model_source, model_is_plugin, session })
+    }
+
+    /// Those whom a run of this one needs, itself among them, and the others whom it may start.
+    fn runners_with<'a>(&'a self, who: Who<'a>) -> (Vec<Who<'a>>, Vec<Who<'a>>) {
+        let all = self.config.needed_by(who);
+        let starts_others = all.iter().any(|who| who.own().options.max_delegation_depth > 0);
+        let is_other = |other: &Who<'_>| starts_others && all.iter().all(|had| had.name() != other.name());
+        let others = self.config.runners().filter(is_other).collect();
+        (all, others)
+    }
+
+    /// Has the plugins of a run validated and compiled before they are asked for one by one: several at once, and such that
+    /// dropping the future ends the processes that do it. What is wrong with a plugin is told where it is needed.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`]: there is no such agent.
+    async fn open_plugins(&self, name: Option<&str>, model: Option<&str>) -> Result<(), Report> {
+        let default;
+        let who = match self.is_default(name) {
+            true => {
+                // Nothing but its component says what one without a manifest is.
+                let lone = self.catalog.iter().filter(|(_, plugin)| plugin.written_manifest().is_none());
+                self.catalog.open(lone.map(|(id, _)| id), CompileStep::Compile).await;
+                default = self.default_agent(&mut Vec::new());
+                Who::Agent(&default)
+            }
+            false => name.map_or_else(|| self.config.entry(), |name| self.config.who(name))?,
+        };
+        let (all, others) = self.runners_with(who);
+        let agents = || all.iter().chain(&others).map(|who| who.own());
+        let models = agents().flat_map(|agent| {
+            let of_plugins = agent.all_plugins().flat_map(|(_, _, uses)| &uses.models).map(|name| Some(name.as_str()));
+            of_plugins.chain([model.or(agent.provider.as_deref())]).collect::<Vec<_>>()
+        });
+        let models = models.filter_map(|name| self.model_plugin(name));
+        let ids: BTreeSet<_> =
+            agents().flat_map(|agent| agent.all_plugins()).map(|(_, id, _)| id).chain(models).collect();
+        self.catalog.open(ids, CompileStep::Compile).await;
+        Ok(())
+    }
+
+    /// The id of the plugin that the model of this name is, or the first model of the config.
+    fn model_plugin<'a>(&'a self, name: Option<&'a str>) -> Option<&'a str> {
+        match self.config.provider(name) {
+            Ok(provider) => provider?.plugin.as_deref(),
+            // A plugin that no config names can be named as a model.
+            Err(_) => name,
+        }
+    }
+
+    /// Has all plugins validated that are loaded into the app, as [`App::check`] needs them: in time and memory that are
+    /// bounded, and such that dropping the future ends the processes that do it.
+    pub async fn validate_plugins(&self) {
+        self.catalog.open(self.catalog.iter().map(|(id, _)| id), CompileStep::Validate).await;
     }
 
     /// Whether the one of this name is the one that a config without agents has.
@@ -484,7 +543,7 @@ impl App {
     }
 
     async fn engine(&self) -> Result<&Arc<PluginEngine>, Report> {
-        self.engine.get_or_try_init(async || start_engine(&self.config, self.cache.clone())).await
+        self.engine.get_or_try_init(async || start_engine(&self.config, &self.compiler)).await
     }
 }
 
@@ -562,11 +621,11 @@ fn no_price(config: &AgentConfig, model: &str) -> Report {
 }
 
 /// The engine with the stack that the config gives every plugin, and the memory that it gives all of them.
-fn start_engine(config: &Config, cache: Option<PathBuf>) -> Result<Arc<PluginEngine>, Report> {
+fn start_engine(config: &Config, compiler: &Arc<ComponentCompiler>) -> Result<Arc<PluginEngine>, Report> {
     let stack_bytes = config.limits.stack_bytes.map_or(limits::PLUGIN_STACK_BYTES, as_size);
     let named = config.limits.total_memory_bytes.map(as_size);
     let (memory, _) = PluginEngine::guest_memory_for(named, config.largest_memory_bytes());
-    PluginEngine::with_stack(cache, stack_bytes).map(|engine| Arc::new(engine.with_guest_memory(memory)))
+    PluginEngine::with_stack(Arc::clone(compiler), stack_bytes).map(|engine| Arc::new(engine.with_guest_memory(memory)))
 }
 
 /// What others are told of an agent.

@@ -129,7 +129,7 @@ impl App {
     /// into for what its config does not name.
     fn installed(&self, id: &str) -> Option<Result<&Arc<PluginPackage>, &PluginError>> {
         let find = || {
-            let mut found = PluginCatalog::default();
+            let mut found = PluginCatalog::new(&self.compiler);
             found.add_by_id(&self.installed_dirs, [id]);
             found
         };

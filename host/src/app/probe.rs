@@ -14,6 +14,7 @@ use crate::{
     kv::Stores,
     limits,
     model::{Completion, CompletionRequest, DeltaSink},
+    plugin::CompileStep,
 };
 
 /// What is asked. Any answer will do.
@@ -49,6 +50,7 @@ impl App {
     ///
     /// A [`Report`] if no request can be made: there is no such model, or something of its config is missing.
     pub async fn probe(&self, name: Option<&str>) -> Result<Probe, Report> {
+        self.catalog.open(self.model_plugin(name), CompileStep::Compile).await;
         let mut notices = Notices::default();
         let Model { completer, source, is_plugin } = self.make_model(name, &Stores::default(), &mut notices).await?;
         let chat = Chat::new();

@@ -74,6 +74,8 @@ struct Findings {
     checked: Option<(Standing, Effective)>,
     mistakes: Vec<Report>,
     warnings: Vec<String>,
+    /// The exit code of a signal that came before everything was looked at.
+    interrupted: Option<u8>,
 }
 
 impl Findings {
@@ -85,8 +87,7 @@ impl Findings {
             Err(Mistakes { reports, config: None }) => return Self { mistakes: reports, ..Self::default() },
         };
         let desk = Desk::new(Policy::Never, Trusted::default());
-        let cache = loading.and_then(|_| super::cache_directory());
-        let app = App::new(config, super::plugin_dirs(plugins), cache, super::environment(), desk);
+        let app = App::new(config, super::plugin_dirs(plugins), super::compiling(), super::environment(), desk);
         let looked = app.and_then(|app| Ok((app.standing(&trust::store(), is_named)?, app)));
         let (standing, app) = match looked {
             Ok(looked) => looked,
@@ -95,9 +96,14 @@ impl Findings {
                 return Self { mistakes, ..Self::default() };
             }
         };
+        match super::interruptible(app.validate_plugins()) {
+            Ok(Ok(())) => {}
+            Ok(Err(code)) => return Self { interrupted: Some(code), ..Self::default() },
+            Err(report) => return Self { mistakes: vec![report], ..Self::default() },
+        }
         match app.check() {
             Ok(Checked { effective, warnings }) => {
-                let mut findings = Self { checked: None, mistakes, warnings };
+                let mut findings = Self { mistakes, warnings, ..Self::default() };
                 if let Some(loading) = loading.filter(|_| findings.mistakes.is_empty()) {
                     findings.load_plugins(&app, &standing, loading);
                 }
@@ -108,21 +114,20 @@ impl Findings {
                 let is_new = |report: &Report| !mistakes.iter().any(|known| known.message.starts_with(&report.message));
                 let more: Vec<_> = more.into_iter().filter(is_new).collect();
                 mistakes.extend(more);
-                Self { checked: None, mistakes, warnings }
+                Self { mistakes, warnings, ..Self::default() }
             }
         }
     }
 
     /// Loads every plugin, unless the person says no to what the project's files name, and adds what is wrong with them.
     fn load_plugins(&mut self, app: &App, standing: &Standing, loading: Loading) {
-        let loaded = super::runtime().and_then(|runtime| {
-            runtime.block_on(async {
-                trust::admitted(standing, loading.is_trusted, ask::is_attended()).await?;
-                app.check_plugins().await
-            })
+        let loaded = super::interruptible(async {
+            trust::admitted(standing, loading.is_trusted, ask::is_attended()).await?;
+            app.check_plugins().await
         });
-        match loaded {
-            Ok((mistakes, warnings)) => {
+        match loaded.and_then(|loaded| loaded.map_or_else(|code| Ok(Err(code)), |loaded| loaded.map(Ok))) {
+            Ok(Err(code)) => self.interrupted = Some(code),
+            Ok(Ok((mistakes, warnings))) => {
                 self.mistakes.extend(mistakes);
                 self.warnings.extend(warnings);
             }
@@ -152,6 +157,9 @@ fn check(config: Option<PathBuf>, plugins: &[PathBuf], loading: Option<Loading>,
             .hint("write one with shelly-host init, or name one with --config")
     })?;
     let mut findings = Findings::of(&path, is_named, plugins, loading);
+    if let Some(code) = findings.interrupted {
+        return Ok(code);
+    }
     // Whatever is wrong, it is the config that names it.
     findings.mistakes.iter_mut().for_each(|report| report.kind = ErrorKind::Usage);
     let shown = name(&path.display().to_string());

@@ -27,7 +27,10 @@ use std::{
     panic::{self, AssertUnwindSafe},
     path::{Path, PathBuf},
     process::ExitCode,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use clap::{
@@ -40,7 +43,7 @@ use crate::{
     app::Environment,
     config::Config,
     error::{ErrorKind, Report},
-    plugin::{INSTALLED, PluginDirs},
+    plugin::{CompileConfig, CompileSite, CompileWorker, INSTALLED, PluginDirs},
 };
 
 /// Runs LLM agents whose tools, effects, middleware and models are sandboxed WebAssembly components.
@@ -92,8 +95,23 @@ Exit codes:
    70  a bug of ours
   130  cancelled with Ctrl-C; 143 with SIGTERM, 129 because the terminal went away";
 
+/// Runs the command that the process was called with as [`main`] does, but for compiling, which this process does itself:
+/// where instructions are counted, a process that is not counted sees another processor, and makes code for that one.
+#[doc(hidden)]
+pub fn main_that_compiles_here() -> ExitCode {
+    COMPILES_HERE.store(true, Ordering::Relaxed);
+    main()
+}
+
 /// Runs the command that the process was called with.
 pub fn main() -> ExitCode {
+    // Before anything else is started: it must have one thread, and it is not for people.
+    if let Some(worker) = CompileWorker::from_args(std::env::args_os().skip(1)) {
+        return match worker.run(&mut std::io::stdin(), &mut std::io::stdout(), || std::process::exit(1)) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::FAILURE,
+        };
+    }
     log_to_stderr();
     // What is contained says so itself; what is not comes out below.
     panic::set_hook(Box::new(|info| tracing::error!("{info}")));
@@ -253,6 +271,33 @@ fn plugin_dirs(named: &[PathBuf]) -> PluginDirs {
     );
     let standard = data.into_iter().chain(shipped.iter().cloned()).collect();
     PluginDirs { named: named.to_vec(), standard, shipped, offers_standard: named.is_empty() }
+}
+
+/// Whether components are compiled by this process itself.
+static COMPILES_HERE: AtomicBool = AtomicBool::new(false);
+
+/// How components are compiled: each in a process of its own, and what comes of it is kept between runs.
+fn compiling() -> CompileConfig {
+    let site = match COMPILES_HERE.load(Ordering::Relaxed) {
+        true => CompileSite::InProcess,
+        false => CompileSite::OwnProgram,
+    };
+    CompileConfig { cache: cache_directory(), site, ..CompileConfig::default() }
+}
+
+/// Waits for the end of some work, or for a signal that ends it. The work is dropped then, and the exit code is in the `Err`.
+fn interruptible<T>(work: impl Future<Output = T>) -> Result<Result<T, u8>, Report> {
+    let runtime = runtime()?;
+    let done = runtime.block_on(async {
+        tokio::select! {
+            biased;
+            code = signals::ended() => Err(code),
+            done = work => Ok(done),
+        }
+    });
+    // A guest may be in the middle of a computation.
+    runtime.shutdown_background();
+    Ok(done)
 }
 
 /// Where compiled code is kept between runs.

@@ -16,9 +16,10 @@ use crate::{
     approval::{Desk, Policy, Trusted},
     capability::Grant,
     error::{ErrorKind, Report},
+    limits,
     plugin::{
-        CatalogEntry, Mount, Plugin as Loaded, PluginCatalog, PluginDirs, PluginEngine, PluginError, PluginPackage,
-        Settings, resolved,
+        CatalogEntry, CompileStep, ComponentCompiler, Mount, Plugin as Loaded, PluginCatalog, PluginDirs, PluginEngine,
+        PluginError, PluginPackage, Settings, resolved,
     },
 };
 
@@ -96,7 +97,7 @@ impl Plugin {
         let (result, output) = match self {
             Self::List { config, plugins, output } => (list(config.as_ref(), &plugins, output), output),
             Self::Inspect { plugin, config, plugins, output } => {
-                (package(&plugin, config.as_ref(), &plugins).and_then(|package| inspect(&package, output)), output)
+                (inspect(&plugin, config.as_ref(), &plugins, output), output)
             }
             Self::Certify { id, agent, model, config, plugins, trust } => {
                 let whose = (agent.as_deref(), model.as_deref());
@@ -114,7 +115,7 @@ fn catalog(config: Option<&PathBuf>, plugins: &[PathBuf]) -> Result<PluginCatalo
     let config = super::config(config)?;
     let PluginDirs { named, standard, .. } = super::plugin_dirs(plugins);
     let directories = config.plugin_directories(&named);
-    let mut catalog = PluginCatalog::scan(&directories)?;
+    let mut catalog = PluginCatalog::scan(&directories, &Arc::new(super::compiling().into()))?;
     // Where none is named: what a config could name by its id alone.
     if directories.is_empty() {
         catalog.add_all(&[vec![config.root.join(".shelly/plugins")], standard].concat());
@@ -128,6 +129,10 @@ fn list(config: Option<&PathBuf>, plugins: &[PathBuf], output: Format) -> Result
     if catalog.iter().next().is_none() {
         return Err(Report::new(ErrorKind::Usage, "there is no plugin directory")
             .hint("name one with --plugins, or under `plugin_dirs` in the config"));
+    }
+    let opening = catalog.open(catalog.iter().map(|(id, _)| id), CompileStep::Validate);
+    if let Err(code) = super::interruptible(opening)? {
+        return Ok(code);
     }
     match output {
         Format::Json => {
@@ -171,9 +176,17 @@ fn list(config: Option<&PathBuf>, plugins: &[PathBuf], output: Format) -> Result
 }
 
 /// The plugin at this path, or the one of this id among those that are listed.
-fn package(path: &Path, config: Option<&PathBuf>, plugins: &[PathBuf]) -> Result<Arc<PluginPackage>, Report> {
+async fn package(
+    path: &Path,
+    config: Option<&PathBuf>,
+    plugins: &[PathBuf],
+    compiler: &Arc<ComponentCompiler>,
+) -> Result<Arc<PluginPackage>, Report> {
     if !path.exists() {
-        return match catalog(config, plugins)?.get(&path.to_string_lossy()) {
+        let (mut catalog, id) = (catalog(config, plugins)?, path.to_string_lossy());
+        catalog.set_compiler(compiler);
+        catalog.open([&*id], CompileStep::Compile).await;
+        return match catalog.get(&id) {
             Some(listed) => listed.map(Arc::clone).map_err(PluginError::report),
             None => {
                 let message = format!("there is no file or folder {}, and no plugin of that id", path.display());
@@ -188,23 +201,37 @@ fn package(path: &Path, config: Option<&PathBuf>, plugins: &[PathBuf]) -> Result
         return Err(Report::new(ErrorKind::Usage, format!("there is no plugin.toml in {}", path.display()))
             .hint("name a plugin's folder; for a directory of plugins use shelly-host plugin list --plugins"));
     }
-    let package = if path.is_dir() { PluginPackage::read(path) } else { PluginPackage::read_file(path) };
+    let package = PluginPackage::open(path, compiler, CompileStep::Compile).await;
     package.map(Arc::new).map_err(|error| error.report())
 }
 
-fn inspect(package: &Arc<PluginPackage>, output: Format) -> Result<u8, Report> {
-    let manifest = &package.manifest;
-    let engine = Arc::new(PluginEngine::new(super::cache_directory())?);
-    let folder = resolved(&package.folder);
-    let settings = Settings {
-        // To link it; while it is asked for its tools only log and config work.
-        grant: Grant::all_of(&manifest.wants, folder.clone()),
-        mounts: vec![Mount { path: folder, name: ".".into() }],
-        ..Settings::new("inspect", "inspect")
+fn inspect(path: &Path, config: Option<&PathBuf>, plugins: &[PathBuf], output: Format) -> Result<u8, Report> {
+    let compiler = Arc::new(ComponentCompiler::from(super::compiling()));
+    let loading = async {
+        let package = package(path, config, plugins, &compiler).await?;
+        let manifest = &package.manifest;
+        let engine = Arc::new(PluginEngine::with_stack(Arc::clone(&compiler), limits::PLUGIN_STACK_BYTES)?);
+        let folder = resolved(&package.folder);
+        let settings = Settings {
+            // To link it; while it is asked for its tools only log and config work.
+            grant: Grant::all_of(&manifest.wants, folder.clone()),
+            mounts: vec![Mount { path: folder, name: ".".into() }],
+            ..Settings::new("inspect", "inspect")
+        };
+        let plugin = Loaded::load(&engine, &package, &settings).await.map_err(|error| error.report())?;
+        Ok::<_, Report>((package, plugin))
     };
-    let plugin =
-        super::runtime()?.block_on(Loaded::load(&engine, package, &settings)).map_err(|error| error.report())?;
+    match super::interruptible(loading)? {
+        Ok(loaded) => {
+            let (package, plugin) = loaded?;
+            show(&package, &plugin, output)
+        }
+        Err(code) => Ok(code),
+    }
+}
 
+fn show(package: &PluginPackage, plugin: &Loaded, output: Format) -> Result<u8, Report> {
+    let manifest = &package.manifest;
     if output == Format::Json {
         let mut value = summary(package);
         value["tools"] = json!(plugin.tools().iter().collect::<Vec<_>>());
@@ -275,16 +302,20 @@ fn certify(
 ) -> Result<u8, Report> {
     let is_named = config.is_some();
     let (config, desk) = (super::config(config)?, Desk::new(Policy::Never, Trusted::default()));
-    let app = App::new(config, super::plugin_dirs(plugins), super::cache_directory(), super::environment(), desk)?;
+    let app = App::new(config, super::plugin_dirs(plugins), super::compiling(), super::environment(), desk)?;
     let standing = app.standing(&trust::store(), is_named)?;
-    let certificate = super::runtime()?.block_on(async {
+    let certifying = async {
         // What follows runs code of the plugin.
         trust::admitted(&standing, is_trusted, ask::is_attended()).await?;
         match model {
             Some(model) => app.certify_model(model).await,
             None => app.certify(agent, id).await,
         }
-    })?;
+    };
+    let certificate = match super::interruptible(certifying)? {
+        Ok(certificate) => certificate?,
+        Err(code) => return Ok(code),
+    };
     if certificate.plugin != id {
         return Err(Report::new(ErrorKind::Usage, format!("that model is the plugin `{}`", certificate.plugin))
             .hint(format!("name it in place of `{}`", name(id))));

@@ -61,7 +61,7 @@ fn check(
 ) -> Result<u8, Report> {
     let is_named = config.is_some();
     let (config, desk) = (super::config(config)?, Desk::new(Policy::Never, Trusted::default()));
-    let app = App::new(config, super::plugin_dirs(plugins), super::cache_directory(), super::environment(), desk)?;
+    let app = App::new(config, super::plugin_dirs(plugins), super::compiling(), super::environment(), desk)?;
     let standing = app.standing(&trust::store(), is_named)?;
     let mut wanted: Vec<Option<String>> = names.into_iter().map(Some).collect();
     if wanted.is_empty() {
@@ -70,7 +70,7 @@ fn check(
     if wanted.is_empty() {
         wanted.push(None);
     }
-    super::runtime()?.block_on(async {
+    let checking = async {
         // The key goes to wherever the config says.
         trust::admitted(&standing, is_trusted, ask::is_attended()).await?;
         let mut failed = None;
@@ -84,7 +84,8 @@ fn check(
             failed = failed.or(outcome);
         }
         Ok(failed.map_or(0, ErrorKind::exit_code))
-    })
+    };
+    super::interruptible(checking)?.unwrap_or_else(Ok)
 }
 
 type Told = (String, serde_json::Value);

@@ -281,7 +281,7 @@ impl Job {
         let app = App::new(
             config,
             super::plugin_dirs(&self.with.plugins),
-            super::cache_directory(),
+            super::compiling(),
             super::environment(),
             desk.clone(),
         )?;

@@ -56,7 +56,7 @@ impl Trust {
     fn decide(&self) -> Result<(), Report> {
         let config = super::config(self.config.as_ref())?;
         let desk = Desk::new(Policy::Never, Trusted::default());
-        let app = App::new(config, super::plugin_dirs(&self.plugins), None, super::environment(), desk)?;
+        let app = App::new(config, super::plugin_dirs(&self.plugins), super::compiling(), super::environment(), desk)?;
         // What it approves of the tools of MCP servers is known by what they were met with.
         let standing = app.with_approvals(store(), false).standing(&store(), self.config.is_some())?;
         let facts = standing.facts();

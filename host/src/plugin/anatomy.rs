@@ -3,15 +3,15 @@
 use std::{fmt, path::Path, str::FromStr};
 
 use serde::Serialize;
-use wasmparser::{ComponentExternalKind, Encoding, Parser, Payload, Validator, WasmFeatures};
+use wasmparser::{ComponentExternalKind, Encoding, Parser, Payload, Validator, WasmFeatures, types::Types};
 
 use super::{
-    catalog::read_inside,
     error::PluginError,
     extent::{Extent, Stopped},
     functions::{self, Docs, Exported},
     imports,
     misshapen::{self, Misshapen},
+    unread::read_inside,
 };
 use crate::limits;
 
@@ -149,47 +149,10 @@ impl Anatomy {
 
     /// The same with doc comments from elsewhere, which come before those in the bytes.
     fn read_documented(bytes: &[u8], documents: Docs) -> Result<Self, Misshapen> {
-        misshapen::check_header(bytes)?;
-        let broken = |error| misshapen::broken(bytes, &error);
-        let (mut imports, mut exports, mut depth) = (Vec::new(), Vec::new(), 0_u32);
-        let (mut extent, mut docs) = (Extent::default(), documents);
-        for payload in Parser::new(0).parse_all(bytes) {
-            let payload = payload.map_err(broken)?;
-            if depth == 0 && matches!(payload, Payload::Version { encoding: Encoding::Module, .. }) {
-                return Err(misshapen::core_module(bytes));
-            }
-            extent.count(&payload).map_err(|stopped| match stopped {
-                Stopped::Broken(error) => broken(error),
-                Stopped::Refused(refused) => refused,
-            })?;
-            match payload {
-                Payload::Version { .. } => depth += 1,
-                Payload::End(_) => depth -= 1,
-                Payload::ComponentImportSection(section) if depth == 1 => {
-                    for import in section {
-                        imports.push(import.map_err(broken)?.name.name.to_owned());
-                    }
-                }
-                Payload::ComponentExportSection(section) if depth == 1 => {
-                    for export in section {
-                        let export = export.map_err(broken)?;
-                        exports.push((export.name.name.to_owned(), export.kind));
-                    }
-                }
-                Payload::CustomSection(section)
-                    if depth == 1
-                        && section.name() == functions::DOCS_SECTION
-                        && section.data().len() <= limits::PACKAGE_DOCS_BYTES =>
-                {
-                    docs = docs.or(Docs::from_section(section.data()));
-                }
-                _ => {}
-            }
-        }
-        // What the engine would refuse is refused here, where more is known of why.
-        let types = Validator::new_with_features(ENGINE_FEATURES)
-            .validate_all(bytes)
-            .map_err(|error| misshapen::refused(bytes, &imports, &exports, &error))?;
+        let survey = Survey::of(bytes)?;
+        let types = survey.validate(bytes)?;
+        let Survey { mut imports, exports, docs } = survey;
+        let docs = documents.or(docs);
 
         let mut kinds = Vec::new();
         for (name, _) in exports.iter().filter(|(_, kind)| *kind == ComponentExternalKind::Instance) {
@@ -224,6 +187,73 @@ impl Anatomy {
             return Err(misshapen::no_kind(&exports));
         }
         Ok(Self { kinds, imports, exported })
+    }
+}
+
+/// The names in a component and the doc comments, read without a validator: in time and memory that grow with its bytes.
+pub(super) struct Survey {
+    imports: Vec<String>,
+    exports: Vec<(String, ComponentExternalKind)>,
+    docs: Docs,
+}
+
+impl Survey {
+    /// Counts the work that a component makes and reads its names.
+    ///
+    /// # Errors
+    ///
+    /// [`Misshapen`]: it is none, cannot be read, or is too much work.
+    pub fn of(bytes: &[u8]) -> Result<Self, Misshapen> {
+        misshapen::check_header(bytes)?;
+        let broken = |error| misshapen::broken(bytes, &error);
+        let (mut imports, mut exports, mut depth) = (Vec::new(), Vec::new(), 0_u32);
+        let (mut extent, mut docs) = (Extent::default(), Docs::default());
+        for payload in Parser::new(0).parse_all(bytes) {
+            let payload = payload.map_err(broken)?;
+            if depth == 0 && matches!(payload, Payload::Version { encoding: Encoding::Module, .. }) {
+                return Err(misshapen::core_module(bytes));
+            }
+            extent.count(&payload).map_err(|stopped| match stopped {
+                Stopped::Broken(error) => broken(error),
+                Stopped::Refused(refused) => refused,
+            })?;
+            match payload {
+                Payload::Version { .. } => depth += 1,
+                Payload::End(_) => depth -= 1,
+                Payload::ComponentImportSection(section) if depth == 1 => {
+                    for import in section {
+                        imports.push(import.map_err(broken)?.name.name.to_owned());
+                    }
+                }
+                Payload::ComponentExportSection(section) if depth == 1 => {
+                    for export in section {
+                        let export = export.map_err(broken)?;
+                        exports.push((export.name.name.to_owned(), export.kind));
+                    }
+                }
+                Payload::CustomSection(section)
+                    if depth == 1
+                        && section.name() == functions::DOCS_SECTION
+                        && section.data().len() <= limits::PACKAGE_DOCS_BYTES =>
+                {
+                    docs = docs.or(Docs::from_section(section.data()));
+                }
+                _ => {}
+            }
+        }
+        Ok(Self { imports, exports, docs })
+    }
+
+    /// Validates the component. This may take gigabytes and minutes: a component of a stranger is validated behind the wall of
+    /// the compiler first.
+    ///
+    /// # Errors
+    ///
+    /// [`Misshapen`] for what the engine would refuse: here more is known of why.
+    pub fn validate(&self, bytes: &[u8]) -> Result<Types, Misshapen> {
+        Validator::new_with_features(ENGINE_FEATURES)
+            .validate_all(bytes)
+            .map_err(|error| misshapen::refused(bytes, &self.imports, &self.exports, &error))
     }
 }
 

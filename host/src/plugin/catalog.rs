@@ -1,26 +1,29 @@
-//! The plugins of some directories: which are there, and what is wrong with them. Nothing is compiled here, and a
+//! The plugins of some directories: which are there, and what is wrong with them. Nothing is run here, and a
 //! component is not read before its plugin is asked for.
 
 use std::{
+    borrow::Cow,
     collections::HashSet,
-    fs,
-    io::{self, Read},
-    iter,
+    fs, io, iter,
     path::{Path, PathBuf},
     sync::{Arc, OnceLock},
 };
 
+use futures_util::future::join_all;
 use indexmap::IndexMap;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
+use tokio::sync::Semaphore;
 
 use super::{
     anatomy::{Anatomy, Kind},
+    compile::{CompileStep, ComponentCompiler},
     error::PluginError,
     functions::Offer,
     imports::{self, Need},
     manifest::{self, Manifest},
     shipped,
+    unread::{Component, Unread, read_bounded, read_inside},
 };
 use crate::{
     error::{ErrorKind, Report, why_unreadable},
@@ -85,62 +88,55 @@ impl Serialize for Digest {
 }
 
 impl PluginPackage {
-    /// Reads a plugin folder and checks that it can be run here.
+    /// Reads a plugin folder and checks that it can be run here. Its component is validated in this process, without a bound:
+    /// for those whose components are known. [`PluginPackage::open`] is for those of strangers.
     ///
     /// # Errors
     ///
     /// [`PluginError`].
     pub fn read(folder: &Path) -> Result<Self, PluginError> {
-        Self::read_component(Manifest::read(folder)?, folder)
+        let unread = Unread::of_folder(folder)?;
+        unread.look_into(&unread.read()?)
     }
 
-    /// Reads the component that this manifest of the folder names, and checks it against the manifest.
-    fn read_component(manifest: Manifest, folder: &Path) -> Result<Self, PluginError> {
-        let component = folder.join(&manifest.component);
-        let bytes = read_inside(&component, folder, limits::COMPONENT_BYTES)?;
-        let anatomy = Anatomy::of_file(&component, &bytes)?;
-        Self::checked(manifest, anatomy, folder, &bytes, false)
-    }
-
-    /// Reads a component without a folder: its manifest is made of what it exports and imports.
+    /// Reads a component without a folder: its manifest is made of what it exports and imports. Like
+    /// [`PluginPackage::read`] in this process, without a bound.
     ///
     /// # Errors
     ///
     /// [`PluginError`].
     pub fn read_file(path: &Path) -> Result<Self, PluginError> {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        if let Ok(package) = Self::read(folder)
-            && path.file_name() == Some(package.manifest.component.as_ref())
+        if let Some(unread) = Unread::of_folder_around(path)
+            && let Ok(package) = unread.read().and_then(|component| unread.look_into(&component))
         {
             return Ok(package);
         }
-        Self::read_lone(path)
+        let unread = Unread::of_file(path);
+        unread.look_into(&unread.read()?)
     }
 
-    /// The same of one that is known to have no folder.
-    fn read_lone(path: &Path) -> Result<Self, PluginError> {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let bytes = read_bounded(path, limits::COMPONENT_BYTES)?;
-        let anatomy = Anatomy::of_file(path, &bytes)?;
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let manifest = Manifest::of_anatomy(file_id(path), name, &anatomy);
-        Self::checked(manifest, anatomy, folder, &bytes, true)
-    }
-
-    /// The same, if it can be used as it is: nothing but a manifest says when an effect is called.
-    fn read_alone(path: &Path) -> Result<Self, PluginError> {
-        let package = Self::read_lone(path)?;
-        match package.manifest.kinds.contains(&Kind::Effect) {
-            true => Err(PluginError::EffectAlone { id: package.manifest.id }),
-            false => Ok(package),
+    /// Reads a plugin folder, or a component without one, once a compiler has found its component valid.
+    ///
+    /// # Errors
+    ///
+    /// [`PluginError`].
+    pub async fn open(path: &Path, compiler: &ComponentCompiler, step: CompileStep) -> Result<Self, PluginError> {
+        if path.is_dir() {
+            return Unread::of_folder(path)?.open(compiler, step).await;
         }
+        if let Some(unread) = Unread::of_folder_around(path)
+            && let Ok(package) = unread.open(compiler, step).await
+        {
+            return Ok(package);
+        }
+        Unread::of_file(path).open(compiler, step).await
     }
 
-    fn checked(
+    pub(super) fn checked(
         manifest: Manifest,
         anatomy: Anatomy,
         folder: &Path,
-        bytes: &[u8],
+        component: &Component,
         is_lone: bool,
     ) -> Result<Self, PluginError> {
         check(&manifest, &anatomy, is_lone)?;
@@ -153,7 +149,7 @@ impl PluginPackage {
         if let Some(why) = offer.why_nothing().filter(|_| manifest.kinds.contains(&Kind::Functions)) {
             return Err(PluginError::NoFunction { id: id(), why });
         }
-        let (size, digest) = (bytes.len() as u64, Digest::of(bytes));
+        let (size, digest) = (component.bytes.len() as u64, component.digest);
         Ok(Self { manifest, anatomy, offer, folder: folder.into(), is_lone, size, digest })
     }
 
@@ -178,32 +174,6 @@ impl PluginPackage {
             return Err(PluginError::Changed { path });
         }
         Ok(bytes)
-    }
-}
-
-/// Reads a file of at most `most` bytes. What is no file, such as a pipe that nobody writes to, is not opened.
-pub(crate) fn read_bounded(path: &Path, most: u64) -> Result<Vec<u8>, PluginError> {
-    let unreadable = |source| PluginError::Unreadable { path: path.into(), source };
-    let metadata = fs::metadata(path).map_err(unreadable)?;
-    if !metadata.is_file() {
-        return Err(unreadable(io::Error::other("it is not a file")));
-    }
-    if metadata.len() > most {
-        return Err(PluginError::TooLarge { path: path.into(), size: metadata.len(), most });
-    }
-    let mut bytes = Vec::with_capacity(metadata.len() as usize);
-    let file = fs::File::open(path).map_err(unreadable)?;
-    file.take(most).read_to_end(&mut bytes).map_err(unreadable)?;
-    Ok(bytes)
-}
-
-/// The same of a file that must lie in this folder: a link there may not lead out of it.
-pub(super) fn read_inside(path: &Path, folder: &Path, most: u64) -> Result<Vec<u8>, PluginError> {
-    let unreadable = |source| PluginError::Unreadable { path: path.into(), source };
-    let real = path.canonicalize().map_err(unreadable)?;
-    match real.starts_with(folder.canonicalize().map_err(unreadable)?) {
-        true => read_bounded(path, most),
-        false => Err(PluginError::LeadsOut { path: path.into() }),
     }
 }
 
@@ -247,8 +217,10 @@ fn check(manifest: &Manifest, anatomy: &Anatomy, is_lone: bool) -> Result<(), Pl
 ///
 /// Manifests are read when a directory is scanned, components when a plugin is first asked for: a run that uses five
 /// plugins of a directory of fifty reads, hashes and validates five.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct PluginCatalog {
+    /// Finds components valid before they are looked into.
+    compiler: Arc<ComponentCompiler>,
     plugins: IndexMap<String, CatalogEntry>,
     /// Where plugins lie that come with the host, as they are.
     shipped: Vec<PathBuf>,
@@ -259,6 +231,7 @@ pub struct PluginCatalog {
 /// One plugin of a [`PluginCatalog`].
 #[derive(Debug)]
 pub struct CatalogEntry {
+    compiler: Arc<ComponentCompiler>,
     place: PathBuf,
     /// `None` for a component alone, and for a folder whose manifest cannot be read.
     manifest: Option<Manifest>,
@@ -278,13 +251,14 @@ pub struct Sealed {
 }
 
 impl CatalogEntry {
-    fn unread(place: &Path, manifest: Option<Manifest>) -> Self {
-        Self { place: place.into(), manifest, package: OnceLock::new(), sealed: OnceLock::new() }
+    fn unread(compiler: &Arc<ComponentCompiler>, place: &Path, manifest: Option<Manifest>) -> Self {
+        let (package, sealed) = Default::default();
+        Self { compiler: Arc::clone(compiler), place: place.into(), manifest, package, sealed }
     }
 
-    fn unusable(place: &Path, error: PluginError) -> Self {
+    fn unusable(compiler: &Arc<ComponentCompiler>, place: &Path, error: PluginError) -> Self {
         let (package, sealed) = (OnceLock::from(Err(error)), OnceLock::from(None));
-        Self { place: place.into(), manifest: None, package, sealed }
+        Self { compiler: Arc::clone(compiler), place: place.into(), manifest: None, package, sealed }
     }
 
     fn is_unusable(&self) -> bool {
@@ -299,26 +273,52 @@ impl CatalogEntry {
         }
     }
 
-    /// Returns the plugin; the first call reads and validates its component.
+    /// Returns the plugin; the first call reads and validates its component. Where a component is validated in a process of
+    /// its own the caller is blocked meanwhile: [`open`](Self::open) is for those that can wait.
     ///
     /// # Errors
     ///
     /// [`PluginError`], the same at each call.
     pub fn package(&self) -> Result<&Arc<PluginPackage>, &PluginError> {
         let package = self.package.get_or_init(|| {
-            let package = match &self.manifest {
-                Some(manifest) => PluginPackage::read_component(manifest.clone(), &self.place),
-                None => PluginPackage::read_alone(&self.place),
-            }?;
-            match self.sealed.get() {
-                // A person was asked about another one.
-                Some(Some(sealed)) if sealed.digest != package.digest => {
-                    Err(PluginError::Changed { path: self.component() })
-                }
-                _ => Ok(Arc::new(package)),
-            }
+            let unread = self.to_unread();
+            let component = unread.read()?;
+            unread.admit_blocking(&component, &self.compiler)?;
+            self.fitting(unread.look_into(&component)?)
         });
         package.as_ref()
+    }
+
+    /// Reads and validates the component, and compiles it if that is the step, unless that was done before. What is wrong with
+    /// it [`package`](Self::package) says from then on. Dropping the future ends the process that it waits for.
+    pub async fn open(&self, step: CompileStep) {
+        /// No more components are in memory than can be compiled.
+        static OPENING: Semaphore = Semaphore::const_new(limits::COMPILE_CHILDREN);
+        // It is never closed.
+        let _place = OPENING.acquire().await;
+        if self.package.get().is_none() {
+            let package = self.to_unread().open(&self.compiler, step).await.and_then(|package| self.fitting(package));
+            // Somebody else may have been quicker, and has found the same.
+            let _ = self.package.set(package);
+        }
+    }
+
+    fn to_unread(&self) -> Unread<'_> {
+        Unread { manifest: self.manifest.as_ref().map(Cow::Borrowed), place: &self.place }
+    }
+
+    /// Refuses one that is not what a person was asked about, and what cannot be used as it is: nothing but a manifest says
+    /// when an effect is called.
+    fn fitting(&self, package: PluginPackage) -> Result<Arc<PluginPackage>, PluginError> {
+        if package.is_lone && package.manifest.kinds.contains(&Kind::Effect) {
+            return Err(PluginError::EffectAlone { id: package.manifest.id });
+        }
+        match self.sealed.get() {
+            Some(Some(sealed)) if sealed.digest != package.digest => {
+                Err(PluginError::Changed { path: self.component() })
+            }
+            _ => Ok(Arc::new(package)),
+        }
     }
 
     /// Reads the component and nothing of what is in it; `None` if it cannot be read. From then on it is the only one that
@@ -328,17 +328,14 @@ impl CatalogEntry {
             return Some(Sealed { size: package.size, digest: package.digest });
         }
         *self.sealed.get_or_init(|| {
-            let bytes = match &self.manifest {
-                Some(_) => read_inside(&self.component(), &self.place, limits::COMPONENT_BYTES),
-                None => read_bounded(&self.place, limits::COMPONENT_BYTES),
-            };
-            bytes.ok().map(|bytes| Sealed { size: bytes.len() as u64, digest: Digest::of(&bytes) })
+            let component = self.to_unread().read().ok()?;
+            Some(Sealed { size: component.bytes.len() as u64, digest: component.digest })
         })
     }
 
     /// The file of the component.
     fn component(&self) -> PathBuf {
-        self.manifest.as_ref().map_or_else(|| self.place.clone(), |manifest| self.place.join(&manifest.component))
+        self.to_unread().path()
     }
 
     /// Where it lies: its folder, or the component alone.
@@ -388,14 +385,20 @@ impl<T: AsRef<[PathBuf]>> From<T> for PluginDirs {
 }
 
 impl PluginCatalog {
+    /// Returns a catalogue without a plugin, whose components this compiler will find valid before they are looked into.
+    pub fn new(compiler: &Arc<ComponentCompiler>) -> Self {
+        let (plugins, shipped, installed) = Default::default();
+        Self { compiler: Arc::clone(compiler), plugins, shipped, installed }
+    }
+
     /// Reads directories of plugins: folders with a `plugin.toml`, and components that lie there alone. One bad plugin is kept as
     /// such under its id (or its folder's name), and stops only who needs it.
     ///
     /// # Errors
     ///
     /// A [`Report`] for a directory that is no directory of plugins at all.
-    pub fn scan(directories: &[PathBuf]) -> Result<Self, Report> {
-        let mut catalog = Self::default();
+    pub fn scan(directories: &[PathBuf], compiler: &Arc<ComponentCompiler>) -> Result<Self, Report> {
+        let mut catalog = Self::new(compiler);
         let mut seen = HashSet::new();
         for directory in directories {
             for place in plugins_in(directory)? {
@@ -470,10 +473,10 @@ impl PluginCatalog {
     fn add(&mut self, place: &Path) {
         let (id, entry) = match place.is_dir() {
             true => match Manifest::read(place) {
-                Ok(manifest) => (manifest.id.clone(), CatalogEntry::unread(place, Some(manifest))),
-                Err(error) => (self.name_without_manifest(place), CatalogEntry::unusable(place, error)),
+                Ok(manifest) => (manifest.id.clone(), CatalogEntry::unread(&self.compiler, place, Some(manifest))),
+                Err(error) => (self.name_without_manifest(place), CatalogEntry::unusable(&self.compiler, place, error)),
             },
-            false => (file_id(place), CatalogEntry::unread(place, None)),
+            false => (file_id(place), CatalogEntry::unread(&self.compiler, place, None)),
         };
         let entry = match self.plugins.get(&id) {
             None => entry,
@@ -481,7 +484,8 @@ impl PluginCatalog {
             Some(first) if first.is_unusable() => return,
             Some(first) => {
                 let (first, second) = (first.place.clone(), place.into());
-                CatalogEntry::unusable(place, PluginError::SameId { id: id.clone(), first, second })
+                let error = PluginError::SameId { id: id.clone(), first, second };
+                CatalogEntry::unusable(&self.compiler, place, error)
             }
         };
         self.plugins.insert(id, entry);
@@ -501,6 +505,19 @@ impl PluginCatalog {
     /// The plugin of this id; `None` if there is none. The first call reads and validates its component.
     pub fn get(&self, id: &str) -> Option<Result<&Arc<PluginPackage>, &PluginError>> {
         self.plugins.get(id).map(CatalogEntry::package)
+    }
+
+    /// Has another compiler look at what has not been looked at.
+    pub fn set_compiler(&mut self, compiler: &Arc<ComponentCompiler>) {
+        self.compiler = Arc::clone(compiler);
+        self.plugins.values_mut().for_each(|plugin| plugin.compiler = Arc::clone(compiler));
+    }
+
+    /// [Opens](CatalogEntry::open) the plugins of these ids that are there: as many at once as processes may compile, and no
+    /// more components than those are in memory.
+    pub async fn open<'a>(&self, ids: impl IntoIterator<Item = &'a str>, step: CompileStep) {
+        let entries = ids.into_iter().filter_map(|id| self.plugins.get(id));
+        join_all(entries.map(|entry| entry.open(step))).await;
     }
 
     /// All plugins in the order of discovery, unusable ones included.
@@ -529,7 +546,7 @@ fn id_of(place: &Path) -> Option<String> {
 }
 
 /// The id of a component alone.
-fn file_id(file: &Path) -> String {
+pub(super) fn file_id(file: &Path) -> String {
     manifest::id_of_file(&file.file_stem().unwrap_or_default().to_string_lossy())
 }
 

@@ -2,6 +2,7 @@ use std::{io, path::PathBuf};
 
 use super::{
     anatomy::{CONTRACT, Kind},
+    compile::CompileFailure,
     manifest,
     misshapen::Misshapen,
 };
@@ -62,6 +63,9 @@ pub enum PluginError {
     /// The engine does not take the component.
     #[error("plugin `{id}` cannot be made ready to run")]
     NotRunnable { id: String, message: String },
+    /// The process that validates and compiles it came to no answer.
+    #[error("plugin `{id}` was not compiled")]
+    NotCompiled { id: String, failure: CompileFailure },
     /// It failed when it was tried at load.
     #[error("plugin `{id}` failed when it was tried")]
     Probe { id: String, fault: Fault, log: Vec<String> },
@@ -151,6 +155,13 @@ impl PluginError {
             Self::NotRunnable { message, .. } => {
                 report.cause(message).hint(format!("build it with an SDK for version {CONTRACT} of the contract"))
             }
+            Self::NotCompiled { failure, .. } => report.cause(failure).hint(match failure {
+                failure if failure.is_of_component() => {
+                    "leave the plugin out, or tell its author: real programs take a small part of that"
+                }
+                CompileFailure::Start(_) => "check that shelly-host itself can be run, and how many processes you may have",
+                _ => "run again; if it stays so, leave the plugin out and tell its author",
+            }),
             Self::EffectAlone { .. } => report.hint("put it into a folder of its own, with a plugin.toml"),
             Self::Functions { message, is_lone: true, .. } => {
                 report.cause(message).hint("put it into a folder of its own, with a plugin.toml that says which are meant")

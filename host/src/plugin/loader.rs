@@ -566,17 +566,33 @@ fn not_runnable(package: &PluginPackage, error: &wasmtime::Error) -> PluginError
     PluginError::NotRunnable { id: package.manifest.id.clone(), message: format!("{error:#}") }
 }
 
-/// Compiling keeps a core busy for up to seconds: not on a thread that serves others.
+/// Returns the component as native code: what there is of it, or compiled now, in a process of its own or on a thread that
+/// serves nobody else.
 async fn compile(engine: &Arc<PluginEngine>, package: &Arc<PluginPackage>) -> Result<Arc<Component>, PluginError> {
-    let (engine, package) = (Arc::clone(engine), Arc::clone(package));
-    let compiled = tokio::task::spawn_blocking(move || {
-        let id = || package.manifest.id.clone();
-        engine
-            .compile(package.digest, || package.bytes())?
-            .map_err(|error| PluginError::NotRunnable { id: id(), message: format!("{error:#}") })
-    });
-    match compiled.await {
-        Ok(compiled) => compiled,
+    let (id, digest) = (|| package.manifest.id.clone(), package.digest);
+    let not_runnable = |error: wasmtime::Error| not_runnable(package, &error);
+    if let Some(component) = blocking(engine, move |engine| engine.compiled(digest)).await {
+        return Ok(component);
+    }
+    let bytes = package.bytes()?;
+    match engine.compiler().compile(&bytes, engine.layout()).await {
+        Some(code) => {
+            let code =
+                code.map_err(|refused| refused.of_plugin(id(), package.folder.join(&package.manifest.component)))?;
+            blocking(engine, move |engine| engine.adopt(digest, &code)).await.map_err(not_runnable)
+        }
+        None => blocking(engine, move |engine| engine.compile(digest, &bytes)).await.map_err(not_runnable),
+    }
+}
+
+/// Compiling, and reading what was compiled, keeps a core busy: not on a thread that serves others.
+async fn blocking<T: Send + 'static>(
+    engine: &Arc<PluginEngine>,
+    work: impl FnOnce(&PluginEngine) -> T + Send + 'static,
+) -> T {
+    let engine = Arc::clone(engine);
+    match tokio::task::spawn_blocking(move || work(&engine)).await {
+        Ok(done) => done,
         Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
     }
 }

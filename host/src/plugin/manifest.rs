@@ -8,10 +8,10 @@ use serde::Serialize;
 
 use super::{
     anatomy::{Anatomy, Kind},
-    catalog::read_inside,
     error::PluginError,
     functions::{Lifetime, OnFunction, Said},
     imports::{self, Need},
+    unread::read_inside,
 };
 use file::{File, FileEffect, FileFiles, FileHttp, FileKv, FileWants};
 

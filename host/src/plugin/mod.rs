@@ -1,7 +1,8 @@
 //! Plugins: WebAssembly components behind the contract in `wit/`. The only module that knows wasmtime and WIT types.
 //!
 //! A plugin's way: [`PluginCatalog`] finds its folder, reads its [`Manifest`] and looks into the component without
-//! compiling it ([`Anatomy`]). [`Plugin::load`] binds it to one agent: it compares the imports with the [`Grant`],
+//! running it ([`Anatomy`]), once a [`ComponentCompiler`] has found it valid: the command line's does that, and compiles, in
+//! a process of its own for each component. [`Plugin::load`] binds it to one agent: it compares the imports with the [`Grant`],
 //! links those that were granted and no others, compiles (or takes the code from the cache), and asks it once for its
 //! tools. The adapters then make each kind the trait that the agent knows: a fresh store and instance for each call,
 //! under limits, dropped after it. A component that knows nothing of the contract has its exported functions as tools (the
@@ -14,6 +15,7 @@ mod anatomy;
 mod bindings;
 mod catalog;
 mod certificate;
+mod compile;
 pub(crate) mod convert;
 mod error;
 mod extent;
@@ -23,9 +25,11 @@ mod imports;
 mod loader;
 mod manifest;
 mod misshapen;
+mod private;
 mod reach;
 mod runtime;
 mod shipped;
+mod unread;
 
 /// What paths of grants are made of before they are compared.
 pub use crate::files::resolved;
@@ -34,9 +38,14 @@ pub use adapter::{
     PluginToolMiddleware,
 };
 pub use anatomy::{Anatomy, Kind};
-pub(crate) use catalog::read_bounded;
 pub use catalog::{CatalogEntry, Digest, PluginCatalog, PluginDirs, PluginPackage, Sealed};
 pub use certificate::{Certificate, CertifiedFunction, Host, Import, ImportState};
+#[doc(hidden)]
+pub use compile::wall;
+pub use compile::{
+    COMPILE_WORKER, CompileConfig, CompileFailure, CompileLimits, CompileSite, CompileStep, CompileWorker,
+    ComponentCompiler, Walls,
+};
 pub use error::PluginError;
 pub use folders::Mount;
 pub use functions::{FunctionTool, Offer, Said};
@@ -45,3 +54,4 @@ pub use manifest::Manifest;
 pub use misshapen::Misshapen;
 pub use runtime::{GuestMemoryUse, Limits, MemorySource, PluginEngine, engine_config};
 pub use shipped::{INSTALLED, SHIPPED_PLUGINS, how_to_install, lies_in};
+pub(crate) use unread::read_bounded;

@@ -2,10 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{
-    catalog::{Digest, read_bounded},
-    manifest::Manifest,
-};
+use super::{catalog::Digest, manifest::Manifest, unread::read_bounded};
 use crate::{files::resolved, limits};
 
 /// The ids of all plugins that come with the host.

@@ -17,5 +17,5 @@ pub use pattern::{ArgsPattern, PatternError};
 pub use run::{Ended, Exit, Job, Places, RunError};
 pub use words::shown_words;
 
-pub(crate) use pipe::{Beyond, Heard};
+pub(crate) use pipe::{Beyond, Heard, feed};
 pub(crate) use started::Process;

@@ -320,6 +320,7 @@ fn a_directory_of_too_many_plugins_is_refused() {
     for n in 0..=limits::PLUGINS_PER_DIRECTORY {
         place.file(&format!("plugins/p{n}/plugin.toml"), "");
     }
-    let error = shelly_host::plugin::PluginCatalog::scan(&[place.path().join("plugins")]).unwrap_err();
+    let compiler = shelly_host::plugin::ComponentCompiler::in_process();
+    let error = shelly_host::plugin::PluginCatalog::scan(&[place.path().join("plugins")], &compiler).unwrap_err();
     assert!(error.message.contains("holds more than 1024 plugins"), "{error}");
 }

@@ -191,6 +191,7 @@ fn prompt(skill: &Skill, app: &App) -> Prompt {
 impl App {
     /// An agent for its tools alone, which needs no model, and the skills that it knows.
     async fn toolbox(&self, name: Option<&str>, notices: &mut Notices) -> Result<(Agent, Vec<Skill>), Report> {
+        self.open_plugins(name, None).await?;
         notices.warnings.extend(self.recover_changes());
         let default;
         let config = match self.is_default(name) {

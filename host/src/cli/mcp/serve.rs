@@ -157,10 +157,10 @@ impl Serve {
     }
 
     fn app(&self, config: &Config, desk: &Desk, plugins: &[PathBuf]) -> Result<App, Report> {
-        let (mut dirs, cache) = (crate::cli::plugin_dirs(plugins), crate::cli::cache_directory());
+        let (mut dirs, compiling) = (crate::cli::plugin_dirs(plugins), crate::cli::compiling());
         // Directories that are empty now were named all the same.
         dirs.offers_standard = self.plugins.is_empty();
-        let app = App::new(config.clone(), dirs, cache, crate::cli::environment(), desk.clone())?;
+        let app = App::new(config.clone(), dirs, compiling, crate::cli::environment(), desk.clone())?;
         Ok(app.with_own_key(trust::own_key()).with_approvals(trust::store(), self.trust).with_logins(trust::logins()))
     }
 

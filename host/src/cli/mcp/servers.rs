@@ -192,7 +192,7 @@ impl Approve {
 impl Named {
     pub(super) fn app(&self) -> Result<App, Report> {
         let (config, desk) = (cli::config(self.config.as_ref())?, Desk::new(Policy::Never, Trusted::default()));
-        let app = App::new(config, cli::plugin_dirs(&[]), None, cli::environment(), desk)?;
+        let app = App::new(config, cli::plugin_dirs(&[]), cli::compiling(), cli::environment(), desk)?;
         Ok(app.with_approvals(trust::store(), false).with_logins(trust::logins()))
     }
 

@@ -10,7 +10,7 @@ use std::{
 use sha2::{Digest as _, Sha256};
 use wasmtime::{Engine, component::Component};
 
-use crate::{limits, plugin::catalog::Digest};
+use crate::plugin::{catalog::Digest, private};
 
 /// A directory of compiled components: `<component digest>-<settings>.bin`, a hash of that name and the
 /// code, and then the code.
@@ -40,7 +40,9 @@ impl CompileCache {
         if !self.directory.is_dir() {
             return None;
         }
-        self.check_private().map_err(|error| tracing::warn!(%error, "the compile cache is not used")).ok()?;
+        private::check(&self.directory)
+            .map_err(|error| tracing::warn!(%error, "the compile cache is not used"))
+            .ok()?;
         let path = self.path(digest);
         let code = read_verified(&path)?;
         // SAFETY: the code is run as it is. It was written by `put` of the same user in a directory that nobody else
@@ -49,65 +51,15 @@ impl CompileCache {
         component.map_err(|error| tracing::warn!(%error, "a cached component is compiled again")).ok()
     }
 
-    /// Keeps the compiled component.
-    pub fn put(&self, digest: Digest, component: &Component) {
-        let kept = component.serialize().map_err(io::Error::other).and_then(|code| {
-            self.make_private()?;
-            write_verified(&self.path(digest), &code)?;
-            self.prune()
+    /// Keeps the code of a component.
+    pub fn put(&self, digest: Digest, code: &[u8]) {
+        let kept = private::make(&self.directory).and_then(|()| {
+            write_verified(&self.path(digest), code)?;
+            private::prune(&self.directory)
         });
         if let Err(error) = kept {
             tracing::warn!(%error, directory = %self.directory.display(), "a compiled component could not be kept");
         }
-    }
-
-    fn make_private(&self) -> io::Result<()> {
-        let mut builder = fs::DirBuilder::new();
-        builder.recursive(true);
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(&self.directory)?;
-        self.check_private()
-    }
-
-    /// Only we may write here: whoever can change a compiled component runs code outside the sandbox.
-    fn check_private(&self) -> io::Result<()> {
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::{MetadataExt, PermissionsExt};
-            let metadata = fs::symlink_metadata(&self.directory)?;
-            let mode = metadata.permissions().mode() & 0o777;
-            let ours = metadata.uid() == rustix::process::geteuid().as_raw();
-            if !metadata.is_dir() || mode & 0o077 != 0 || !ours {
-                let directory = self.directory.display();
-                return Err(io::Error::other(format!(
-                    "{directory} must be a directory of yours with mode 0700, it has {mode:o}"
-                )));
-            }
-        }
-        Ok(())
-    }
-
-    /// Removes the entries that were written longest ago while all of them together are over the bound.
-    fn prune(&self) -> io::Result<()> {
-        let mut entries = Vec::new();
-        for entry in fs::read_dir(&self.directory)? {
-            let entry = entry?;
-            let metadata = entry.metadata()?;
-            if metadata.is_file() {
-                entries.push((metadata.modified()?, metadata.len(), entry.path()));
-            }
-        }
-        entries.sort();
-        let mut total: u64 = entries.iter().map(|(_, size, _)| size).sum();
-        for (_, size, path) in entries {
-            if total <= limits::CACHE_BYTES {
-                break;
-            }
-            fs::remove_file(path)?;
-            total -= size;
-        }
-        Ok(())
     }
 }
 
@@ -171,7 +123,7 @@ mod tests {
         let cache = CompileCache::new(parent.path().join("made"), &engine);
         let component = Component::from_binary(&engine, b"\0asm\x0d\0\x01\0").unwrap();
         let digest = Digest::of(b"x");
-        cache.put(digest, &component);
+        cache.put(digest, &component.serialize().unwrap());
         assert!(cache.get(&engine, digest).is_some(), "made with mode 0700");
         fs::set_permissions(&cache.directory, fs::Permissions::from_mode(0o770)).unwrap();
         assert!(cache.get(&engine, digest).is_none());

@@ -1,6 +1,5 @@
 use std::{
     collections::HashMap,
-    path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     thread,
 };
@@ -20,7 +19,10 @@ use crate::{
     chat::ToolSpec,
     error::{ErrorKind, Report},
     limits,
-    plugin::catalog::Digest,
+    plugin::{
+        catalog::Digest,
+        compile::{CompileConfig, ComponentCompiler, MemoryLayout},
+    },
 };
 
 /// What all plugins of the process share: the compiler, the pool of instances and the cache of compiled code. No
@@ -29,6 +31,9 @@ pub struct PluginEngine {
     engine: Engine,
     stack_bytes: usize,
     turns: Turns,
+    compiler: Arc<ComponentCompiler>,
+    /// How the engine lays out memories.
+    layout: MemoryLayout,
     cache: Option<CompileCache>,
     /// What plugins have of it: the code of one that nobody has any more is let go.
     compiled: Mutex<HashMap<Digest, Weak<Component>>>,
@@ -61,40 +66,45 @@ const TABLES_PER_PLACE: u32 = 4;
 const MEMORY_GROWTH_BYTES: u64 = 1 << 20;
 
 impl PluginEngine {
-    /// An engine that keeps compiled code in `cache`, a directory of its own, if one is given.
+    /// An engine with a compiler of its own. For `Some(directory)` in place of a whole [`CompileConfig`] it compiles in this
+    /// process and keeps the code in that directory.
     ///
     /// # Errors
     ///
     /// A [`Report`] if the machine does not let it reserve its memory.
-    pub fn new(cache: Option<PathBuf>) -> Result<Self, Report> {
-        Self::with_stack(cache, limits::PLUGIN_STACK_BYTES)
+    pub fn new(config: impl Into<CompileConfig>) -> Result<Self, Report> {
+        Self::with_stack(Arc::new(config.into().into()), limits::PLUGIN_STACK_BYTES)
     }
 
-    /// The same with so many bytes of stack for each call, up to [`limits::PLUGIN_STACK_CEILING`].
+    /// An engine for code of this compiler with so many bytes of stack for each call, up to
+    /// [`limits::PLUGIN_STACK_CEILING`].
     ///
     /// # Errors
     ///
     /// As for [`PluginEngine::new`].
-    pub fn with_stack(cache: Option<PathBuf>, stack_bytes: usize) -> Result<Self, Report> {
+    pub fn with_stack(compiler: Arc<ComponentCompiler>, stack_bytes: usize) -> Result<Self, Report> {
         let stack_bytes = stack_bytes.clamp(1, limits::PLUGIN_STACK_CEILING);
         let failed = |error: wasmtime::Error| {
             Report::new(ErrorKind::Plugin, "the WebAssembly engine cannot be started")
                 .cause(format!("{error:#}"))
                 .hint("raise the limit of address space (ulimit -v)")
         };
-        let engine = Engine::new(&config_with_pool(stack_bytes)).or_else(|error| {
+        let pooled = Engine::new(&config_with_pool(stack_bytes)).map(|engine| (engine, MemoryLayout::Pooled));
+        let engine = pooled.or_else(|error| {
             tracing::warn!(
                 error = format!("{error:#}"),
                 "there is no room for a pool: each call allocates its own memory"
             );
-            Engine::new(&config_without_pool(stack_bytes))
+            Engine::new(&config_without_pool(stack_bytes)).map(|engine| (engine, MemoryLayout::OnDemand))
         });
-        let engine = engine.map_err(failed)?;
+        let (engine, layout) = engine.map_err(failed)?;
         start_ticker(&engine);
         Ok(Self {
             stack_bytes,
             turns: Turns::new(),
-            cache: cache.map(|directory| CompileCache::new(directory, &engine)),
+            cache: compiler.config().cache.clone().map(|directory| CompileCache::new(directory, &engine)),
+            compiler,
+            layout,
             engine,
             compiled: Mutex::default(),
             specs: Mutex::default(),
@@ -185,34 +195,59 @@ impl PluginEngine {
         places.max(1)
     }
 
-    /// The component as native code: from this process, from the cache, or compiled now from `bytes`.
-    pub(in crate::plugin) fn compile<E>(
-        &self,
-        digest: Digest,
-        bytes: impl FnOnce() -> Result<Vec<u8>, E>,
-    ) -> Result<wasmtime::Result<Arc<Component>>, E> {
+    /// The compiler of its components.
+    pub(in crate::plugin) fn compiler(&self) -> &ComponentCompiler {
+        &self.compiler
+    }
+
+    /// How it lays out memories, which compiled code depends on.
+    pub(in crate::plugin) fn layout(&self) -> MemoryLayout {
+        self.layout
+    }
+
+    /// The component as native code, if it has been compiled: by this process, by a child when it was looked into, or in the
+    /// cache.
+    pub(in crate::plugin) fn compiled(&self, digest: Digest) -> Option<Arc<Component>> {
         if let Some(component) = lock(&self.compiled).get(&digest).and_then(Weak::upgrade) {
-            return Ok(Ok(component));
+            return Some(component);
         }
-        let cached = self.cache.as_ref().and_then(|cache| cache.get(&self.engine, digest));
-        let component = match cached {
-            Some(component) => component,
-            None => match Component::from_binary(&self.engine, &bytes()?) {
-                Ok(component) => {
-                    if let Some(cache) = &self.cache {
-                        cache.put(digest, &component);
-                    }
-                    component
-                }
-                Err(error) => return Ok(Err(error)),
-            },
-        };
+        // Of another layout than this engine turned out to have it is no use.
+        if let Some(code) = self.compiler.take_made(digest)
+            && let Ok(component) = self.adopt(digest, &code)
+        {
+            return Some(component);
+        }
+        let component = self.cache.as_ref()?.get(&self.engine, digest)?;
+        Some(self.share(digest, component))
+    }
+
+    /// Compiles a component in this process.
+    pub(in crate::plugin) fn compile(&self, digest: Digest, bytes: &[u8]) -> wasmtime::Result<Arc<Component>> {
+        let component = Component::from_binary(&self.engine, bytes)?;
+        if let Some(cache) = &self.cache {
+            cache.put(digest, &component.serialize()?);
+        }
+        Ok(self.share(digest, component))
+    }
+
+    /// Takes code that a child has made of this component.
+    pub(in crate::plugin) fn adopt(&self, digest: Digest, code: &[u8]) -> wasmtime::Result<Arc<Component>> {
+        // SAFETY: the code is run as it is. It came through a pipe from a process that this one has started for this component,
+        // and that nobody else writes to: it is the compiler's as far as that compiles what it is given. `deserialize` checks
+        // version and settings once more.
+        let component = unsafe { Component::deserialize(&self.engine, code) }?;
+        if let Some(cache) = &self.cache {
+            cache.put(digest, code);
+        }
+        Ok(self.share(digest, component))
+    }
+
+    fn share(&self, digest: Digest, component: Component) -> Arc<Component> {
         let component = Arc::new(component);
         let mut compiled = lock(&self.compiled);
         compiled.retain(|_, component| component.strong_count() > 0);
         compiled.insert(digest, Arc::downgrade(&component));
-        drop(compiled);
-        Ok(Ok(component))
+        component
     }
 
     /// The tools that the component described under this configuration, if it was asked before.
@@ -227,6 +262,20 @@ impl PluginEngine {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Compiles a component for an engine of this layout, without an engine that could run it: neither a pool nor a clock is
+/// made for it.
+pub(in crate::plugin) fn precompile(layout: MemoryLayout, component: &[u8]) -> wasmtime::Result<Vec<u8>> {
+    Engine::new(&config_of_compiler(layout))?.precompile_component(component)
+}
+
+fn config_of_compiler(layout: MemoryLayout) -> Config {
+    match layout {
+        // Code does not depend on the pool itself, nor on the size of stacks.
+        MemoryLayout::Pooled => base_config(limits::PLUGIN_STACK_BYTES),
+        MemoryLayout::OnDemand => config_without_pool(limits::PLUGIN_STACK_BYTES),
+    }
 }
 
 /// How the engine is configured. Public for benchmarks alone: what they compare with must have the same settings.
@@ -296,4 +345,30 @@ fn start_ticker(engine: &Engine) {
         }
     };
     thread::Builder::new().name("plugin-epochs".into()).spawn(tick).expect("a thread can be started");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_of_a_compiler_runs_in_the_engine_of_its_layout() {
+        let component =
+            wat::parse_str("(component (core module (memory 1) (func (drop (i32.load (i32.const 0))))))").unwrap();
+        let (most, pooled) = (limits::PLUGIN_STACK_CEILING, MemoryLayout::Pooled);
+        for (layout, config) in [
+            (pooled, config_with_pool(limits::PLUGIN_STACK_BYTES)),
+            (pooled, config_with_pool(most)),
+            (MemoryLayout::OnDemand, config_without_pool(limits::PLUGIN_STACK_BYTES)),
+            (MemoryLayout::OnDemand, config_without_pool(most)),
+        ] {
+            let engine = Engine::new(&config).unwrap();
+            let code = precompile(layout, &component).unwrap();
+            // SAFETY: the code was compiled here and by nobody else.
+            let loaded = unsafe { Component::deserialize(&engine, &code) };
+            assert!(loaded.is_ok(), "{layout:?}: {:?}", loaded.err());
+            // It is the same code, and not merely one that is taken.
+            assert_eq!(code, engine.precompile_component(&component).unwrap(), "{layout:?}");
+        }
+    }
 }

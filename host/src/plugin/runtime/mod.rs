@@ -13,6 +13,7 @@ mod share;
 mod state;
 
 pub(super) use call::{CallSetup, Lane, PROBE};
+pub(super) use engine::precompile;
 pub use engine::{PluginEngine, engine_config};
 pub use guest_memory::GuestMemoryUse;
 pub(super) use guest_memory::{

@@ -1,0 +1,137 @@
+//! The process that validates and compiles one component, from the side of its parent.
+
+use std::{
+    fmt,
+    path::Path,
+    process::{Command, ExitStatus, Stdio},
+    thread::available_parallelism,
+    time::Duration,
+};
+
+use tokio::{sync::Semaphore, time::timeout};
+
+use super::{
+    CompileLimits, CompileWorker,
+    protocol::{ANSWER_HEAD, Answer, Request},
+};
+use crate::{
+    limits,
+    process::{Beyond, Heard, Process, feed},
+};
+
+/// Why the process that compiles a component came to no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CompileFailure {
+    /// It asked for more memory than this, in bytes.
+    Memory(u64),
+    /// It used this much time on processors.
+    Cpu(Duration),
+    /// It took this long.
+    Wall(Duration),
+    /// Its code is longer than this, in bytes.
+    Code(usize),
+    /// It crashed, or was killed from outside.
+    Ended(String),
+    /// It said something else than an answer.
+    Answer,
+    /// It does not start.
+    Start(String),
+}
+
+impl fmt::Display for CompileFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = |time: &Duration| humantime::format_duration(*time);
+        match self {
+            Self::Memory(bytes) => write!(f, "compiling it takes more than {} MiB of memory", bytes >> 20),
+            Self::Cpu(time) => write!(f, "compiling it takes more than {} of processor time", shown(time)),
+            Self::Wall(time) => write!(f, "compiling it takes longer than {}", shown(time)),
+            Self::Code(bytes) => write!(f, "it compiles to more than {} MiB of code", bytes >> 20),
+            Self::Ended(how) => write!(f, "the process that compiled it ended with {how}"),
+            Self::Answer => f.write_str("the process that compiled it gave no answer that can be used"),
+            Self::Start(why) => write!(f, "the process that compiles it does not start: {why}"),
+        }
+    }
+}
+
+impl CompileFailure {
+    /// Returns `true` if the component asked for too much, and would do so again.
+    pub(in crate::plugin) fn is_of_component(&self) -> bool {
+        matches!(self, Self::Memory(_) | Self::Cpu(_) | Self::Wall(_) | Self::Code(_))
+    }
+}
+
+/// Children of this process, whichever compiler has started them.
+static CHILDREN: Semaphore = Semaphore::const_new(limits::COMPILE_CHILDREN);
+
+/// Threads of a child's compiler; its environment holds nothing else.
+const THREADS: &str = "RAYON_NUM_THREADS";
+
+/// Asks a child of its own. Dropping the future ends the child.
+pub async fn ask(program: &Path, bounds: CompileLimits, request: Request<'_>) -> Result<Answer, CompileFailure> {
+    let start = |error: std::io::Error| CompileFailure::Start(crate::error::why_unreadable(&error));
+    let _place = CHILDREN.acquire().await.map_err(|closed| CompileFailure::Start(closed.to_string()))?;
+
+    let threads = available_parallelism().map_or(1, |count| count.get().min(limits::COMPILE_THREADS));
+    let mut command = Command::new(program);
+    command.args(CompileWorker::to_args(bounds)).env_clear().env(THREADS, threads.to_string());
+    #[cfg(unix)]
+    {
+        std::os::unix::process::CommandExt::arg0(&mut command, "shelly-host");
+        command.current_dir("/");
+    }
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut process = Process::start_apart(&mut command).map_err(start)?;
+    let child = process.child();
+    let (Some(stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
+    else {
+        return Err(CompileFailure::Start("it has no pipes".into()));
+    };
+
+    let (mut said, mut complained) = (Heard::default(), Heard::default());
+    let request = request.to_bytes();
+    let talking = async {
+        let heard = said.listen(stdout, bounds.code_bytes.saturating_add(ANSWER_HEAD), Beyond::HangUp);
+        let complaints = complained.listen(stderr, limits::COMPILE_COMPLAINT_BYTES, Beyond::Forget);
+        // One that does not read its request to the end has answered, or has died.
+        let (fed, heard, complaints) = tokio::join!(feed(stdin, &request), heard, complaints);
+        fed.and(heard).and(complaints).map_err(start)?;
+        process.has_ended().await;
+        Ok::<_, CompileFailure>(())
+    };
+    let in_time = timeout(bounds.wall, talking).await;
+    let stopped = process.stop().map_err(start)?;
+    if !complained.bytes.is_empty() {
+        tracing::debug!(stderr = %String::from_utf8_lossy(&complained.bytes).escape_debug(), "a child that compiles complained");
+    }
+    match in_time {
+        Err(_) => return Err(CompileFailure::Wall(bounds.wall)),
+        Ok(talked) => talked?,
+    }
+    if said.is_cut {
+        return Err(CompileFailure::Code(bounds.code_bytes));
+    }
+    if !stopped.success() {
+        return Err(why_ended(stopped, &complained.bytes, bounds));
+    }
+    let (answer, walls) = Answer::parse(said.bytes).ok_or(CompileFailure::Answer)?;
+    tracing::debug!(?walls, "a component was compiled by a child behind these walls");
+    Ok(answer)
+}
+
+/// Tells which limit ended a child, if one did.
+fn why_ended(status: ExitStatus, complaint: &[u8], bounds: CompileLimits) -> CompileFailure {
+    /// The beginning of what Rust's standard library says before it aborts, and the compiler where it reserves memory.
+    const NO_MEMORY: [&str; 3] = ["memory allocation of", "annot allocate memory", "OutOfMemory"];
+    let complaint = String::from_utf8_lossy(complaint);
+    if NO_MEMORY.iter().any(|said| complaint.contains(said)) {
+        return CompileFailure::Memory(bounds.memory_bytes);
+    }
+    #[cfg(unix)]
+    if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
+        return match signal == rustix::process::Signal::XCPU.as_raw() {
+            true => CompileFailure::Cpu(bounds.cpu),
+            false => CompileFailure::Ended(format!("signal {signal}")),
+        };
+    }
+    CompileFailure::Ended(format!("exit status {}", status.code().unwrap_or_default()))
+}

@@ -1,0 +1,261 @@
+//! The bytes between this process and the one that compiles. Each side takes the other for hostile: lengths are checked
+//! before anything is read, and nothing but what was expected is taken.
+
+use std::io::{self, Read, Write};
+
+use serde::{Deserialize, Serialize};
+
+use super::{CompileStep, MemoryLayout, Walls};
+use crate::{error::cut, limits, plugin::misshapen::Misshapen};
+
+/// What the child is asked to do with a component.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Request<'a> {
+    pub step: CompileStep,
+    pub layout: MemoryLayout,
+    pub component: &'a [u8],
+}
+
+impl Request<'_> {
+    /// Step, layout, and the length of the component in eight bytes, the lowest first.
+    const HEAD: usize = 10;
+
+    pub fn to_bytes(self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(Self::HEAD + self.component.len());
+        bytes.push(match self.step {
+            CompileStep::Validate => 0,
+            CompileStep::Compile => 1,
+        });
+        bytes.push(match self.layout {
+            MemoryLayout::Pooled => 0,
+            MemoryLayout::OnDemand => 1,
+        });
+        bytes.extend((self.component.len() as u64).to_le_bytes());
+        bytes.extend(self.component);
+        bytes
+    }
+}
+
+/// Reads a whole request; the component is no longer than [`limits::COMPONENT_BYTES`].
+pub fn read_request(from: &mut dyn Read) -> io::Result<(CompileStep, MemoryLayout, Vec<u8>)> {
+    let wrong = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what);
+    let mut head = [0; Request::HEAD];
+    from.read_exact(&mut head)?;
+    let [step, layout, length @ ..] = head;
+    let step = match step {
+        0 => CompileStep::Validate,
+        1 => CompileStep::Compile,
+        _ => return Err(wrong("no such step")),
+    };
+    let layout = match layout {
+        0 => MemoryLayout::Pooled,
+        1 => MemoryLayout::OnDemand,
+        _ => return Err(wrong("no such layout")),
+    };
+    let length = u64::from_le_bytes(length);
+    if length > limits::COMPONENT_BYTES {
+        return Err(wrong("the component is too long"));
+    }
+    let mut component = Vec::new();
+    from.take(length).read_to_end(&mut component)?;
+    if component.len() as u64 != length {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok((step, layout, component))
+}
+
+/// What became of a component in the child.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// It is valid.
+    Valid,
+    /// It is valid, and this is its code.
+    Code(Vec<u8>),
+    /// It is not valid.
+    Refused(Refusal),
+    /// The compiler does not take it.
+    Failed(String),
+}
+
+/// Why a component is not valid: those cases of [`Misshapen`] that a validator finds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Refusal {
+    CutOff { offset: usize, said: usize, there: usize },
+    Invalid { message: String, offset: usize },
+    Feature { message: String },
+    Async { functions: Vec<String> },
+}
+
+impl Refusal {
+    /// Returns `None` for what needs no validator: the parent finds that by itself.
+    pub fn of(misshapen: Misshapen) -> Option<Self> {
+        Some(match misshapen {
+            Misshapen::CutOff { offset, said, there } => Self::CutOff { offset, said, there },
+            Misshapen::Invalid { message, offset } => Self::Invalid { message, offset },
+            Misshapen::Feature { message } => Self::Feature { message },
+            Misshapen::Async { mut functions } => {
+                // One more than is shown tells that there are more.
+                functions.truncate(limits::NAMES_SHOWN + 1);
+                let shown = |name: &String| cut(name, limits::NAME_SHOWN_CHARS);
+                Self::Async { functions: functions.iter().map(shown).collect() }
+            }
+            _ => return None,
+        })
+    }
+
+    pub fn into_misshapen(self) -> Misshapen {
+        match self {
+            Self::CutOff { offset, said, there } => Misshapen::CutOff { offset, said, there },
+            Self::Invalid { message, offset } => Misshapen::Invalid { message, offset },
+            Self::Feature { message } => Misshapen::Feature { message },
+            Self::Async { functions } => Misshapen::Async { functions },
+        }
+    }
+}
+
+/// The first bytes of each answer.
+const MAGIC: &[u8; 8] = b"compile1";
+/// The magic, the walls, the kind, and the length of what follows in eight bytes, the lowest first.
+pub const ANSWER_HEAD: usize = MAGIC.len() + 2 + 8;
+
+const VALID: u8 = 0;
+const CODE: u8 = 1;
+const REFUSED: u8 = 2;
+const FAILED: u8 = 3;
+
+impl Answer {
+    pub fn write(&self, walls: Walls, to: &mut dyn Write) -> io::Result<()> {
+        let json;
+        let (kind, payload) = match self {
+            Self::Valid => (VALID, &[][..]),
+            Self::Code(code) => (CODE, &**code),
+            Self::Refused(refusal) => {
+                json = serde_json::to_vec(refusal)?;
+                (REFUSED, &*json)
+            }
+            Self::Failed(message) => (FAILED, message.as_bytes()),
+        };
+        to.write_all(MAGIC)?;
+        to.write_all(&[walls.to_bits(), kind])?;
+        to.write_all(&(payload.len() as u64).to_le_bytes())?;
+        to.write_all(payload)?;
+        to.flush()
+    }
+
+    /// Takes all that a child has written for an answer. Returns `None` if it is anything but one whole answer.
+    pub fn parse(mut bytes: Vec<u8>) -> Option<(Self, Walls)> {
+        let (head, payload) = bytes.split_first_chunk::<ANSWER_HEAD>()?;
+        let (walls, kind, length) = match head.strip_prefix(MAGIC)? {
+            [walls, kind, length @ ..] => (*walls, *kind, u64::from_le_bytes(length.try_into().ok()?)),
+            _ => return None,
+        };
+        if payload.len() as u64 != length || kind != CODE && payload.len() > limits::COMPILE_MESSAGE_BYTES {
+            return None;
+        }
+        let answer = match kind {
+            VALID if payload.is_empty() => Self::Valid,
+            CODE if !payload.is_empty() => Self::Code(bytes.split_off(ANSWER_HEAD)),
+            REFUSED => Self::Refused(serde_json::from_slice(payload).ok()?),
+            FAILED => Self::Failed(String::from_utf8(payload.to_vec()).ok()?),
+            _ => return None,
+        };
+        Some((answer, Walls::from_bits(walls)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WALLS: Walls = Walls { limits: true, files: false, calls: true };
+
+    fn written(answer: &Answer) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        answer.write(WALLS, &mut bytes).unwrap();
+        bytes
+    }
+
+    fn answers() -> Vec<Answer> {
+        vec![
+            Answer::Valid,
+            Answer::Code(b"code".to_vec()),
+            Answer::Failed("no".into()),
+            Answer::Refused(Refusal::CutOff { offset: 1, said: 2, there: 3 }),
+            Answer::Refused(Refusal::Invalid { message: "m".into(), offset: 1 }),
+            Answer::Refused(Refusal::Feature { message: "m".into() }),
+            Answer::Refused(Refusal::Async { functions: vec!["f".into()] }),
+        ]
+    }
+
+    #[test]
+    fn answers_are_read_as_they_were_written() {
+        for answer in answers() {
+            let bytes = written(&answer);
+            assert_eq!(Answer::parse(bytes), Some((answer, WALLS)));
+        }
+    }
+
+    #[test]
+    fn answer_that_is_cut_or_too_long_is_none() {
+        for answer in answers() {
+            let bytes = written(&answer);
+            for end in 0..bytes.len() {
+                assert_eq!(Answer::parse(bytes[..end].to_vec()), None, "{answer:?} to {end}");
+            }
+            assert_eq!(Answer::parse([bytes, vec![0]].concat()), None, "{answer:?} and one more");
+        }
+    }
+
+    #[test]
+    fn answer_of_another_kind_is_none() {
+        let head =
+            |kind: u8, payload: &[u8]| [MAGIC, &[0, kind][..], &(payload.len() as u64).to_le_bytes(), payload].concat();
+        assert!(Answer::parse(head(VALID, b"")).is_some() && Answer::parse(head(FAILED, b"m")).is_some());
+        let long = vec![b'm'; limits::COMPILE_MESSAGE_BYTES + 1];
+        assert!(Answer::parse(head(FAILED, &long[1..])).is_some());
+        for (kind, payload) in [
+            (VALID, &b"x"[..]),
+            (CODE, b""),
+            (REFUSED, b"{}"),
+            (FAILED, b"\xff"),
+            (FAILED, &long),
+            (4, b""),
+            (255, b"x"),
+        ] {
+            assert_eq!(Answer::parse(head(kind, payload)), None, "{kind}");
+        }
+        let mut other = head(VALID, b"");
+        other[7] = b'2';
+        assert_eq!(Answer::parse(other), None);
+    }
+
+    #[test]
+    fn request_is_read_whole_or_refused() {
+        let request = Request { step: CompileStep::Compile, layout: MemoryLayout::OnDemand, component: b"component" };
+        let bytes = request.to_bytes();
+        let read = read_request(&mut &*bytes).unwrap();
+        assert_eq!(read, (CompileStep::Compile, MemoryLayout::OnDemand, b"component".to_vec()));
+        for end in 0..bytes.len() {
+            assert!(read_request(&mut &bytes[..end]).is_err(), "{end}");
+        }
+        let with = |at: usize, byte: u8| {
+            let mut bytes = bytes.clone();
+            bytes[at] = byte;
+            bytes
+        };
+        // Another step, another layout, and a length that no memory has.
+        for (at, byte) in [(0, 2), (1, 2), (9, 0xff)] {
+            let error = read_request(&mut &*with(at, byte)).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{at}");
+        }
+    }
+
+    #[test]
+    fn refusals_are_what_a_validator_finds() {
+        let misshapen = Misshapen::Async { functions: vec!["f".into(); limits::NAMES_SHOWN + 9] };
+        let refusal = Refusal::of(misshapen).unwrap();
+        assert_eq!(refusal.into_misshapen(), Misshapen::Async { functions: vec!["f".into(); limits::NAMES_SHOWN + 1] });
+        assert_eq!(Refusal::of(Misshapen::NoKind), None);
+    }
+}

@@ -1,0 +1,143 @@
+//! The process that validates and compiles one component, from its own side.
+
+use std::{
+    ffi::OsString,
+    io::{self, Read, Write},
+    time::Duration,
+};
+
+use super::{
+    CompileLimits, CompileStep, MemoryLayout,
+    protocol::{self, Answer, Refusal},
+    wall,
+};
+use crate::plugin::{anatomy::Survey, runtime};
+
+/// The hidden command with which the program is called to compile one component.
+pub const COMPILE_WORKER: &str = "compile-worker";
+
+/// The words after the command, each with a number.
+const MEMORY: &str = "--memory-bytes";
+const CPU: &str = "--cpu-seconds";
+
+/// The process that compiles one component and ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CompileWorker {
+    limits: CompileLimits,
+}
+
+impl CompileWorker {
+    /// Returns the worker that the words of a command line ask for; `None` if they ask for anything else.
+    pub fn from_args(mut args: impl Iterator<Item = OsString>) -> Option<Self> {
+        if args.next()? != COMPILE_WORKER {
+            return None;
+        }
+        let mut number = |word: &str| match args.next()? == word {
+            true => args.next()?.to_str()?.parse().ok(),
+            false => None,
+        };
+        let (memory_bytes, cpu) = (number(MEMORY)?, Duration::from_secs(number(CPU)?));
+        let limits = CompileLimits { memory_bytes, cpu, ..CompileLimits::default() };
+        args.next().is_none().then_some(Self { limits })
+    }
+
+    /// Returns the words of the command line that asks for a worker with these limits.
+    pub(super) fn to_args(limits: CompileLimits) -> [String; 5] {
+        let (memory, cpu) = (limits.memory_bytes.to_string(), limits.cpu.as_secs().max(1).to_string());
+        [COMPILE_WORKER.into(), MEMORY.into(), memory, CPU.into(), cpu]
+    }
+
+    /// Reads a component, does what is asked of it, and writes the answer. Before any of it is read the process is behind
+    /// the wall, for good: it must have a single thread until then. `abandon` is called when nobody is left who reads the
+    /// answer, and must end the process: a parent that was killed ends nothing by itself.
+    ///
+    /// # Errors
+    ///
+    /// There is no whole request, or nobody takes the answer.
+    pub fn run(self, input: &mut dyn Read, output: &mut dyn Write, abandon: fn()) -> io::Result<()> {
+        let walls = wall::raise(self.limits);
+        watch_parent(abandon);
+        let (step, layout, component) = protocol::read_request(input)?;
+        let answer = work(step, layout, &component);
+        answer.write(walls, output)
+    }
+}
+
+fn work(step: CompileStep, layout: MemoryLayout, component: &[u8]) -> Answer {
+    let valid = Survey::of(component).and_then(|survey| survey.validate(component).map(drop));
+    if let Some(refusal) = valid.err().and_then(Refusal::of) {
+        return Answer::Refused(refusal);
+    }
+    match step {
+        CompileStep::Validate => Answer::Valid,
+        CompileStep::Compile => match runtime::precompile(layout, component) {
+            Ok(code) => Answer::Code(code),
+            Err(error) => {
+                let message = crate::error::cut(&format!("{error:#}"), crate::limits::COMPILE_MESSAGE_CHARS);
+                Answer::Failed(message)
+            }
+        },
+    }
+}
+
+/// Watches on a thread of its own that somebody can still read the answer. Where no thread can be had, the bound of
+/// processor time ends the process.
+#[cfg(target_os = "linux")]
+fn watch_parent(abandon: fn()) {
+    let watch = move || {
+        let mut output = libc::pollfd { fd: libc::STDOUT_FILENO, events: 0, revents: 0 };
+        loop {
+            // SAFETY: the pointer is to one whole `pollfd` of this thread.
+            let ready = unsafe { libc::poll(&raw mut output, 1, -1) };
+            if ready > 0 {
+                return abandon();
+            }
+            // Interrupted by a signal it is asked again; what cannot be watched is left.
+            if ready == 0 || io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+                return;
+            }
+        }
+    };
+    let _ = std::thread::Builder::new().name("parent".into()).spawn(watch);
+}
+
+#[cfg(not(target_os = "linux"))]
+fn watch_parent(_: fn()) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(words: &[&str]) -> Option<CompileWorker> {
+        CompileWorker::from_args(words.iter().map(OsString::from))
+    }
+
+    #[test]
+    fn worker_is_what_its_whole_command_line_asks_for() {
+        let limits = CompileLimits { memory_bytes: 7, cpu: Duration::from_millis(2_500), ..CompileLimits::default() };
+        let words = CompileWorker::to_args(limits);
+        let worker = CompileWorker::from_args(words.iter().map(OsString::from)).unwrap();
+        assert_eq!((worker.limits.memory_bytes, worker.limits.cpu.as_secs()), (7, 2));
+        for end in 0..words.len() {
+            assert_eq!(CompileWorker::from_args(words[..end].iter().map(OsString::from)), None, "{end}");
+        }
+        for other in [
+            &["run"][..],
+            &[COMPILE_WORKER, MEMORY, "x", CPU, "1"],
+            &[COMPILE_WORKER, CPU, "1", MEMORY, "1"],
+            &[COMPILE_WORKER, MEMORY, "1", CPU, "1", "more"],
+        ] {
+            assert_eq!(args(other), None, "{other:?}");
+        }
+    }
+
+    #[test]
+    fn code_is_made_of_valid_components_alone() {
+        let compile = |text: &str| work(CompileStep::Compile, MemoryLayout::Pooled, &wat::parse_str(text).unwrap());
+        assert!(matches!(compile("(component)"), Answer::Code(code) if !code.is_empty()));
+        let invalid = "(component (core module (func (result i32) (i64.const 0))))";
+        assert!(matches!(compile(invalid), Answer::Refused(Refusal::Invalid { .. })));
+        let shared = "(component (core module (memory 1 1 shared)))";
+        assert!(matches!(compile(shared), Answer::Refused(Refusal::Feature { .. })));
+    }
+}

@@ -1,0 +1,145 @@
+//! The component of a plugin on its way from a file to a [`PluginPackage`]: read, found valid by a compiler, looked into.
+
+use std::{
+    borrow::Cow,
+    fs,
+    io::{self, Read},
+    path::{Path, PathBuf},
+};
+
+use super::{
+    anatomy::{Anatomy, Survey},
+    catalog::{Digest, PluginPackage, file_id},
+    compile::{CompileStep, ComponentCompiler},
+    error::PluginError,
+    manifest::Manifest,
+};
+use crate::limits;
+
+/// A plugin whose component has not been looked into.
+pub(super) struct Unread<'a> {
+    /// `None` for a component alone.
+    pub manifest: Option<Cow<'a, Manifest>>,
+    /// The folder, or the component alone.
+    pub place: &'a Path,
+}
+
+/// The bytes of a component.
+pub(super) struct Component {
+    pub bytes: Vec<u8>,
+    pub digest: Digest,
+}
+
+impl<'a> Unread<'a> {
+    pub fn of_folder(folder: &'a Path) -> Result<Self, PluginError> {
+        Ok(Self { manifest: Some(Cow::Owned(Manifest::read(folder)?)), place: folder })
+    }
+
+    /// The plugin of a folder whose component is this file, if it is.
+    pub fn of_folder_around(path: &'a Path) -> Option<Self> {
+        let unread = Self::of_folder(folder_of(path)).ok()?;
+        let is_its =
+            unread.manifest.as_ref().is_some_and(|manifest| path.file_name() == Some(manifest.component.as_ref()));
+        is_its.then_some(unread)
+    }
+
+    pub fn of_file(path: &'a Path) -> Self {
+        Self { manifest: None, place: path }
+    }
+
+    fn id(&self) -> String {
+        self.manifest.as_ref().map_or_else(|| file_id(self.place), |manifest| manifest.id.clone())
+    }
+
+    /// The file of the component.
+    pub fn path(&self) -> PathBuf {
+        self.manifest.as_ref().map_or_else(|| self.place.to_owned(), |manifest| self.place.join(&manifest.component))
+    }
+
+    pub fn read(&self) -> Result<Component, PluginError> {
+        let bytes = match self.manifest {
+            Some(_) => read_inside(&self.path(), self.place, limits::COMPONENT_BYTES),
+            None => read_bounded(self.place, limits::COMPONENT_BYTES),
+        }?;
+        Ok(Component { digest: Digest::of(&bytes), bytes })
+    }
+
+    /// Refuses a component that is too much work before a compiler is started for it.
+    fn count(&self, component: &Component) -> Result<(), PluginError> {
+        let counted = Survey::of(&component.bytes).map(drop);
+        counted.map_err(|source| PluginError::Component { path: self.path(), source })
+    }
+
+    pub async fn open(&self, compiler: &ComponentCompiler, step: CompileStep) -> Result<PluginPackage, PluginError> {
+        let component = self.read()?;
+        self.admit(&component, compiler, step).await?;
+        self.look_into(&component)
+    }
+
+    /// Has a compiler find the component valid.
+    async fn admit(
+        &self,
+        component: &Component,
+        compiler: &ComponentCompiler,
+        step: CompileStep,
+    ) -> Result<(), PluginError> {
+        if compiler.is_admitted(component.digest) {
+            return Ok(());
+        }
+        self.count(component)?;
+        let admitted = compiler.admit(component.digest, &component.bytes, step).await;
+        admitted.map_err(|refused| refused.of_plugin(self.id(), self.path()))
+    }
+
+    pub fn admit_blocking(&self, component: &Component, compiler: &ComponentCompiler) -> Result<(), PluginError> {
+        if compiler.is_admitted(component.digest) {
+            return Ok(());
+        }
+        self.count(component)?;
+        let admitted = compiler.admit_blocking(component.digest, &component.bytes);
+        admitted.map_err(|refused| refused.of_plugin(self.id(), self.path()))
+    }
+
+    /// Validates the component in this process and checks it against the manifest.
+    pub fn look_into(&self, component: &Component) -> Result<PluginPackage, PluginError> {
+        let path = self.path();
+        let anatomy = Anatomy::of_file(&path, &component.bytes)?;
+        if let Some(manifest) = &self.manifest {
+            return PluginPackage::checked(Manifest::clone(manifest), anatomy, self.place, component, false);
+        }
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let manifest = Manifest::of_anatomy(self.id(), name, &anatomy);
+        PluginPackage::checked(manifest, anatomy, folder_of(&path), component, true)
+    }
+}
+
+/// The folder that a file lies in.
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Reads a file of at most `most` bytes. What is no file, such as a pipe that nobody writes to, is not opened.
+pub(crate) fn read_bounded(path: &Path, most: u64) -> Result<Vec<u8>, PluginError> {
+    let unreadable = |source| PluginError::Unreadable { path: path.into(), source };
+    let metadata = fs::metadata(path).map_err(unreadable)?;
+    if !metadata.is_file() {
+        return Err(unreadable(io::Error::other("it is not a file")));
+    }
+    if metadata.len() > most {
+        return Err(PluginError::TooLarge { path: path.into(), size: metadata.len(), most });
+    }
+    let mut bytes = Vec::with_capacity(metadata.len() as usize);
+    let file = fs::File::open(path).map_err(unreadable)?;
+    file.take(most).read_to_end(&mut bytes).map_err(unreadable)?;
+    Ok(bytes)
+}
+
+/// The same of a file that must lie in this folder: a link there may not lead out of it.
+pub(super) fn read_inside(path: &Path, folder: &Path, most: u64) -> Result<Vec<u8>, PluginError> {
+    let unreadable = |source| PluginError::Unreadable { path: path.into(), source };
+    let real = path.canonicalize().map_err(unreadable)?;
+    match real.starts_with(folder.canonicalize().map_err(unreadable)?) {
+        true => read_bounded(path, most),
+        false => Err(PluginError::LeadsOut { path: path.into() }),
+    }
+}
