@@ -25,6 +25,6 @@ fn run() -> Result<(), Box<dyn Error>> {
     print!("{}", rerun_lines(&builder, &folders, &built));
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("this is run by cargo")?);
     fs::write(out.join("guests.rs"), generate(&builder, &folders, &built)?)?;
-    fs::write(out.join("smith.rs"), smith::generate()?)?;
+    fs::write(out.join("smith.rs"), smith::generate(&out)?)?;
     Ok(())
 }

@@ -3,7 +3,7 @@
 //! Not while they run: linked into them, wasm-smith would turn on a feature of a crate that Cranelift is built with too,
 //! and `cargo test` would compile the engine a second time. What a build script links is kept apart.
 
-use std::{env, error::Error, fmt::Write};
+use std::{env, error::Error, fmt::Write, fs, path::Path};
 
 use arbitrary::Unstructured;
 use wasm_encoder::{
@@ -15,6 +15,10 @@ use wasm_smith::{Component, Config, Module};
 /// How many seeds there are of each kind of module if nothing is said, and of components.
 const MODULES: u64 = 150;
 const COMPONENTS: u64 = 1_500;
+/// The same of large ones: half of them components, half of them modules.
+const LARGE: u64 = 40;
+/// Bytes that decide about a large one: it becomes about as large.
+const LARGE_BYTES: usize = 200_000;
 /// The variable with the factor by which there are more.
 const MORE: &str = "SHELLY_CHANCE_TIMES";
 
@@ -102,8 +106,9 @@ fn exports() -> Vec<u8> {
     module.finish()
 }
 
-/// Rust that names all of them: the modules of each kind, and the components, as slices of bytes.
-pub fn generate() -> Result<String, Box<dyn Error>> {
+/// Rust that names all of them: the modules of each kind, and the components, as slices of bytes; the large ones are files of
+/// this folder.
+pub fn generate(folder: &Path) -> Result<String, Box<dyn Error>> {
     println!("cargo::rerun-if-changed=smith.rs");
     println!("cargo::rerun-if-env-changed={MORE}");
     let times = env::var(MORE).map_or(Ok(1), |times| times.parse::<u64>())?;
@@ -115,6 +120,14 @@ pub fn generate() -> Result<String, Box<dyn Error>> {
     }
     text.push_str("];\n");
     list(&mut text, "pub const COMPONENTS: &[&[u8]] = &[", (0..COMPONENTS * times).map(component), "];\n")?;
+    text.push_str("pub const LARGE: &[&[u8]] = &[\n");
+    for seed in 0..LARGE * times {
+        let Some(bytes) = large(seed) else { continue };
+        let path = folder.join(format!("large-{seed}.wasm"));
+        fs::write(&path, bytes)?;
+        writeln!(text, "include_bytes!({path:?}),")?;
+    }
+    text.push_str("];\n");
     Ok(text)
 }
 
@@ -152,6 +165,35 @@ fn module(seed: u64, of: u64, imports: &[u8], exports: &[u8]) -> Option<Vec<u8>>
 fn component(seed: u64) -> Option<Vec<u8>> {
     let bytes = bytes(seed ^ 0xc0de, 2_000);
     Component::new(config(seed), &mut Unstructured::new(&bytes)).ok().map(|component| component.to_bytes())
+}
+
+/// A component or a module that is as large as the bytes allow, in all ways in which wasm-smith knows to be.
+fn large(seed: u64) -> Option<Vec<u8>> {
+    let config = Config {
+        max_aliases: 10_000,
+        max_components: 1_000,
+        max_data_segments: 10_000,
+        max_element_segments: 10_000,
+        max_elements: 10_000,
+        max_exports: 10_000,
+        max_funcs: 10_000,
+        max_globals: 10_000,
+        max_imports: 10_000,
+        max_instances: 10_000,
+        max_instructions: 20_000,
+        max_modules: 1_000,
+        max_nesting_depth: 100,
+        max_tables: 100,
+        max_type_size: 1_000_000,
+        max_types: 10_000,
+        ..config(seed)
+    };
+    let bytes = bytes(seed ^ 0x1a46e, 2 * LARGE_BYTES);
+    let mut bytes = Unstructured::new(&bytes);
+    match seed % 2 {
+        0 => Component::new(config, &mut bytes).ok().map(|component| component.to_bytes()),
+        _ => Module::new(config, &mut bytes).ok().map(|module| module.to_bytes()),
+    }
 }
 
 /// What the engine takes, as a rule; every sixteenth may have all that wasm-smith knows, and is refused.

@@ -844,6 +844,22 @@ pub const CONFORMANCE_SLACK: Duration = Duration::from_secs(5);
 pub const CONFORMANCE_CPU_SLACK: Duration = Duration::from_millis(500);
 /// Wall time of loading an attack and of all its calls; what takes longer has escaped.
 pub const CONFORMANCE_RUN_TIME: Duration = Duration::from_secs(40);
+/// Wall time of a host that plays an attack in a process of its own, where the attack names no other: the host refuses or
+/// compiles what is allowed in a tenth of it, and the machine may be busy.
+pub const CONFORMANCE_HOST_TIME: Duration = Duration::from_secs(20);
+/// Bytes by which such a host may grow, where the attack names no others: reading and validating the largest structure that is
+/// allowed takes half of them.
+pub const CONFORMANCE_HOST_MEMORY_BYTES: u64 = 256 << 20;
+/// The most bytes by which an attack can let its host grow: so much is left on a small machine that runs the suite.
+pub const CONFORMANCE_HOST_MEMORY_CEILING_BYTES: u64 = 4 << 30;
+/// Processes with hosts that play an attack alone, at once: together they may take twice the memory of one.
+pub const CONFORMANCE_HOSTS: usize = 2;
+/// Pause between two looks at the memory of such a process: at a gigabyte a second it grows by 10 MB.
+pub const CONFORMANCE_LOOK: Duration = Duration::from_millis(10);
+/// Bytes that are read of what such a process writes: two lines, each with some sentences.
+pub const CONFORMANCE_OUTPUT_BYTES: u64 = 256 << 10;
+/// Pause between two exchanges of a path with a link, while an attack opens that path: as many as it makes calls.
+pub const CONFORMANCE_SWAP_PAUSE: Duration = Duration::from_micros(20);
 /// Characters that are shown of what an attack came to.
 pub const CONFORMANCE_DETAIL_CHARS: usize = 300;
 /// Calls of a tool and runs of an agent by which is measured how quick the host is; the median counts.

@@ -59,6 +59,18 @@ fn the_host_holds() {
     for name in ["tool-cpu", "provider-cpu", "effect-cpu", "model-middleware-cpu", "tool-middleware-cpu"] {
         assert!((300.0..=800.0).contains(&of(name, "cpu_ms")), "{}", of(name, "cpu_ms"));
     }
+    // Bombs are played alone, and each class of them is there.
+    for class in ["functions-instances-", "functions-code-", "functions-feature-", "functions-tail-", "tool-schema-"] {
+        let of_class = report["attacks"].as_array().unwrap().iter();
+        let alone = of_class.filter(|row| row["name"].as_str().unwrap().starts_with(class) && row["host"].is_object());
+        assert!(alone.count() >= 2, "{class}");
+    }
+    for row in report["attacks"].as_array().unwrap().iter().filter(|row| row["host"].is_object()) {
+        let bytes = |key: &str| row["host"][key].as_u64();
+        if cfg!(target_os = "linux") {
+            assert!(bytes("peak_bytes") >= bytes("idle_bytes") && bytes("idle_bytes") > Some(1 << 20), "{row:#}");
+        }
+    }
     // How much memory and time it takes on a busy machine is reported, not asserted.
     let recovery = report["recovery"].as_array().unwrap();
     let names: Vec<_> = recovery.iter().map(|row| row["what"].as_str().unwrap()).collect();
@@ -144,6 +156,45 @@ fn what_escapes_and_what_ends_otherwise_is_named() {
     assert_eq!(cases[..4], ["a-polite-one", "b-unexpected", "c-escaped", "d-forged"]);
     assert!(failures >= 3 && cases.len() == 10, "{}", ran.shown());
     assert!(ran.stdout.contains("\\u{1b}[2J &amp; &lt;b&gt;"), "{}", ran.shown());
+}
+
+#[test]
+fn a_bomb_ends_its_attack_and_never_the_suite() {
+    const LOOPS: &str = r#"(func (export "shelly:plugin/tool@0.1.0#call") (param i32 i32 i32 i32 i32 i32 i32 i32)
+        (result i32) (loop $for-ever (br $for-ever)) (unreachable))"#;
+    let place = Place::new();
+    attack(&place, "a-late-one", &format!("{POLITE}host = {{ seconds = 1 }}\n"), LOOPS);
+    attack(&place, "b-polite-one", POLITE, "");
+    attack(&place, "c-polite-one-alone", &format!("{POLITE}host = {{}}\n"), "");
+    let refused = POLITE.replace("held\"", "refused\"\nhost = {}\nnames = \"threads\"");
+    attack(&place, "d-named", &refused, "");
+    attack(&place, "e-named-otherwise", &refused.replace("threads", "exceptions"), "");
+    for name in ["d-named", "e-named-otherwise"] {
+        std::fs::remove_file(place.path().join(format!("suite/{name}/guest.wat"))).unwrap();
+        place.file(&format!("suite/{name}/component.wat"), "(component (core module (memory 1 1 shared)))");
+    }
+    let ran = run(&place, &["--suite", "suite", "--output", "json"]);
+    assert_eq!(ran.code, 1, "{}", ran.shown());
+    let report = json(&ran);
+    let expected = [
+        ["a-late-one", "-", "escaped"],
+        ["b-polite-one", "held", "passed"],
+        ["c-polite-one-alone", "held", "passed"],
+        ["d-named", "refused", "passed"],
+        ["e-named-otherwise", "refused", "unexpected"],
+    ];
+    assert_eq!(rows(&report), expected.map(|row| row.map(str::to_owned)));
+    assert_eq!(report["attacks"][0]["escapes"], serde_json::json!(["the host took more than 1s"]));
+    assert_eq!(report["attacks"][0]["host"]["duration_bound_ms"], 1000.0);
+    assert!(report["attacks"][1]["host"].is_null());
+
+    let ran = run(&place, &["--suite", "suite"]);
+    for part in ["MEMORY", "the host took more than 1s", "expected: refused, with an error that names exceptions"] {
+        assert!(ran.stdout.contains(part), "{part}: {}", ran.shown());
+    }
+    let ran = run(&place, &["--suite", "suite", "--output", "junit"]);
+    let bound = r#"<property name="host_growth_bound_bytes" value="268435456"/>"#;
+    assert_eq!(ran.stdout.matches(bound).count(), 4, "{}", ran.shown());
 }
 
 #[test]

@@ -18,6 +18,7 @@ mod names;
 mod powers;
 mod recovery;
 mod steps;
+mod structure;
 mod terminal;
 mod twins;
 mod wasi;

@@ -9,6 +9,7 @@ mod support;
 mod vendors;
 
 mod agent_tools;
+mod allocations;
 mod bad_input;
 mod bare_runs;
 mod builds;

@@ -74,7 +74,7 @@ const MAY_NAME: [(&str, &[&str]); 32] = [
     ("agent", &["model", "tool", "skill", "state", "capability"]),
     ("team", &["agent", "model", "tool", "capability"]),
     ("plugin", &["agent", "team", "change", "files", "tool", "model", "capability", "kv", "net", "process"]),
-    ("conformance", &["agent", "approval", "builtin", "plugin", "team", "tool", "model", "capability"]),
+    ("conformance", &["agent", "approval", "builtin", "plugin", "process", "team", "tool", "model", "capability"]),
     ("session", &["agent", "files", "model", "trust"]),
     ("config", &["agent", "capability", "files", "mcp", "model", "net", "process", "provider", "team", "trust"]),
     (

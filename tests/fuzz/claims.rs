@@ -2,16 +2,23 @@
 //! hold, and says whether the bytes were accepted, so that whoever calls it can see that both happen. Fuzz targets call them with what a fuzzer finds, `tests/all/properties.rs` with what proptest makes of the
 //! seeds; they are written once, here.
 
-use std::{path::Path, sync::Arc, time::Duration};
+pub mod multiply;
+
+use std::{
+    path::Path,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use shelly_host::{
     capability::{Power, Powers},
     chat::{Content, Media, Message, Opaque, Part, Role, Source, StopReason, Thinking, ToolCall, ToolResult, Usage},
     config::{AgentConfig, Config, Effective, Known, KnownAgent, KnownPlugin},
+    conformance::Suite,
     error::{Fault, Report},
     fuzz, limits,
     model::Completion,
-    plugin::Kind,
+    plugin::{Anatomy, Kind},
     provider::Api,
     session::{Disk, Options, Storage, Store},
 };
@@ -452,4 +459,35 @@ fn read_journal(bytes: &[u8], folder: &Path) -> Vec<shelly_host::session::Line> 
     }
     assert!(journal.next().is_none(), "after its end there is more");
     lines
+}
+
+/// A component of the hostile suite whose structure is multiplied as the bytes say is refused with a reason or is a plugin.
+/// Memory and time are the caller's to bound.
+pub fn structure(bytes: &[u8]) -> bool {
+    multiplied_attack(bytes).is_some_and(|component| is_plugin(&component))
+}
+
+/// A component of the hostile suite whose structure is multiplied as the bytes say.
+pub fn multiplied_attack(bytes: &[u8]) -> Option<Vec<u8>> {
+    static SUITE: OnceLock<Suite> = OnceLock::new();
+    let suite = SUITE.get_or_init(|| Suite::embedded().unwrap());
+    let mut decisions = multiply::Decisions(bytes);
+    let attack = &suite.attacks()[decisions.below(suite.attacks().len())];
+    multiply::multiplied(attack.component().unwrap(), &mut decisions)
+}
+
+/// Returns `true` if bytes are a plugin's component. They are refused with a reason that fits on a screen, or it has kinds.
+pub fn is_plugin(component: &[u8]) -> bool {
+    match Anatomy::read(component) {
+        Ok(anatomy) => {
+            assert!(!anatomy.kinds.is_empty());
+            true
+        }
+        Err(refused) => {
+            let reason = refused.to_string();
+            assert!(!reason.is_empty() && reason.len() <= TOLD_BYTES, "{} bytes: {reason}", reason.len());
+            assert!(!refused.mend().is_empty());
+            false
+        }
+    }
 }

@@ -1,4 +1,9 @@
-use std::{io::IsTerminal, path::PathBuf, sync::Arc};
+use std::{
+    ffi::OsString,
+    io::IsTerminal,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use clap::Args;
 use quick_xml::{
@@ -12,7 +17,7 @@ use super::{
     signals,
 };
 use crate::{
-    conformance::{self, Recovery, Results, Row, Status, Suite},
+    conformance::{self, HostProgram, HostUse, Recovery, Results, Row, Status, Suite},
     error::{ErrorKind, Report},
     event::Event,
     limits,
@@ -53,6 +58,9 @@ pub struct Conformance {
     /// How to print what they came to.
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
     output: Format,
+    /// Play the one attack of this folder in this process, for the suite that has started it.
+    #[arg(long, value_name = "DIR", hide = true)]
+    play: Option<PathBuf>,
 }
 
 /// How to print what a suite came to.
@@ -75,6 +83,11 @@ impl Conformance {
     }
 
     fn run(self) -> Result<u8, Report> {
+        let shown = Progress::new(Output::Text, true);
+        let show = Arc::new(move |event: &Event| shown.line(event).map(|line| without_colours(&line)));
+        if let Some(folder) = &self.play {
+            return play(folder, show);
+        }
         let suite = match &self.suite {
             Some(folder) => Suite::read(folder)?,
             None => Suite::embedded()?,
@@ -93,18 +106,14 @@ impl Conformance {
             print(&format!("{} attacks are in {}", suite.attacks().len(), name(&folder.display().to_string())))?;
             return Ok(0);
         }
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .enable_all()
-            // Threads that were lent must be gone before they are counted.
-            .thread_keep_alive(limits::CONFORMANCE_PAUSE)
-            .build();
-        let runtime = runtime.map_err(|error| Report::new(ErrorKind::Bug, "cannot start").cause(error))?;
-        let shown = Progress::new(Output::Text, true);
-        let show = Arc::new(move |event: &Event| shown.line(event).map(|line| without_colours(&line)));
+        let failed = |error: std::io::Error| Report::new(ErrorKind::Bug, "cannot start").cause(error);
+        let runtime = runtime().map_err(failed)?;
+        let path = std::env::current_exe().map_err(failed)?;
+        let program = HostProgram { path, arguments: ["conformance", "--play"].map(OsString::from).to_vec() };
         let all = suite.attacks().len();
         let played = runtime.block_on(async {
             tokio::select! {
-                results = conformance::run(&suite, show, |done| count(done, all)) => results.map(Ok),
+                results = conformance::run(&suite, show, &program, |done| count(done, all)) => results.map(Ok),
                 code = signals::ended() => Ok(Err(code)),
             }
         });
@@ -127,6 +136,27 @@ impl Conformance {
         })?;
         Ok(if results.ok() { 0 } else { ErrorKind::Run.exit_code() })
     }
+}
+
+/// The runtime that attacks are played in.
+fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    // Threads that were lent must be gone before they are counted.
+    builder.enable_all().thread_keep_alive(limits::CONFORMANCE_PAUSE).build()
+}
+
+/// Plays the one attack of a folder, and writes the lines that the suite reads.
+fn play(folder: &Path, show: conformance::Show) -> Result<u8, Report> {
+    let runtime = runtime().map_err(|error| Report::new(ErrorKind::Bug, "cannot start").cause(error))?;
+    let mut printed = Ok(());
+    let played = runtime.block_on(conformance::play_alone(folder, show, |line| {
+        if printed.is_ok() {
+            printed = print(line);
+        }
+    }));
+    // A thread that waits for what never comes must not keep the process.
+    runtime.shutdown_background();
+    played.and(printed).map(|()| 0)
 }
 
 /// Shows how many attacks were played, on one line, where somebody looks at it.
@@ -163,12 +193,15 @@ fn as_json(results: &Results) -> serde_json::Value {
 
 fn table(results: &Results) -> String {
     let width = results.attacks.iter().map(|row| row.name.chars().count()).max().unwrap_or(0);
-    let mut lines = vec![format!("{:10}  {:9}  {:>8}  {:width$}  TRIES", "", "VERDICT", "TIME", "ATTACK")];
+    let mut lines = vec![format!("{:10}  {:9}  {:>8}  {:>8}  {:width$}  TRIES", "", "VERDICT", "TIME", "MEMORY", "ATTACK")];
     for row in &results.attacks {
         let Row { status, verdict, duration, tries, .. } = row;
         let verdict = verdict.map_or("-", |verdict| verdict.name());
         let time = format!("{} ms", duration.as_millis());
-        let line = format!("{:10}  {verdict:9}  {time:>8}  {:width$}  {}", status.name(), name(&row.name), name(tries));
+        let grown = row.host.as_ref().and_then(HostUse::growth).map(|bytes| format!("{} MiB", bytes >> 20));
+        let memory = grown.as_deref().unwrap_or("-");
+        let (status, attack, tries) = (status.name(), name(&row.name), name(tries));
+        let line = format!("{status:10}  {verdict:9}  {time:>8}  {memory:>8}  {attack:width$}  {tries}");
         lines.push(line.trim_end().to_owned());
         lines.extend(why(row).into_iter().map(|why| format!("{:10}  {}", "", name(&why))));
     }
@@ -211,12 +244,31 @@ fn why(row: &Row) -> Vec<String> {
     let mut why = row.escapes.clone();
     if row.status == Status::Unexpected {
         let expected: Vec<_> = row.expected.iter().map(|verdict| verdict.name()).collect();
-        why.push(format!("expected: {}", expected.join(" or ")));
+        let naming = row.names.as_ref().map_or(String::new(), |names| format!(", with an error that names {names}"));
+        why.push(format!("expected: {}{naming}", expected.join(" or ")));
     }
     if row.status != Status::Passed && !row.detail.is_empty() {
         why.push(format!("it ended with: {}", row.detail));
     }
     why
+}
+
+/// What the host took for an attack, as properties of its case.
+fn properties(writer: &mut Writer<Vec<u8>>, host: &HostUse) -> std::io::Result<()> {
+    let millis = |time: std::time::Duration| Some(time.as_millis().to_string());
+    let bytes = |bytes: Option<u64>| bytes.map(|bytes| bytes.to_string());
+    for (name, value) in [
+        ("host_duration_ms", millis(host.duration)),
+        ("host_duration_bound_ms", millis(host.duration_bound)),
+        ("host_idle_bytes", bytes(host.idle_bytes)),
+        ("host_peak_bytes", bytes(host.peak_bytes)),
+        ("host_growth_bound_bytes", bytes(Some(host.growth_bound_bytes))),
+    ] {
+        let Some(value) = value else { continue };
+        let property = writer.create_element("property");
+        property.with_attributes([("name", name), ("value", value.as_str())]).write_empty()?;
+    }
+    Ok(())
 }
 
 /// One test suite with a case for each attack and one for each thing that is measured.
@@ -240,10 +292,16 @@ fn junit(results: &Results) -> Result<String, Report> {
             let time = format!("{:.3}", row.duration.as_secs_f64());
             let attributes = [("classname", row.kind.name()), ("name", &name(&row.name)), ("time", &time)];
             let case = writer.create_element("testcase").with_attributes(attributes);
-            if row.status == Status::Passed {
+            if row.status == Status::Passed && row.host.is_none() {
                 case.write_empty()?;
             } else {
                 case.write_inner_content(|writer| {
+                    if let Some(host) = &row.host {
+                        writer.create_element("properties").write_inner_content(|writer| properties(writer, host))?;
+                    }
+                    if row.status == Status::Passed {
+                        return Ok(());
+                    }
                     let message = format!("{}: {}", row.status.name(), name(&row.tries));
                     let why: Vec<_> = why(row).iter().map(|why| name(why)).collect();
                     let failure = writer.create_element("failure").with_attribute(("message", message.as_str()));

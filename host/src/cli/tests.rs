@@ -157,7 +157,9 @@ fn flags(command: &clap::Command, path: &str, found: &mut BTreeMap<String, Strin
         flags(below, format!("{path} {}", below.get_name()).trim(), found);
     }
     for argument in
-        command.get_arguments().filter(|argument| !["help", "version"].contains(&argument.get_id().as_str()))
+        command.get_arguments().filter(|argument| {
+            !argument.is_hide_set() && !["help", "version"].contains(&argument.get_id().as_str())
+        })
     {
         let written = match argument.get_long() {
             Some(long) => format!("--{long}"),

@@ -1,5 +1,12 @@
 //! One attack: what it tries, what it is given, what it must come to.
 
+use std::{
+    fs, io,
+    path::Path,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
 use serde::{Deserialize, Serialize};
 
 use super::guest;
@@ -11,7 +18,7 @@ use crate::{
 };
 
 /// How an attack ends on a host that holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// It was not loaded.
@@ -42,6 +49,15 @@ impl Verdict {
     }
 }
 
+/// The time and memory that a host may take for an attack which it plays in a process of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HostBounds {
+    /// Wall time from the idle host to the verdict.
+    pub time: Duration,
+    /// Bytes of memory beyond those of the idle host: of its process and of all that it starts.
+    pub memory: u64,
+}
+
 /// A plugin that attacks its host.
 #[derive(Debug, Clone)]
 pub struct Attack {
@@ -69,13 +85,22 @@ pub struct Attack {
     pub hasty: bool,
     /// Whether its calls are given little time on the processor, and as much on the wall as others.
     pub busy: bool,
-    /// The component.
-    pub component: Vec<u8>,
+    /// The bounds on the host; `None` if it is played in the process of the suite.
+    pub host: Option<HostBounds>,
+    /// What the host's error must name where it refuses the attack.
+    pub names: Option<String>,
+    /// Whether paths in its folder are exchanged with links that lead out of it, as long as it runs.
+    pub swaps_links: bool,
+    /// What its component is made of.
+    pub(super) source: Arc<Source>,
+    pub(super) repeat: Arc<[Repeat]>,
+    pub(super) built: Arc<OnceLock<Result<Vec<u8>, String>>>,
     /// Its `attack.toml`.
     pub(super) file: String,
 }
 
 /// Where the component comes from.
+#[derive(Debug)]
 pub(super) enum Source {
     /// `component.wasm`.
     Built(Vec<u8>),
@@ -105,8 +130,29 @@ struct File {
     hasty: bool,
     #[serde(default)]
     busy: bool,
+    host: Option<HostKeys>,
+    names: Option<String>,
+    #[serde(default)]
+    swaps_links: bool,
     #[serde(default)]
     repeat: Vec<Repeat>,
+}
+
+/// `host` of an `attack.toml`.
+#[derive(Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct HostKeys {
+    seconds: u64,
+    mebibytes: u64,
+}
+
+impl Default for HostKeys {
+    fn default() -> Self {
+        Self {
+            seconds: limits::CONFORMANCE_HOST_TIME.as_secs(),
+            mebibytes: limits::CONFORMANCE_HOST_MEMORY_BYTES >> 20,
+        }
+    }
 }
 
 #[derive(Default, Deserialize)]
@@ -123,10 +169,11 @@ struct Asked {
     powers: Powers,
 }
 
-/// A text in place of each mark in the component's text, so often.
-#[derive(Deserialize)]
+/// A text in place of each mark in the component's text, so often. `{n}` in it is the number of the repetition, from 1 on,
+/// and `{n-1}` that of the one before it.
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Repeat {
+pub(super) struct Repeat {
     mark: String,
     text: String,
     times: usize,
@@ -153,7 +200,7 @@ impl TryFrom<Asked> for Wants {
 }
 
 impl Attack {
-    /// Reads its `attack.toml`, and makes its component.
+    /// Reads its `attack.toml`.
     pub(super) fn parse(name: &str, file: &str, source: Source) -> Result<Self, String> {
         let is_name = (1..=64).contains(&name.len())
             && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
@@ -172,20 +219,21 @@ impl Attack {
         within("hasty, busy: one of them at most", !(parsed.hasty && parsed.busy))?;
         within("phases: only for an effect", parsed.phases.is_empty() || kind == Kind::Effect)?;
         within("phases: an effect needs at least one", !parsed.phases.is_empty() || kind != Kind::Effect)?;
-        let component = match source {
-            Source::Built(bytes) => {
-                within("repeat: only in text", parsed.repeat.is_empty())?;
-                bytes
-            }
-            Source::Text(text) => {
-                let text = repeated(text, &parsed.repeat)?;
-                wat::parse_str(text).map_err(|error| format!("component.wat: {error}"))?
-            }
-            Source::Fields(text) => {
-                let text = repeated(text, &parsed.repeat)?;
-                guest::component(&text, kind).map_err(|error| format!("guest.wat: {error}"))?
-            }
+        let (most_seconds, most_bytes) =
+            (limits::CONFORMANCE_RUN_TIME.as_secs(), limits::CONFORMANCE_HOST_MEMORY_CEILING_BYTES);
+        let host = parsed.host.map(|HostKeys { seconds, mebibytes }| HostBounds {
+            time: Duration::from_secs(seconds),
+            memory: mebibytes.saturating_mul(1 << 20),
+        });
+        let is_bounded = |host: HostBounds| {
+            (1..=most_seconds).contains(&host.time.as_secs()) && (1..=most_bytes).contains(&host.memory)
         };
+        within("host: 1 to 40 seconds, and 1 to 4096 mebibytes", host.is_none_or(is_bounded))?;
+        let names_something = |names: &String| !names.is_empty() && names.len() <= most;
+        within("names: 1 to 500 bytes", parsed.names.as_ref().is_none_or(names_something))?;
+        within("names: only where `refused` is expected", parsed.names.is_none() || expect.contains(&Verdict::Refused))?;
+        let is_text = !matches!(source, Source::Built(_));
+        within("repeat: only in text", is_text || parsed.repeat.is_empty())?;
         Ok(Self {
             name: name.into(),
             tries: parsed.tries,
@@ -199,9 +247,34 @@ impl Attack {
             arguments: parsed.arguments,
             hasty: parsed.hasty,
             busy: parsed.busy,
-            component,
+            host,
+            names: parsed.names,
+            swaps_links: parsed.swaps_links,
+            source: Arc::new(source),
+            repeat: parsed.repeat.into(),
+            built: Arc::default(),
             file: file.into(),
         })
+    }
+
+    /// Its component, which is made when it is first asked for: the texts of bombs are large.
+    ///
+    /// # Errors
+    ///
+    /// A sentence, if the text is not one of a component.
+    pub fn component(&self) -> Result<&[u8], String> {
+        let built = self.built.get_or_init(|| match &*self.source {
+            Source::Built(bytes) => Ok(bytes.clone()),
+            Source::Text(text) => {
+                let text = repeated(text.clone(), &self.repeat)?;
+                wat::parse_str(text).map_err(|error| format!("component.wat: {error}"))
+            }
+            Source::Fields(text) => {
+                let text = repeated(text.clone(), &self.repeat)?;
+                guest::component(&text, self.kind).map_err(|error| format!("guest.wat: {error}"))
+            }
+        });
+        built.as_deref().map_err(Clone::clone)
     }
 
     /// What its agent grants it.
@@ -254,11 +327,13 @@ random = {random}\nchat = {chat}\nkv = {kv}\nmodels = {models}\npowers = [{}]\n{
         )
     }
 
-    /// Its `attack.toml` for a folder that has its component built.
-    pub(super) fn exported(&self) -> String {
+    /// Writes it into a new folder, with its component built.
+    pub(super) fn export(&self, folder: &Path) -> io::Result<()> {
+        fs::create_dir(folder)?;
         // Its repetitions are in the component.
         let (before, _) = self.file.split_once("\n[[repeat]]").unwrap_or((&self.file, ""));
-        format!("{}\n", before.trim_end())
+        fs::write(folder.join(FILE), format!("{}\n", before.trim_end()))?;
+        fs::write(folder.join(BUILT), self.component().map_err(io::Error::other)?)
     }
 }
 
@@ -276,6 +351,11 @@ fn verdicts(value: &toml::Value) -> Result<Vec<Verdict>, String> {
     }
 }
 
+/// The file that says what an attack is.
+pub(super) const FILE: &str = "attack.toml";
+/// The file that its component is in once that is built.
+pub(super) const BUILT: &str = "component.wasm";
+
 /// The text with all repetitions made.
 fn repeated(mut text: String, repeats: &[Repeat]) -> Result<String, String> {
     for Repeat { mark, text: once, times } in repeats {
@@ -283,12 +363,20 @@ fn repeated(mut text: String, repeats: &[Repeat]) -> Result<String, String> {
         if mark.is_empty() || marks == 0 {
             return Err(format!("attack.toml: repeat: `{}` is not in the text", mark.escape_debug()));
         }
-        let bytes = once.len().saturating_mul(*times).saturating_mul(marks).saturating_add(text.len());
+        let number = times.checked_ilog10().map_or(1, |digits| digits as usize + 1);
+        let longest = once.len() + number * once.matches("{n").count();
+        let bytes = longest.saturating_mul(*times).saturating_mul(marks).saturating_add(text.len());
         if bytes as u64 > limits::CONFORMANCE_COMPONENT_BYTES {
             let most = limits::CONFORMANCE_COMPONENT_BYTES;
             return Err(format!("attack.toml: repeat: that makes {bytes} bytes, at most {most} are taken"));
         }
-        text = text.replace(mark.as_str(), &once.repeat(*times));
+        let all = match once.contains("{n") {
+            true => (1..=*times)
+                .map(|n| once.replace("{n}", &n.to_string()).replace("{n-1}", &(n - 1).to_string()))
+                .collect(),
+            false => once.repeat(*times),
+        };
+        text = text.replace(mark.as_str(), &all);
     }
     Ok(text)
 }
@@ -300,7 +388,9 @@ mod tests {
     const POLITE: &str = "tries = \"nothing\"\nkind = \"tool\"\nexpect = \"held\"\n";
 
     fn parsed(file: &str, text: &str) -> Result<Attack, String> {
-        Attack::parse("a", file, Source::Fields(text.into()))
+        let attack = Attack::parse("a", file, Source::Fields(text.into()))?;
+        attack.component()?;
+        Ok(attack)
     }
 
     #[test]
@@ -308,11 +398,27 @@ mod tests {
         let attack = parsed(POLITE, "").unwrap();
         assert_eq!((attack.kind, attack.calls, attack.hasty), (Kind::Tool, 1, false));
         assert_eq!(attack.expect, [Verdict::Held]);
-        assert!(attack.component.starts_with(b"\0asm"));
+        assert!(attack.component().unwrap().starts_with(b"\0asm"));
         for kind in ["effect", "run-middleware", "provider", "model-middleware", "tool-middleware", "coordinator"] {
             let phases = if kind == "effect" { "phases = [\"before-model\"]\n" } else { "" };
             parsed(&(POLITE.replace("tool", kind) + phases), "").unwrap_or_else(|error| panic!("{kind}: {error}"));
         }
+    }
+
+    #[test]
+    fn what_an_attack_leaves_out_of_its_host_is_the_default() {
+        let host = |text: &str| parsed(&format!("{POLITE}{text}"), "").unwrap().host;
+        let (time, memory) = (limits::CONFORMANCE_HOST_TIME, limits::CONFORMANCE_HOST_MEMORY_BYTES);
+        assert_eq!(host(""), None);
+        assert_eq!(host("host = {}"), Some(HostBounds { time, memory }));
+        assert_eq!(host("host = { mebibytes = 7 }"), Some(HostBounds { time, memory: 7 << 20 }));
+    }
+
+    #[test]
+    fn repetitions_are_numbered_where_a_text_asks_for_it() {
+        let repeat = |text: &str| Repeat { mark: "@".into(), text: text.into(), times: 3 };
+        assert_eq!(repeated("<@>".into(), &[repeat("a")]).unwrap(), "<aaa>");
+        assert_eq!(repeated("<@>".into(), &[repeat("{n-1}{n} ")]).unwrap(), "<01 12 23 >");
     }
 
     #[test]
@@ -346,6 +452,12 @@ mod tests {
             (POLITE.replace("nothing", &"x".repeat(501)), "", "at most 500 bytes"),
             (format!("{POLITE}hasty = true\nbusy = true"), "", "one of them at most"),
             (format!("{POLITE}calls = 17"), "", "calls: 1 to 16"),
+            (format!("{POLITE}host = {{ seconds = 41 }}"), "", "host: 1 to 40 seconds"),
+            (format!("{POLITE}host = {{ mebibytes = 0 }}"), "", "1 to 4096 mebibytes"),
+            (format!("{POLITE}host = {{ mebibytes = 4097 }}"), "", "1 to 4096 mebibytes"),
+            (format!("{POLITE}host = {{ minutes = 1 }}"), "", "unknown field `minutes`"),
+            (format!("{POLITE}names = \"threads\""), "", "names: only where `refused` is expected"),
+            (POLITE.replace("held\"", "refused\"\nnames = \"\""), "", "names: 1 to 500 bytes"),
             (format!("{POLITE}phases = [\"before-model\"]"), "", "phases: only for an effect"),
             (POLITE.replace("tool", "effect"), "", "an effect needs at least one"),
             (POLITE.to_owned(), "(func", "guest.wat: "),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{
     attack::Attack,
     normal,
-    stage::Stage,
+    stage::{STREAMED, Stage},
     trial::{DONE, INSTRUCTIONS, Played, TEAM_TOKENS, TURNS},
     watch::Seen,
 };
@@ -46,6 +46,8 @@ fn of_run(attack: &Attack, stage: &Stage, played: &Played) -> Vec<String> {
         let first = now.system_prompt().unwrap_or_default();
         must(prompts.count() <= 1 && (first.is_empty() || first.contains(INSTRUCTIONS)), "it changed the instructions");
     }
+    let is_streamed = |entry: &crate::chat::Entry| entry.message.text_content().contains(STREAMED);
+    must(!now.iter().any(is_streamed), "what it only streamed stands in the conversation");
     let is_its_note = |entry: &crate::chat::Entry| entry.message.sender == attack.name;
     must(powers.contains(&Power::Note) || !now.iter().any(is_its_note), "it added a note");
     let asks = if powers.contains(&Power::AskModel) { limits::ASKS_IN_A_ROW * TURNS } else { 0 };

@@ -3,7 +3,8 @@
 //! A [`Suite`] is a list of [`Attack`]s: components with a sentence that says what each tries, what it is granted, and
 //! the [`Verdict`] that it must come to. [`run`] plays them, each in a place of its own and in a run of an agent that has
 //! secrets to tell and a folder to lose, and looks at it from outside: what it has changed, what it has told, how long it
-//! took. Before and after the suite the same process makes runs as they should be, and is measured.
+//! took. Before and after the suite the same process makes runs as they should be, and is measured. An attack with bounds on
+//! the host is played in a process of its own, which is measured and ends with it.
 //!
 //! The format of a suite is described in `host/docs/conformance.md`.
 
@@ -11,6 +12,8 @@ mod attack;
 mod embedded;
 mod escapes;
 mod guest;
+mod isolated;
+mod links;
 mod normal;
 mod stage;
 mod suite;
@@ -23,10 +26,11 @@ use std::{
 };
 
 use futures_util::{StreamExt, stream};
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
-pub use attack::{Attack, Verdict};
+pub use attack::{Attack, HostBounds, Verdict};
 pub use guest::component_of;
+pub use isolated::{HostProgram, HostUse, play_alone};
 pub use normal::{PLACES, Recovery};
 pub use suite::Suite;
 pub use watch::Show;
@@ -67,6 +71,8 @@ pub struct Row {
     pub tries: String,
     /// How it may end.
     pub expected: Vec<Verdict>,
+    /// What the host's error must name where it refuses the attack.
+    pub names: Option<String>,
     /// How it ended; none if it did not.
     pub verdict: Option<Verdict>,
     /// What that means.
@@ -81,13 +87,15 @@ pub struct Row {
     /// The most time that one of its calls was on the processor.
     #[serde(rename = "cpu_ms", serialize_with = "millis")]
     pub cpu: Duration,
+    /// What the host took for it; `None` if it was played in the process of the suite.
+    pub host: Option<HostUse>,
     /// How long it took, loading included.
     #[serde(rename = "duration_ms", serialize_with = "millis")]
     pub duration: Duration,
 }
 
 /// What the end of an attack means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
     /// It ended as it must.
@@ -117,22 +125,34 @@ fn millis<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S:
     serializer.serialize_f64(duration.as_micros() as f64 / 1_000.0)
 }
 
-/// Plays all attacks. `show` is how the host shows an event to people: what comes of it is looked at, too. `played` is told
-/// how many were played, as soon as one more was and those before it in the suite.
+/// Plays all attacks. `show` is how the host shows an event to people: what comes of it is looked at, too. `program` plays
+/// those that have a process of their own. `played` is told how many were played, as soon as one more was and those before it
+/// in the suite.
 ///
 /// Dropped before its end it leaves nothing behind once the tasks that it started have gone.
 ///
 /// # Errors
 ///
 /// A [`Report`], if the engine cannot be started, or a run as it should be fails.
-pub async fn run(suite: &Suite, show: Show, mut played: impl FnMut(usize)) -> Result<Results, Report> {
+pub async fn run(
+    suite: &Suite,
+    show: Show,
+    program: &HostProgram,
+    mut played: impl FnMut(usize),
+) -> Result<Results, Report> {
     let started = Instant::now();
     let engine = Arc::new(PluginEngine::new(None)?);
     let normal = normal::Normal::new(&engine).await?;
     // The first time warms everything up.
     normal.measure().await?;
     let before = normal.measure().await?;
-    let rows = suite.attacks().iter().cloned().map(|attack| {
+    let mut done = 0;
+    played(done);
+    let mut count = |_: &Row| {
+        done += 1;
+        played(done);
+    };
+    let together = suite.attacks().iter().filter(|attack| attack.host.is_none()).cloned().map(|attack| {
         let (engine, show) = (Arc::clone(&engine), Arc::clone(&show));
         async move {
             // On a task of its own, so that those that keep a core busy do not hold up the others.
@@ -141,16 +161,16 @@ pub async fn run(suite: &Suite, show: Show, mut played: impl FnMut(usize)) -> Re
             playing.join_next().await
         }
     });
-    let mut done = 0;
-    played(done);
-    let rows = stream::iter(rows).buffered(limits::CONFORMANCE_AT_ONCE).inspect(|_| {
-        done += 1;
-        played(done);
-    });
-    let rows: Vec<_> = rows.collect().await;
-    let attacks =
-        rows.into_iter().flatten().map(|row| row.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic())));
-    let attacks = attacks.collect();
+    let together = stream::iter(together).buffered(limits::CONFORMANCE_AT_ONCE);
+    let together = together
+        .filter_map(async |row| row.map(|row| row.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))));
+    let mut attacks: Vec<Row> = together.inspect(&mut count).collect().await;
     let recovery = normal.measure_after(&before).await?;
+    let alone = suite.attacks().iter().filter_map(|attack| Some((attack, attack.host?)));
+    let alone = alone.map(|(attack, bounds)| isolated::play(attack, bounds, program));
+    let alone: Vec<Row> = stream::iter(alone).buffered(limits::CONFORMANCE_HOSTS).inspect(&mut count).collect().await;
+    attacks.extend(alone);
+    let place = |row: &Row| suite.attacks().iter().position(|attack| attack.name == row.name);
+    attacks.sort_by_cached_key(place);
     Ok(Results { attacks, recovery, duration: started.elapsed() })
 }

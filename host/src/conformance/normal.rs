@@ -65,8 +65,11 @@ async fn load_as(
     let path = folder.path();
     let polite = attack::Attack::parse("polite", MANIFEST, attack::Source::Fields(fields.into()))
         .map_err(|message| PluginError::NotRunnable { id: "polite".into(), message })?;
+    let component = polite
+        .component()
+        .map_err(|message| PluginError::NotRunnable { id: "polite".into(), message })?;
     let written = fs::write(path.join("plugin.toml"), polite.manifest())
-        .and_then(|()| fs::write(path.join("component.wasm"), &polite.component));
+        .and_then(|()| fs::write(path.join("component.wasm"), component));
     written.map_err(|error| unreadable(path, error))?;
     let package = Arc::new(PluginPackage::read(path)?);
     let settings = trial::settings(&Wants::default(), path, params, limits::CONFORMANCE_CALL_TIME);
@@ -82,7 +85,7 @@ pub async fn call(plugin: &Arc<Plugin>, run: RunCx) -> Result<(), Fault> {
 }
 
 /// A run of an agent with that plugin: a call of its tool, and an answer.
-async fn run(plugin: &Arc<Plugin>) -> Result<(), String> {
+pub async fn run(plugin: &Arc<Plugin>) -> Result<(), String> {
     let model = ScriptedCompleter::new([ScriptedCompleter::calls(&[("c", "t", "{}")]), ScriptedCompleter::text("ok")]);
     let mut agent = Agent::new("normal", "", Arc::new(model));
     PluginTool::all(plugin).for_each(|tool| drop(agent.tools.register(tool)));

@@ -20,6 +20,8 @@ use crate::{
 
 /// What a guest says or writes where it has got what it tried to get.
 pub const ESCAPED: &str = "conformance:escaped";
+/// What a provider streams and leaves out of its completion.
+pub const STREAMED: &str = "conformance:streamed";
 
 /// The folder that an attack may be granted, what stands beside it, and the conversation that it plays in.
 pub struct Stage {
@@ -83,8 +85,17 @@ impl Stage {
             rustix::fs::Mode::from_raw_mode(0o600),
             0,
         )?;
+        #[cfg(unix)]
+        if attack.swaps_links {
+            use std::os::unix::fs::symlink;
+            fs::create_dir(path("files/raced"))?;
+            fs::write(path("files/raced/secret.txt"), "inside")?;
+            symlink("../outside", path("files/raced-link"))?;
+            fs::write(path("files/raced.txt"), "inside")?;
+            symlink("../outside/secret.txt", path("files/raced-link.txt"))?;
+        }
         fs::write(path("plugin/plugin.toml"), attack.manifest())?;
-        fs::write(path("plugin/component.wasm"), &attack.component)?;
+        fs::write(path("plugin/component.wasm"), attack.component().map_err(io::Error::other)?)?;
         let mut stage = Self { folder, secrets, before: BTreeMap::new() };
         stage.before = stage.things()?;
         Ok(stage)

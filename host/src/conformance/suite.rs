@@ -1,9 +1,9 @@
 //! Attacks together: those that are built in, and those of a folder.
 
-use std::{fs, io, path::Path};
+use std::{ffi::OsString, fs, io, path::Path};
 
 use super::{
-    attack::{Attack, Source},
+    attack::{Attack, BUILT, FILE as ATTACK, Source},
     embedded,
 };
 use crate::{
@@ -18,19 +18,17 @@ pub struct Suite {
     attacks: Vec<Attack>,
 }
 
-const ATTACK: &str = "attack.toml";
-const BUILT: &str = "component.wasm";
 const TEXT: &str = "component.wat";
 const FIELDS: &str = "guest.wat";
 const HINT: &str = "a suite is a folder of folders, each with an attack.toml and a component.wasm, component.wat or \
                     guest.wat: see host/docs/conformance.md";
 
 impl Suite {
-    /// Those that are built in.
+    /// Those that are built in. Their components are made when they are needed.
     ///
     /// # Errors
     ///
-    /// A [`Report`], if one of them cannot be made: a bug.
+    /// A [`Report`], if one of them cannot be read: a bug.
     pub fn embedded() -> Result<Self, Report> {
         let attack = |&(name, file, source, is_fields): &(&str, &str, &str, bool)| {
             let source = if is_fields { Source::Fields(source.into()) } else { Source::Text(source.into()) };
@@ -51,6 +49,9 @@ impl Suite {
         let unreadable = |error: io::Error| {
             usage(format!("cannot read the suite {}", folder.display())).cause(why_unreadable(&error))
         };
+        let unusable = |name: &OsString, cause: String| {
+            usage(format!("cannot read the attack {}", folder.join(name).display())).cause(cause)
+        };
         let mut names = Vec::new();
         for entry in fs::read_dir(folder).map_err(unreadable)? {
             let entry = entry.map_err(unreadable)?;
@@ -65,10 +66,8 @@ impl Suite {
         names.sort();
         let (mut attacks, mut bytes) = (Vec::new(), 0);
         for name in names {
-            let attack = read(&folder.join(&name), &name.to_string_lossy()).map_err(|cause| {
-                usage(format!("cannot read the attack {}", folder.join(&name).display())).cause(cause)
-            })?;
-            bytes += attack.component.len() as u64;
+            let attack = read(&folder.join(&name), &name.to_string_lossy()).map_err(|cause| unusable(&name, cause))?;
+            bytes += attack.component().map_err(|cause| unusable(&name, cause))?.len() as u64;
             if bytes > limits::CONFORMANCE_SUITE_BYTES {
                 let most = limits::CONFORMANCE_SUITE_BYTES;
                 return Err(usage(format!("the components of {} have more than {most} bytes", folder.display())));
@@ -112,16 +111,14 @@ impl Suite {
         };
         fs::create_dir(folder).map_err(failed)?;
         for attack in &self.attacks {
-            let own = folder.join(&attack.name);
-            fs::create_dir(&own).map_err(failed)?;
-            fs::write(own.join(ATTACK), attack.exported()).map_err(failed)?;
-            fs::write(own.join(BUILT), &attack.component).map_err(failed)?;
+            attack.export(&folder.join(&attack.name)).map_err(failed)?;
         }
         Ok(())
     }
 }
 
-fn read(folder: &Path, name: &str) -> Result<Attack, String> {
+/// Reads one attack from its folder.
+pub(super) fn read(folder: &Path, name: &str) -> Result<Attack, String> {
     let bytes = |file: &str, most| {
         read_bounded(&folder.join(file), most).map_err(|error| {
             let report = error.report();
@@ -168,7 +165,7 @@ mod tests {
         let names = |suite: &Suite| suite.attacks().iter().map(|attack| attack.name.clone()).collect::<Vec<_>>();
         assert_eq!(names(&there), names(&embedded));
         for (read, built_in) in there.attacks().iter().zip(embedded.attacks()) {
-            assert_eq!((&read.file, &read.component), (&built_in.file, &built_in.component));
+            assert_eq!((&read.file, read.component()), (&built_in.file, built_in.component()), "{}", read.name);
         }
     }
 
@@ -230,7 +227,8 @@ mod tests {
         suite.export(&folder).unwrap();
         let again = Suite::read(&folder).unwrap();
         for (one, other) in suite.attacks().iter().zip(again.attacks()) {
-            assert_eq!((&one.name, &one.expect, &one.component), (&other.name, &other.expect, &other.component));
+            assert_eq!((&one.name, &one.expect, one.host), (&other.name, &other.expect, other.host));
+            assert_eq!(one.component(), other.component(), "{}", one.name);
         }
         for (folder, says) in [
             (folder.clone(), "there is something of that name already"),

@@ -19,7 +19,9 @@ use tokio::time::timeout;
 use super::{
     Row, Status,
     attack::{Attack, Verdict},
-    escapes, normal,
+    escapes,
+    links::LinkSwaps,
+    normal,
     stage::Stage,
     watch::{Seen, Show},
 };
@@ -102,22 +104,29 @@ async fn play_as(played: &Attack, attack: &Attack, engine: &Arc<PluginEngine>, s
         kind: attack.kind,
         tries: attack.tries.clone(),
         expected: attack.expect.clone(),
+        names: attack.names.clone(),
         verdict,
         status,
         escapes,
         detail: cut(&detail, limits::CONFORMANCE_DETAIL_CHARS),
         memory: 0,
         cpu: Duration::ZERO,
+        host: None,
         duration: started.elapsed(),
     };
     let stage = match Stage::new(played) {
         Ok(stage) => stage,
         Err(error) => return row(Status::Failed, None, vec![], format!("its place cannot be made: {error}")),
     };
+    let swaps = match played.swaps_links.then(|| LinkSwaps::start(stage.files())).transpose() {
+        Ok(swaps) => swaps,
+        Err(error) => return row(Status::Failed, None, vec![], format!("its links cannot be exchanged: {error}")),
+    };
     let seen = Arc::new(Mutex::new(Seen::default()));
     let acting = act(played, attack, &stage, engine, show, &seen);
     let acted = timeout(limits::CONFORMANCE_RUN_TIME, AssertUnwindSafe(acting).catch_unwind()).await;
     stage.open_the_pipe();
+    drop(swaps);
 
     let mut seen = std::mem::take(&mut *seen.lock().unwrap_or_else(PoisonError::into_inner));
     let mut escapes = std::mem::take(&mut seen.escapes);
@@ -141,8 +150,10 @@ async fn play_as(played: &Attack, attack: &Attack, engine: &Arc<PluginEngine>, s
     }
     escapes.sort();
     escapes.dedup();
+    let is_named = |name: &String| detail.to_lowercase().contains(&name.to_lowercase());
     let status = match verdict {
         _ if !escapes.is_empty() => Status::Escaped,
+        Some(Verdict::Refused) if !attack.names.as_ref().is_none_or(is_named) => Status::Unexpected,
         Some(verdict) if attack.expect.contains(&verdict) => Status::Passed,
         _ => Status::Unexpected,
     };

@@ -165,14 +165,12 @@ impl Seen {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
     use crate::{conformance::Suite, event::LogLevel};
 
     #[test]
     fn what_goes_on_is_looked_at_from_outside() {
-        let suite = Suite::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/conformance/attacks")).unwrap();
+        let suite = Suite::embedded().unwrap();
         let attack = suite.attacks().iter().find(|attack| attack.name == "tool-loop").unwrap();
         let stage = Stage::new(attack).unwrap();
         let (time, memory) = (limits::CONFORMANCE_CALL_TIME, 1 << 20);

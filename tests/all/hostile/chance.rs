@@ -352,7 +352,7 @@ async fn coordinators_by_chance_stay_within_their_limits() {
 }
 
 /// A section of a component: its number, and its bytes with their length before them.
-fn section(number: u8, content: &[u8]) -> Vec<u8> {
+pub fn section(number: u8, content: &[u8]) -> Vec<u8> {
     let (mut bytes, mut length) = (vec![number], content.len());
     loop {
         let low = (length & 0x7f) as u8;

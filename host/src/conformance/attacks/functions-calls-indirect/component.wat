@@ -1,0 +1,9 @@
+;; It tries to have 50,000 indirect calls with 128 arguments and results compiled.
+(component
+  (core module $m
+    (func (export "run"))
+    (table 1 funcref)
+    (type $w (func (param @values@) (result @values@)))
+    (func $bomb unreachable @calls@ unreachable))
+  (core instance $i (instantiate $m))
+  (func (export "run") (canon lift (core func $i "run"))))

@@ -1,0 +1,7 @@
+;; It tries to be run with values of components.
+(component
+  (import "v" (value $v u8))
+  (core module $m
+    (func (export "run")))
+  (core instance $i (instantiate $m))
+  (func (export "run") (canon lift (core func $i "run"))))

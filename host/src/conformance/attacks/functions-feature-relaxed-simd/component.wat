@@ -1,0 +1,7 @@
+;; It tries to be run with vectors whose results hang on the processor.
+(component
+  (core module $m
+    (func (export "run"))
+    (func (drop (i32x4.relaxed_trunc_f32x4_s (v128.const i32x4 1 2 3 4)))))
+  (core instance $i (instantiate $m))
+  (func (export "run") (canon lift (core func $i "run"))))

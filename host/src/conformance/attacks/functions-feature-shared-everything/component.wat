@@ -1,0 +1,7 @@
+;; It tries to be run with functions that threads share.
+(component
+  (core module $m
+    (func (export "run"))
+    (type (shared (func))))
+  (core instance $i (instantiate $m))
+  (func (export "run") (canon lift (core func $i "run"))))

@@ -1,0 +1,7 @@
+;; It tries to have 65,536 instances made by components in one another, two by each.
+(component
+  @open@(core module $e) (core instance (instantiate $e))@close@
+  (core module $m
+    (func (export "run")))
+  (core instance $i (instantiate $m))
+  (func (export "run") (canon lift (core func $i "run"))))

@@ -1,0 +1,8 @@
+;; It tries to have 3,000 locals kept through 3,000 loops in one another.
+(component
+  (core module $m
+    (func (export "run"))
+    (func $bomb (param $p i32) (local @values@)
+     @open@ @uses@ @close@))
+  (core instance $i (instantiate $m))
+  (func (export "run") (canon lift (core func $i "run"))))

@@ -1,0 +1,25 @@
+;; It tries to write outside of its folder by paths that become links while they are opened.
+(import "wasi:filesystem/preopens@0.2.0" "get-directories"
+  (func $directories (param i32)))
+(import "wasi:filesystem/types@0.2.0" "[method]descriptor.open-at"
+  (func $open (param i32 i32 i32 i32 i32 i32 i32)))
+(import "wasi:filesystem/types@0.2.0" "[resource-drop]descriptor"
+  (func $close (param i32)))
+(data (i32.const 0x500) "raced/new.txt")
+(data (i32.const 0x520) "raced.txt")
+(data (i32.const 0x480) (i32 0x500 13 0x520 9))
+(func (export "shelly:plugin/tool@0.1.0#call") (param i32 i32 i32 i32 i32 i32 i32 i32) (result i32)
+  (local $folder i32) (local $at i32) (local $round i32)
+  (call $directories (i32.const 16))
+  (local.set $folder (i32.load (i32.load (i32.const 16))))
+  (loop $next
+    (local.set $at (i32.mul (i32.and (local.get $round) (i32.const 1)) (i32.const 8)))
+    ;; It is created, or cut to nothing.
+    (call $open (local.get $folder) (i32.and (i32.shr_u (local.get $round) (i32.const 1)) (i32.const 1))
+      (i32.load offset=0x480 (local.get $at)) (i32.load offset=0x484 (local.get $at))
+      (i32.const 9) (i32.const 2) (i32.const 32))
+    (if (i32.eqz (i32.load8_u (i32.const 32)))
+      (then (call $close (i32.load (i32.const 36)))))
+    (local.set $round (i32.add (local.get $round) (i32.const 1)))
+    (br_if $next (i32.lt_u (local.get $round) (i32.const 4000))))
+  (call $ok))

@@ -1,0 +1,133 @@
+//! Components whose structure is multiplied: whatever is in them, and how often, reading and validating them takes bounded
+//! memory and work. What is counted is the same on every machine; the time is bounded by that of a hang alone.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use super::{
+    chance::{LARGE, section},
+    guest::Guest,
+};
+use crate::{
+    allocations::{ThreadMemory, measure},
+    claims::{
+        self,
+        multiply::{Decisions, multiplied},
+    },
+    sessions::chance::{Chance, number},
+};
+
+/// Mutants of real guests, and as many of attacks, if nothing else is said.
+const MUTANTS: u64 = 250;
+/// Bytes of decisions for one of them.
+const DECISIONS: usize = 64;
+/// Bytes that reading and validating one component may hold at once, beside those of its file: half of what an attack that is
+/// played alone lets the host grow by.
+const PEAK_BYTES: i64 = 128 << 20;
+/// All bytes that are asked for, one after the other.
+const ASKED_BYTES: i64 = 1 << 30;
+/// A component that takes longer hangs, however busy the machine is.
+const HANG: Duration = Duration::from_secs(60);
+
+/// Memory of the worst so far, and how many were read.
+#[derive(Default)]
+struct Tally {
+    accepted: usize,
+    refused: usize,
+    largest: usize,
+    worst: ThreadMemory,
+    longest: Duration,
+}
+
+impl Tally {
+    fn read(&mut self, name: &str, component: &[u8]) {
+        let began = Instant::now();
+        let (is_plugin, memory) = measure(|| claims::is_plugin(component));
+        let took = began.elapsed();
+        assert!(memory.peak <= PEAK_BYTES, "{name}: {memory:?} for {} bytes", component.len());
+        assert!(memory.asked <= ASKED_BYTES, "{name}: {memory:?} for {} bytes", component.len());
+        assert!(took < HANG, "{name} took {took:?}");
+        *if is_plugin { &mut self.accepted } else { &mut self.refused } += 1;
+        self.largest = self.largest.max(component.len());
+        self.worst.peak = self.worst.peak.max(memory.peak);
+        self.worst.asked = self.worst.asked.max(memory.asked);
+        self.longest = self.longest.max(took);
+    }
+
+    /// Both happened often, or one of them was not tested.
+    fn tell(&self, what: &str, few: usize) {
+        let Self { accepted, refused, largest, worst, longest } = self;
+        eprintln!("{what}: {accepted} taken, {refused} refused, up to {largest} bytes: {worst:?}, {longest:?}");
+        assert!(*accepted >= few && *refused >= few, "{what}: {accepted} taken, {refused} refused");
+    }
+}
+
+fn times(count: u64) -> u64 {
+    count * number("SHELLY_CHANCE_TIMES").unwrap_or(1)
+}
+
+fn decisions(seed: u64) -> Vec<u8> {
+    let mut chance = Chance::new(seed);
+    (0..DECISIONS).map(|_| chance.next() as u8).collect()
+}
+
+/// The guests that were built, by name.
+fn guests() -> Vec<PathBuf> {
+    let folders = fs::read_dir(crate::PLUGIN_ROOT).unwrap().map(|entry| entry.unwrap().path());
+    let component = |folder: PathBuf| {
+        let name = folder.file_name()?.to_owned();
+        Some(folder.join(Path::new(&name).with_extension("wasm"))).filter(|path| path.is_file())
+    };
+    let mut guests: Vec<_> = folders.filter_map(component).collect();
+    guests.sort();
+    guests
+}
+
+#[test]
+fn multiplied_guests_are_read_within_bounds() {
+    let guests = guests();
+    assert!(guests.len() > 20, "{guests:?}");
+    let mut tally = Tally::default();
+    for seed in 0..times(MUTANTS) {
+        let guest = &guests[seed as usize % guests.len()];
+        let mutant = multiplied(&fs::read(guest).unwrap(), &mut Decisions(&decisions(seed))).unwrap_or_default();
+        tally.read(&format!("seed {seed} of {}", guest.display()), &mutant);
+    }
+    tally.tell("guests", 20);
+}
+
+#[test]
+fn multiplied_attacks_are_read_within_bounds() {
+    let mut tally = Tally::default();
+    for seed in 0..times(MUTANTS) {
+        let mutant = claims::multiplied_attack(&decisions(seed ^ 0xa77ac)).unwrap_or_default();
+        tally.read(&format!("attack by seed {seed}"), &mutant);
+    }
+    for (at, seed) in crate::properties::seeds("structure").iter().enumerate() {
+        tally.read(&format!("attack by fuzz seed {at}"), &claims::multiplied_attack(seed).unwrap_or_default());
+    }
+    tally.tell("attacks", 20);
+}
+
+#[test]
+fn large_components_by_chance_are_read_within_bounds() {
+    /// The number of a section with a core module.
+    const CORE_MODULE: u8 = 1;
+    /// The number of a section with a component.
+    const COMPONENT: u8 = 4;
+    /// The byte that says whether a binary is a component.
+    const LAYER: usize = 6;
+    let polite = Guest::tool().component();
+    let mut tally = Tally::default();
+    for (at, large) in LARGE.iter().enumerate() {
+        tally.read(&format!("large component {at}"), large);
+        // In a plugin they are a part of it that nothing uses.
+        let id = if large[LAYER] == 0 { CORE_MODULE } else { COMPONENT };
+        let with = [&polite[..], &section(id, large)].concat();
+        tally.read(&format!("large component {at} in a plugin"), &with);
+    }
+    tally.tell("by chance", 10);
+}
