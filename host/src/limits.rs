@@ -175,6 +175,9 @@ pub const MANIFEST_BYTES: u64 = 64 << 10;
 pub const COMPONENT_BYTES: u64 = 256 << 20;
 /// Core modules in a component, those of the components in it included. A Python runtime has some thirty.
 pub const COMPONENT_MODULES: usize = 256;
+/// Components in a component, those in one another included. Reading them takes time that grows with the square of their
+/// number: 99,000 empty ones keep a core busy for minutes. The largest known has some fifty.
+pub const COMPONENT_COMPONENTS: usize = 1_000;
 /// Components in one another, the outermost included, and a module in the innermost. Each tool that composes components adds
 /// one or two.
 pub const COMPONENT_DEPTH: usize = 16;
@@ -186,6 +189,9 @@ pub const COMPONENT_INSTANCES: usize = 4_096;
 pub const COMPONENT_STRUCTURE_BYTES: usize = 4 << 20;
 /// Items in the element segments of a component, all its modules together: as many as its tables can have elements.
 pub const COMPONENT_ELEMENTS: usize = PLUGIN_TABLE_ELEMENTS_CEILING;
+/// Items among them that are expressions and not indices of functions: the compiler keeps two and a half kilobytes for each.
+/// Compilers for real languages write none.
+pub const COMPONENT_ELEMENT_EXPRESSIONS: usize = 50_000;
 /// Functions of a component, all its modules together. A Python or JavaScript runtime has some 30,000; so many take the
 /// compiler seconds.
 pub const COMPONENT_FUNCTIONS: usize = 100_000;
@@ -199,6 +205,20 @@ pub const FUNCTION_BYTES: usize = 1 << 20;
 pub const SIGNATURE_VALUES: usize = 256;
 /// Locals of one function, its parameters included. The standard allows 50,000; the largest known have some 3,000.
 pub const FUNCTION_LOCALS: usize = 10_000;
+/// Blocks in one another in one function: compiling them takes time that grows with the square. A large `switch` has one block
+/// for each of its cases.
+pub const FUNCTION_BLOCK_DEPTH: usize = 10_000;
+/// Loops in one another in one function: compiling them takes time that grows with the third power. What people write has ten.
+pub const FUNCTION_LOOP_DEPTH: usize = 500;
+/// Loops in one another times the locals of their function: where all locals are used in the innermost, the compiler keeps a
+/// kilobyte for each pair. The main loop of an interpreter has 3,000 locals, and ten loops in one another.
+pub const FUNCTION_NESTED_LOOP_LOCALS: usize = 1 << 17;
+/// Loops of one function times its locals: where all locals are used after all loops, the compiler keeps a hundred bytes for
+/// each pair. The main loop of an interpreter has a hundred loops in it.
+pub const FUNCTION_LOOP_LOCALS: usize = 1 << 20;
+/// Blocks of one function, loops included, times its locals: where all locals are used after all blocks, the compiler keeps
+/// some bytes for each pair. The main loop of an interpreter has some 10,000 blocks.
+pub const FUNCTION_BLOCK_LOCALS: usize = 1 << 27;
 /// Values that the blocks, branches and calls of one function move, each counted wherever it stands. The compiler keeps up to a
 /// kilobyte for each. The largest function of an interpreter moves some 50,000.
 pub const FUNCTION_VALUES: usize = 1 << 18;

@@ -89,7 +89,8 @@ impl Binary {
 
     /// A part of it that is chosen: itself, or one of the modules and components in it.
     fn part(&mut self, decisions: &mut Decisions<'_>) -> &mut Self {
-        let inner = self.sections.iter().enumerate().filter(|(_, section)| matches!(section.content, Content::Inner(_)));
+        let inner =
+            self.sections.iter().enumerate().filter(|(_, section)| matches!(section.content, Content::Inner(_)));
         let inner: Vec<_> = inner.map(|(at, _)| at).collect();
         let chosen = inner.get(decisions.below(inner.len() + 1)).copied();
         match chosen.map(|at| &mut self.sections[at].content) {

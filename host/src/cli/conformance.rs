@@ -193,7 +193,8 @@ fn as_json(results: &Results) -> serde_json::Value {
 
 fn table(results: &Results) -> String {
     let width = results.attacks.iter().map(|row| row.name.chars().count()).max().unwrap_or(0);
-    let mut lines = vec![format!("{:10}  {:9}  {:>8}  {:>8}  {:width$}  TRIES", "", "VERDICT", "TIME", "MEMORY", "ATTACK")];
+    let mut lines =
+        vec![format!("{:10}  {:9}  {:>8}  {:>8}  {:width$}  TRIES", "", "VERDICT", "TIME", "MEMORY", "ATTACK")];
     for row in &results.attacks {
         let Row { status, verdict, duration, tries, .. } = row;
         let verdict = verdict.map_or("-", |verdict| verdict.name());

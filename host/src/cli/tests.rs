@@ -156,10 +156,9 @@ fn flags(command: &clap::Command, path: &str, found: &mut BTreeMap<String, Strin
     for below in command.get_subcommands().filter(|below| below.get_name() != "help" && !below.is_hide_set()) {
         flags(below, format!("{path} {}", below.get_name()).trim(), found);
     }
-    for argument in
-        command.get_arguments().filter(|argument| {
-            !argument.is_hide_set() && !["help", "version"].contains(&argument.get_id().as_str())
-        })
+    for argument in command
+        .get_arguments()
+        .filter(|argument| !argument.is_hide_set() && !["help", "version"].contains(&argument.get_id().as_str()))
     {
         let written = match argument.get_long() {
             Some(long) => format!("--{long}"),

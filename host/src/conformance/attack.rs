@@ -89,6 +89,8 @@ pub struct Attack {
     pub host: Option<HostBounds>,
     /// What the host's error must name where it refuses the attack.
     pub names: Option<String>,
+    /// The wall time that the budget of its run allows; `None` if that names none.
+    pub run_time: Option<Duration>,
     /// Whether paths in its folder are exchanged with links that lead out of it, as long as it runs.
     pub swaps_links: bool,
     /// What its component is made of.
@@ -132,6 +134,7 @@ struct File {
     busy: bool,
     host: Option<HostKeys>,
     names: Option<String>,
+    run_seconds: Option<u64>,
     #[serde(default)]
     swaps_links: bool,
     #[serde(default)]
@@ -229,9 +232,14 @@ impl Attack {
             (1..=most_seconds).contains(&host.time.as_secs()) && (1..=most_bytes).contains(&host.memory)
         };
         within("host: 1 to 40 seconds, and 1 to 4096 mebibytes", host.is_none_or(is_bounded))?;
+        let is_short = |seconds: &u64| (1..=most_seconds).contains(seconds);
+        within("run-seconds: 1 to 40", parsed.run_seconds.as_ref().is_none_or(is_short))?;
         let names_something = |names: &String| !names.is_empty() && names.len() <= most;
         within("names: 1 to 500 bytes", parsed.names.as_ref().is_none_or(names_something))?;
-        within("names: only where `refused` is expected", parsed.names.is_none() || expect.contains(&Verdict::Refused))?;
+        within(
+            "names: only where `refused` is expected",
+            parsed.names.is_none() || expect.contains(&Verdict::Refused),
+        )?;
         let is_text = !matches!(source, Source::Built(_));
         within("repeat: only in text", is_text || parsed.repeat.is_empty())?;
         Ok(Self {
@@ -249,6 +257,7 @@ impl Attack {
             busy: parsed.busy,
             host,
             names: parsed.names,
+            run_time: parsed.run_seconds.map(Duration::from_secs),
             swaps_links: parsed.swaps_links,
             source: Arc::new(source),
             repeat: parsed.repeat.into(),
@@ -456,6 +465,7 @@ mod tests {
             (format!("{POLITE}host = {{ mebibytes = 0 }}"), "", "1 to 4096 mebibytes"),
             (format!("{POLITE}host = {{ mebibytes = 4097 }}"), "", "1 to 4096 mebibytes"),
             (format!("{POLITE}host = {{ minutes = 1 }}"), "", "unknown field `minutes`"),
+            (format!("{POLITE}run-seconds = 41"), "", "run-seconds: 1 to 40"),
             (format!("{POLITE}names = \"threads\""), "", "names: only where `refused` is expected"),
             (POLITE.replace("held\"", "refused\"\nnames = \"\""), "", "names: 1 to 500 bytes"),
             (format!("{POLITE}phases = [\"before-model\"]"), "", "phases: only for an effect"),

@@ -162,8 +162,9 @@ pub async fn run(
         }
     });
     let together = stream::iter(together).buffered(limits::CONFORMANCE_AT_ONCE);
-    let together = together
-        .filter_map(async |row| row.map(|row| row.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))));
+    let together = together.filter_map(async |row| {
+        row.map(|row| row.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic())))
+    });
     let mut attacks: Vec<Row> = together.inspect(&mut count).collect().await;
     let recovery = normal.measure_after(&before).await?;
     let alone = suite.attacks().iter().filter_map(|attack| Some((attack, attack.host?)));

@@ -65,9 +65,7 @@ async fn load_as(
     let path = folder.path();
     let polite = attack::Attack::parse("polite", MANIFEST, attack::Source::Fields(fields.into()))
         .map_err(|message| PluginError::NotRunnable { id: "polite".into(), message })?;
-    let component = polite
-        .component()
-        .map_err(|message| PluginError::NotRunnable { id: "polite".into(), message })?;
+    let component = polite.component().map_err(|message| PluginError::NotRunnable { id: "polite".into(), message })?;
     let written = fs::write(path.join("plugin.toml"), polite.manifest())
         .and_then(|()| fs::write(path.join("component.wasm"), component));
     written.map_err(|error| unreadable(path, error))?;

@@ -211,6 +211,7 @@ async fn act(
     agent.options.behavioral_hints = false;
     // Enough to see what it does without end.
     agent.options.max_iterations = attack.calls + TURNS;
+    agent.budget.time = attack.run_time;
     let watched = |tool| Watched { tool, faults: Arc::clone(&faults), calls: Arc::default() };
     let tools = PluginTool::all(&plugin).map(watched);
     // Two tools of one name: the one that was there stays.

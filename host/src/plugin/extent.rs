@@ -18,8 +18,10 @@ pub struct Extent {
     /// The modules and components that have not ended, from the outermost on.
     open: Vec<Scope>,
     modules: usize,
+    components: usize,
     structure_bytes: usize,
     elements: usize,
+    element_expressions: usize,
     functions: usize,
     code_bytes: usize,
 }
@@ -121,9 +123,17 @@ impl Extent {
                 for element in section.clone() {
                     self.elements += match element?.items {
                         ElementItems::Functions(items) => items.count() as usize,
-                        ElementItems::Expressions(_, items) => items.count() as usize,
+                        ElementItems::Expressions(_, items) => {
+                            self.element_expressions += items.count() as usize;
+                            items.count() as usize
+                        }
                     };
                     at_most("items in element segments", self.elements, limits::COMPONENT_ELEMENTS)?;
+                    at_most(
+                        "expressions in element segments",
+                        self.element_expressions,
+                        limits::COMPONENT_ELEMENT_EXPRESSIONS,
+                    )?;
                 }
             }
             Payload::CodeSectionEntry(body) => {
@@ -149,9 +159,13 @@ impl Extent {
                 self.modules += 1;
                 Scope::Module(Module::default())
             }
-            Encoding::Component => Scope::Component(Component::default()),
+            Encoding::Component => {
+                self.components += 1;
+                Scope::Component(Component::default())
+            }
         });
         at_most("core modules", self.modules, limits::COMPONENT_MODULES)?;
+        at_most("components", self.components, limits::COMPONENT_COMPONENTS)?;
         at_most("components in one another", self.open.len(), limits::COMPONENT_DEPTH)?;
         Ok(())
     }
@@ -276,6 +290,13 @@ impl Module {
                     locals = locals.saturating_add(declared?.0 as usize);
                 }
                 at_most("locals in one function", locals, limits::FUNCTION_LOCALS)?;
+                // A block takes three bytes at least: most functions need no look.
+                let blocks = body.range().len() / 3;
+                if blocks > limits::FUNCTION_LOOP_DEPTH
+                    || blocks.saturating_mul(locals) > limits::FUNCTION_NESTED_LOOP_LOCALS
+                {
+                    check_blocks(body, locals)?;
+                }
                 // No instruction of one byte moves more values than the widest type has: most functions need no look.
                 if body.range().len().saturating_mul(self.widest.max(1)) > limits::FUNCTION_VALUES {
                     at_most("values moved by one function", self.values_moved(body, own)?, limits::FUNCTION_VALUES)?;
@@ -342,6 +363,38 @@ impl Module {
         }
         Ok(moved)
     }
+}
+
+/// Refuses a function with too many blocks or loops, in one another or for its locals.
+fn check_blocks(body: &FunctionBody<'_>, locals: usize) -> Result<(), Stopped> {
+    // Of each open block, from the outermost on, whether it is a loop.
+    let mut open = Vec::new();
+    let (mut blocks, mut loops, mut depth) = (0_usize, 0_usize, 0_usize);
+    let of_locals = |count: usize| count.saturating_mul(locals);
+    let mut operators = body.get_operators_reader()?;
+    while !operators.eof() {
+        match operators.read()? {
+            Operator::Loop { .. } => {
+                open.push(true);
+                loops += 1;
+                depth += 1;
+                at_most("loops in one another in one function", depth, limits::FUNCTION_LOOP_DEPTH)?;
+                let most = limits::FUNCTION_NESTED_LOOP_LOCALS;
+                at_most("loops in one another times locals in one function", of_locals(depth), most)?;
+                at_most("loops times locals in one function", of_locals(loops), limits::FUNCTION_LOOP_LOCALS)?;
+            }
+            Operator::Block { .. } | Operator::If { .. } | Operator::TryTable { .. } => open.push(false),
+            Operator::End => {
+                depth -= usize::from(open.pop() == Some(true));
+                continue;
+            }
+            _ => continue,
+        }
+        blocks += 1;
+        at_most("blocks in one another in one function", open.len(), limits::FUNCTION_BLOCK_DEPTH)?;
+        at_most("blocks times locals in one function", of_locals(blocks), limits::FUNCTION_BLOCK_LOCALS)?;
+    }
+    Ok(())
 }
 
 impl Signature {

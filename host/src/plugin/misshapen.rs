@@ -165,12 +165,19 @@ pub fn refused(
         Ok(types) => types,
         Err(error) => return broken(bytes, &error),
     };
-    if !error.missing_wasm_feature().is_some_and(|missing| missing.intersects(CONCURRENT)) {
-        return Misshapen::Feature { message: in_one_line(error.message()) };
+    let feature = || Misshapen::Feature { message: in_one_line(error.message()) };
+    let missing = error.missing_wasm_feature().unwrap_or(WasmFeatures::empty());
+    if !missing.intersects(CONCURRENT) {
+        return feature();
     }
     let exports: Vec<_> = exports.iter().map(|(name, _)| name.clone()).collect();
     let exported = Exported::read(types.as_ref(), imports, &exports, &Docs::default()).unwrap_or_default();
-    Misshapen::Async { functions: exported.concurrent().map(str::to_owned).collect() }
+    let functions: Vec<_> = exported.concurrent().map(str::to_owned).collect();
+    // Parts of a runtime for `async` functions, and without those features of their own.
+    if functions.is_empty() && missing.intersects(WasmFeatures::CM_ERROR_CONTEXT.union(WasmFeatures::CM_THREADING)) {
+        return feature();
+    }
+    Misshapen::Async { functions }
 }
 
 /// A message with what it stands in before it, in one line.

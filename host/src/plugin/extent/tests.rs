@@ -61,6 +61,13 @@ fn as_much_work_as_is_allowed_is_taken_and_no_more() {
     let calls = |count: usize| "call_indirect (type $w) unreachable ".repeat(count);
     let branches = |count: usize| format!("block (type $w) unreachable br_table {} 0 end", "0 ".repeat(count));
     let elements = |count: usize| format!("(table 1 funcref) (elem func {})", "0 ".repeat(count));
+    let expressions = |count: usize| format!("(table 1 funcref) (elem funcref {})", "(ref.func 0) ".repeat(count));
+    let nests = |what: &str, depth: usize, locals: usize| {
+        format!("(func (local {}) {} {})", values(locals), what.repeat(depth), "end ".repeat(depth))
+    };
+    let follow = |what: &str, count: usize, locals: usize| {
+        format!("(func (local {}) {})", values(locals), format!("{what} end ").repeat(count))
+    };
     for (name, fewer, more, says) in [
         (
             "modules",
@@ -73,6 +80,12 @@ fn as_much_work_as_is_allowed_is_taken_and_no_more() {
             component(&nested(2, "(core module)").repeat(100), ""),
             component(&nested(2, "(core module)").repeat(300), ""),
             "257 core modules",
+        ),
+        (
+            "components",
+            component(&"(component)".repeat(limits::COMPONENT_COMPONENTS - 1), ""),
+            component(&nested(2, &"(component)".repeat(500)).repeat(2), ""),
+            "1001 components, at most 1000",
         ),
         (
             "depth",
@@ -124,6 +137,42 @@ fn as_much_work_as_is_allowed_is_taken_and_no_more() {
             component("", &elements(limits::COMPONENT_ELEMENTS)),
             component("", &elements(limits::COMPONENT_ELEMENTS + 1)),
             "1000001 items in element segments, at most 1000000",
+        ),
+        (
+            "expressions of elements",
+            component("", &expressions(limits::COMPONENT_ELEMENT_EXPRESSIONS)),
+            component("", &expressions(limits::COMPONENT_ELEMENT_EXPRESSIONS + 1)),
+            "50001 expressions in element segments, at most 50000",
+        ),
+        (
+            "blocks in one another",
+            component("", &nests("block ", limits::FUNCTION_BLOCK_DEPTH, 0)),
+            component("", &nests("block ", limits::FUNCTION_BLOCK_DEPTH + 1, 0)),
+            "10001 blocks in one another in one function, at most 10000",
+        ),
+        (
+            "loops in one another",
+            component("", &nests("loop ", limits::FUNCTION_LOOP_DEPTH, 0)),
+            component("", &nests("loop ", limits::FUNCTION_LOOP_DEPTH + 1, 0)),
+            "501 loops in one another in one function, at most 500",
+        ),
+        (
+            "locals in loops in one another",
+            component("", &nests("loop ", 131, 1_000)),
+            component("", &nests("loop ", 132, 1_000)),
+            "132000 loops in one another times locals in one function, at most 131072",
+        ),
+        (
+            "locals of loops",
+            component("", &follow("loop", 1_048, 1_000)),
+            component("", &follow("loop", 1_049, 1_000)),
+            "1049000 loops times locals in one function, at most 1048576",
+        ),
+        (
+            "locals of blocks",
+            component("", &follow("block", 13_421, 10_000)),
+            component("", &follow("block", 13_422, 10_000)),
+            "134220000 blocks times locals in one function, at most 134217728",
         ),
         (
             "a wide function",

@@ -2,6 +2,6 @@
 (component
   (core module $m
     (func (export "run"))
-    (type (shared (func))))
+    (type (shared (func (param i64)))))
   (core instance $i (instantiate $m))
   (func (export "run") (canon lift (core func $i "run"))))

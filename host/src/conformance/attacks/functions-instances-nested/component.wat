@@ -1,4 +1,4 @@
-;; It tries to have 65,536 instances made by components in one another, two by each.
+;; It tries to have millions of instances made by components in one another, three by each.
 (component
   @open@(core module $e) (core instance (instantiate $e))@close@
   (core module $m

@@ -1,0 +1,5 @@
+;; It tries to have a run made again after 2⁶⁴−1 milliseconds, as often as it may, though it has three seconds.
+(data (i32.const 0x400) (i32 0 0 3))
+(data (i32.const 0x420) (i64 -1))
+(func (export "shelly:plugin/run-middleware@0.1.0#after") (param i32) (result i32)
+  (i32.const 0x400))
