@@ -92,11 +92,9 @@ impl Binary {
         let inner =
             self.sections.iter().enumerate().filter(|(_, section)| matches!(section.content, Content::Inner(_)));
         let inner: Vec<_> = inner.map(|(at, _)| at).collect();
-        let chosen = inner.get(decisions.below(inner.len() + 1)).copied();
-        match chosen.map(|at| &mut self.sections[at].content) {
-            Some(Content::Inner(inner)) => inner.part(decisions),
-            _ => self,
-        }
+        let Some(at) = inner.get(decisions.below(inner.len() + 1)).copied() else { return self };
+        let Content::Inner(inner) = &mut self.sections[at].content else { unreachable!("only those can be chosen") };
+        inner.part(decisions)
     }
 
     fn section(&mut self, id: u8) -> Option<&mut Vec<u8>> {

@@ -254,7 +254,7 @@ fn why(row: &Row) -> Vec<String> {
     why
 }
 
-/// What the host took for an attack, as properties of its case.
+/// Writes the time and memory that the host took for an attack, as properties of its case.
 fn properties(writer: &mut Writer<Vec<u8>>, host: &HostUse) -> std::io::Result<()> {
     let millis = |time: std::time::Duration| Some(time.as_millis().to_string());
     let bytes = |bytes: Option<u64>| bytes.map(|bytes| bytes.to_string());

@@ -87,11 +87,11 @@ pub struct Attack {
     pub busy: bool,
     /// The bounds on the host; `None` if it is played in the process of the suite.
     pub host: Option<HostBounds>,
-    /// What the host's error must name where it refuses the attack.
+    /// A text that the host's error must hold where it refuses the attack, in letters of any case.
     pub names: Option<String>,
     /// The wall time that the budget of its run allows; `None` if that names none.
     pub run_time: Option<Duration>,
-    /// Whether paths in its folder are exchanged with links that lead out of it, as long as it runs.
+    /// `true` if paths in its folder are exchanged with links that lead out of it, as long as it runs.
     pub swaps_links: bool,
     /// What its component is made of.
     pub(super) source: Arc<Source>,

@@ -136,11 +136,11 @@ pub(super) async fn play(attack: &Attack, bounds: HostBounds, program: &HostProg
     Row { duration: started.elapsed(), ..row }
 }
 
-/// Why a process is no longer looked at.
+/// The reason for which a process is no longer looked at.
 enum End {
-    /// It has said how the attack ended.
+    /// It has told the end of the attack.
     Told(Ended),
-    /// It died before that; how, and the last that it wrote.
+    /// It died before that: its exit status, and the last line that it wrote.
     Died(String),
     /// It had no time left.
     Late,

@@ -71,7 +71,7 @@ pub struct Row {
     pub tries: String,
     /// How it may end.
     pub expected: Vec<Verdict>,
-    /// What the host's error must name where it refuses the attack.
+    /// A text that the host's error must hold where it refuses the attack.
     pub names: Option<String>,
     /// How it ended; none if it did not.
     pub verdict: Option<Verdict>,
@@ -87,7 +87,7 @@ pub struct Row {
     /// The most time that one of its calls was on the processor.
     #[serde(rename = "cpu_ms", serialize_with = "millis")]
     pub cpu: Duration,
-    /// What the host took for it; `None` if it was played in the process of the suite.
+    /// The time and memory that the host took for it; `None` if it was played in the process of the suite.
     pub host: Option<HostUse>,
     /// How long it took, loading included.
     #[serde(rename = "duration_ms", serialize_with = "millis")]

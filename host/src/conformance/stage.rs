@@ -20,7 +20,7 @@ use crate::{
 
 /// What a guest says or writes where it has got what it tried to get.
 pub const ESCAPED: &str = "conformance:escaped";
-/// What a provider streams and leaves out of its completion.
+/// The text that a provider streams and leaves out of its completion.
 pub const STREAMED: &str = "conformance:streamed";
 
 /// The folder that an attack may be granted, what stands beside it, and the conversation that it plays in.

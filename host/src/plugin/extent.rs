@@ -290,11 +290,7 @@ impl Module {
                     locals = locals.saturating_add(declared?.0 as usize);
                 }
                 at_most("locals in one function", locals, limits::FUNCTION_LOCALS)?;
-                // A block takes three bytes at least: most functions need no look.
-                let blocks = body.range().len() / 3;
-                if blocks > limits::FUNCTION_LOOP_DEPTH
-                    || blocks.saturating_mul(locals) > limits::FUNCTION_NESTED_LOOP_LOCALS
-                {
+                if may_be_deep(body.as_bytes(), locals) {
                     check_blocks(body, locals)?;
                 }
                 // No instruction of one byte moves more values than the widest type has: most functions need no look.
@@ -363,6 +359,20 @@ impl Module {
         }
         Ok(moved)
     }
+}
+
+/// Returns `true` if a function may have too many blocks or loops. Each of them has its opcode among the bytes: most functions
+/// need no look at their instructions.
+fn may_be_deep(bytes: &[u8], locals: usize) -> bool {
+    const LOOP: u8 = 0x03;
+    /// `block`, `loop`, `if` and `try_table`.
+    const BLOCKS: [u8; 4] = [0x02, LOOP, 0x04, 0x1f];
+    let loops = bytes.iter().filter(|byte| **byte == LOOP).count();
+    let blocks = bytes.iter().filter(|byte| BLOCKS.contains(byte)).count();
+    loops > limits::FUNCTION_LOOP_DEPTH
+        || loops.saturating_mul(locals) > limits::FUNCTION_NESTED_LOOP_LOCALS
+        || blocks > limits::FUNCTION_BLOCK_DEPTH
+        || blocks.saturating_mul(locals) > limits::FUNCTION_BLOCK_LOCALS
 }
 
 /// Refuses a function with too many blocks or loops, in one another or for its locals.

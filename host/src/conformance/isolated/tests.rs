@@ -32,6 +32,12 @@ async fn a_bomb_ends_its_attack_alone() {
         (&format!("{IDLE}; sleep 0.2; kill -ABRT $$"), "{}", "the host's process died: signal: 6"),
         (&format!("{IDLE}; echo out of memory >&2; exit 3"), "{}", "exit status: 3: out of memory"),
         (&grows, "{ mebibytes = 64 }", "the host grew by more than 64 MiB"),
+        // More than is read of it.
+        (
+            &format!("{IDLE}; head -c 300000 /dev/zero; {HELD}; sleep 60"),
+            "{ seconds = 1 }",
+            "the host took more than 1s",
+        ),
     ] {
         let row = played(script, host).await;
         assert_eq!((row.status, row.verdict), (Status::Escaped, None), "{row:?}");
