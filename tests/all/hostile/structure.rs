@@ -7,6 +7,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use shelly_host::limits;
+
 use super::{
     chance::{LARGE, section},
     guest::Guest,
@@ -24,9 +26,9 @@ use crate::{
 const MUTANTS: u64 = 250;
 /// Bytes of decisions for one of them.
 const DECISIONS: usize = 64;
-/// Bytes that reading and validating one component may hold at once, beside those of its file: half of what an attack that is
-/// played alone lets the host grow by.
-const PEAK_BYTES: i64 = 128 << 20;
+/// Bytes that reading and validating one component may hold at once, beside those of its file: what an attack that is played
+/// alone lets the host grow by.
+const PEAK_BYTES: i64 = limits::CONFORMANCE_HOST_MEMORY_BYTES as i64;
 /// All bytes that are asked for, one after the other.
 const ASKED_BYTES: i64 = 1 << 30;
 /// A component that takes longer hangs, however busy the machine is.
@@ -74,14 +76,12 @@ fn decisions(seed: u64) -> Vec<u8> {
     (0..DECISIONS).map(|_| chance.next() as u8).collect()
 }
 
-/// The guests that were built, by name.
+/// The components of the guests that were built.
 fn guests() -> Vec<PathBuf> {
-    let folders = fs::read_dir(crate::PLUGIN_ROOT).unwrap().map(|entry| entry.unwrap().path());
-    let component = |folder: PathBuf| {
-        let name = folder.file_name()?.to_owned();
-        Some(folder.join(Path::new(&name).with_extension("wasm"))).filter(|path| path.is_file())
-    };
-    let mut guests: Vec<_> = folders.filter_map(component).collect();
+    let files = |folder: &Path| fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
+    let folders = files(Path::new(crate::PLUGIN_ROOT));
+    let mut guests: Vec<_> = folders.iter().filter(|path| path.is_dir()).flat_map(|folder| files(folder)).collect();
+    guests.retain(|path| path.extension().is_some_and(|ending| ending == "wasm"));
     guests.sort();
     guests
 }
@@ -107,9 +107,11 @@ fn multiplied_attacks_are_read_within_bounds() {
         tally.read(&format!("attack by seed {seed}"), &mutant);
     }
     for (at, seed) in crate::properties::seeds("structure").iter().enumerate() {
-        tally.read(&format!("attack by fuzz seed {at}"), &claims::multiplied_attack(seed).unwrap_or_default());
+        let mutant = claims::multiplied_attack(seed).unwrap_or_default();
+        tally.read(&format!("attack by fuzz seed {at}"), &mutant);
+        assert_eq!(claims::structure(seed), claims::is_plugin(&mutant), "fuzz seed {at}");
     }
-    tally.tell("attacks", 20);
+    tally.tell("attacks", 10);
 }
 
 #[test]

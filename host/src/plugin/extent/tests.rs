@@ -57,7 +57,7 @@ fn as_much_work_as_is_allowed_is_taken_and_no_more() {
     // Blocks of 200 values each way would not be looked at if the function were small.
     let moved = |body: &str| format!("{} {}", wide(200, 56), unreachable(body));
     let blocks = |count: usize| format!("{} {}", "block (type $w) unreachable ".repeat(count), "end ".repeat(count));
-    let loops = |count: usize| format!("{} {}", "loop (type $w) unreachable ".repeat(count), "end ".repeat(count));
+    let loops = |count: usize| "loop (type $w) unreachable end unreachable ".repeat(count);
     let calls = |count: usize| "call_indirect (type $w) unreachable ".repeat(count);
     let branches = |count: usize| format!("block (type $w) unreachable br_table {} 0 end", "0 ".repeat(count));
     let elements = |count: usize| format!("(table 1 funcref) (elem func {})", "0 ".repeat(count));
