@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use shelly_host::limits;
+use shelly_host::{limits, plugin::Anatomy};
 
 use super::{
     chance::{LARGE, section},
@@ -132,4 +132,38 @@ fn large_components_by_chance_are_read_within_bounds() {
         tally.read(&format!("large component {at} in a plugin"), &with);
     }
     tally.tell("by chance", 10);
+}
+
+#[test]
+fn code_beyond_its_bound_is_refused_before_validation() {
+    const FUNCTION_BYTES: usize = 1_000_000;
+    const CORE_MODULE: u8 = 1;
+    let component = |functions: usize| {
+        let body = [&[0], &vec![0x01; FUNCTION_BYTES - 2][..], &[0x0b]].concat();
+        // Content with its length before it, as a section has it behind its number.
+        let sized = |content: &[u8]| section(0, content)[1..].to_vec();
+        let count = |of: usize| u8::try_from(of).unwrap();
+        let module = [
+            b"\0asm\x01\0\0\0".to_vec(),
+            section(1, &[1, 0x60, 0, 0]),
+            section(3, &[vec![count(functions)], vec![0; functions]].concat()),
+            section(10, &[vec![count(functions)], sized(&body).repeat(functions)].concat()),
+        ];
+        [b"\0asm\x0d\0\x01\0".to_vec(), section(CORE_MODULE, &module.concat())].concat()
+    };
+    let allowed = limits::COMPONENT_CODE_BYTES / FUNCTION_BYTES;
+    let refusal = |functions: usize| {
+        let component = component(functions);
+        let (read, memory) = measure(|| Anatomy::read(&component));
+        (read.unwrap_err().to_string(), memory)
+    };
+    let (told, memory) = refusal(allowed + 1);
+    let most = limits::COMPONENT_CODE_BYTES;
+    assert_eq!(
+        told,
+        format!("it is too much work to compile: {} bytes of code, at most {most}", (allowed + 1) * FUNCTION_BYTES)
+    );
+    assert!(memory.peak < 1 << 20, "{memory:?}");
+    // It has nothing that could be called, and is too large in no way.
+    assert!(!refusal(1).0.contains("too much work"), "{}", refusal(1).0);
 }
