@@ -112,6 +112,7 @@ pub fn main() -> ExitCode {
             Err(_) => ExitCode::FAILURE,
         };
     }
+    signals::watch();
     log_to_stderr();
     // What is contained says so itself; what is not comes out below.
     panic::set_hook(Box::new(|info| tracing::error!("{info}")));
@@ -194,10 +195,27 @@ fn bug(panic: &(dyn Any + Send)) -> Report {
         .hint("please report it, with the command and the config if you can")
 }
 
-/// What single steps run on.
-fn runtime() -> Result<tokio::runtime::Runtime, Report> {
+/// The runtime of commands that wait for single things.
+struct CommandRuntime(tokio::runtime::Runtime);
+
+fn runtime() -> Result<CommandRuntime, Report> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|error| Report::new(ErrorKind::Bug, "cannot start").cause(error))
+    runtime.map(CommandRuntime).map_err(|error| Report::new(ErrorKind::Bug, "cannot start").cause(error))
+}
+
+impl CommandRuntime {
+    /// Waits for `work`. At a signal it is dropped, and with it the programs that it has started, and the process ends.
+    fn block_on<T>(&self, work: impl Future<Output = T>) -> T {
+        let interrupt = signals::ended();
+        let done = self.0.block_on(async {
+            tokio::select! {
+                biased;
+                code = interrupt => Err(code),
+                done = work => Ok(done),
+            }
+        });
+        done.unwrap_or_else(|code| signals::exit(code))
+    }
 }
 
 /// Our own log, off unless `SHELLY_LOG` asks for it; but for what a config asks for with the middleware `logger`.

@@ -259,6 +259,9 @@ impl Job {
     }
 
     async fn run(&self) -> Result<End, Report> {
+        // One listener for all of it: a signal between two of them would be lost.
+        let interrupt = signals::ended();
+        tokio::pin!(interrupt);
         let reads_task = self.task.as_ref().is_some_and(|task| task == "-");
         let task = self.task.as_deref().map(input::task).transpose()?;
         let config = super::config(self.with.config.as_ref())?;
@@ -289,9 +292,6 @@ impl Job {
             .with_own_key(trust::own_key())
             .with_approvals(trust::store(), self.with.trust)
             .with_logins(trust::logins());
-        // One listener for all of it, which listens from here on: a signal between two of them would be lost.
-        let interrupt = signals::ended();
-        tokio::pin!(interrupt);
         let agent = self.with.agent.as_deref().or(agent.as_deref());
         // Until here files were read. From here on keys leave the machine, and plugins run.
         let standing = app.standing(&trust::store(), self.with.config.is_some())?;

@@ -1,46 +1,165 @@
-//! Signals that end a run as Ctrl-C does.
+//! Signals that end a command: Ctrl-C, SIGTERM, and SIGHUP when the terminal goes away.
+//!
+//! They are watched from the first line of `main` on, by a thread of their own, so that none is lost while a command reads
+//! plugin folders or compiles without looking at anything else. A command that can end in good manners waits for [`ended`].
 
-/// Waits for Ctrl-C, for SIGTERM, or for the terminal to go away. Returns the exit code: what shells give a program that
-/// this signal ended.
-pub async fn ended() -> u8 {
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => INTERRUPTED,
-        code = others() => code,
-    }
-}
+use std::{
+    sync::{
+        LazyLock,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+};
+
+use tokio::sync::watch;
+
+use super::render::{self, Output};
+use crate::{limits, model::Ledger};
 
 /// The exit code after Ctrl-C.
 pub const INTERRUPTED: u8 = 128 + 2;
 
-#[cfg(unix)]
-async fn others() -> u8 {
-    use tokio::signal::unix::{SignalKind, signal};
-    const TERM: u8 = 15;
-    const HANG_UP: u8 = 1;
-    let of = async |number: u8| {
-        if let Ok(mut signal) = signal(SignalKind::from_raw(number.into()))
-            && signal.recv().await.is_some()
-        {
-            return number;
-        }
-        // It cannot be listened for: then it ends this program as it ends any other.
-        std::future::pending().await
+/// The exit code for the first signal that came.
+static SIGNALLED: LazyLock<watch::Sender<Option<u8>>> = LazyLock::new(|| watch::Sender::new(None));
+
+/// Futures of [`ended`] that have been made and not yet told of a signal.
+static WAITING: AtomicUsize = AtomicUsize::new(0);
+
+/// Watches signals from now on, until the process ends. Returns once they are watched. A signal ends the process at once
+/// where no command waits for it with [`ended`], and after [`limits::CANCEL_GRACE`] where one does that cannot look: it is in
+/// the middle of reading or compiling. Where no thread can be made, signals end the process as they end any other.
+pub fn watch() {
+    let (ready, watched) = std::sync::mpsc::sync_channel(1);
+    let watching = move || {
+        let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
+        runtime.block_on(async {
+            let signals = EndSignals::listen();
+            let _ = ready.send(());
+            let Some(mut signals) = signals else { return };
+            let code = signals.next().await;
+            SIGNALLED.send_replace(Some(code));
+            if WAITING.load(Ordering::SeqCst) > 0 {
+                tokio::time::sleep(limits::CANCEL_GRACE).await;
+                if WAITING.load(Ordering::SeqCst) == 0 {
+                    // The command has been told, and ends by itself.
+                    return;
+                }
+            }
+            exit(code);
+        });
     };
-    let hang_up = async {
-        match is_ignored(HANG_UP) {
-            true => std::future::pending().await,
-            false => of(HANG_UP).await,
-        }
-    };
-    tokio::select! {
-        number = of(TERM) => 128 + number,
-        number = hang_up => 128 + number,
+    if thread::Builder::new().name("signals".into()).spawn(watching).is_ok() {
+        // An error means that the thread has ended without watching.
+        let _ = watched.recv();
     }
 }
 
+/// Says that the command is cancelled, and ends the process with this exit code. Whoever reads what it says may have stopped
+/// reading: it ends after [`limits::CANCEL_GRACE`] in any case.
+pub fn exit(code: u8) -> ! {
+    let (tell_done, done) = std::sync::mpsc::sync_channel(1);
+    let telling = move || {
+        render::cancelled(code, &Ledger::new(), None, super::wanted_output().unwrap_or(Output::Text));
+        let _ = tell_done.send(());
+    };
+    if thread::Builder::new().name("cancelled".into()).spawn(telling).is_ok() {
+        let _ = done.recv_timeout(limits::CANCEL_GRACE);
+    }
+    std::process::exit(i32::from(code))
+}
+
+/// Waits for a signal that ends a command, also one that came before. Returns the exit code: what shells give a program that
+/// this signal ended. From the call on, the command is given time to end by itself.
+pub fn ended() -> impl Future<Output = u8> {
+    let waiting = WaitingCommand::new();
+    async move {
+        // The sender is never dropped.
+        let code = SIGNALLED.subscribe().wait_for(Option::is_some).await.ok().and_then(|code| *code);
+        drop(waiting);
+        match code {
+            Some(code) => code,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// Counts a command that waits for a signal.
+struct WaitingCommand;
+
+impl WaitingCommand {
+    fn new() -> Self {
+        WAITING.fetch_add(1, Ordering::SeqCst);
+        Self
+    }
+}
+
+impl Drop for WaitingCommand {
+    fn drop(&mut self) {
+        WAITING.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+#[cfg(unix)]
+struct EndSignals {
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+    /// `None` if whoever started this wants it ignored.
+    hang_up: Option<tokio::signal::unix::Signal>,
+}
+
+#[cfg(unix)]
+impl EndSignals {
+    /// `None` if they cannot be listened for.
+    fn listen() -> Option<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let hang_up = match is_ignored(HANG_UP) {
+            true => None,
+            false => signal(SignalKind::hangup()).ok(),
+        };
+        Some(Self {
+            interrupt: signal(SignalKind::interrupt()).ok()?,
+            terminate: signal(SignalKind::terminate()).ok()?,
+            hang_up,
+        })
+    }
+
+    /// Waits for one of them. Returns the exit code for it.
+    async fn next(&mut self) -> u8 {
+        let Self { interrupt, terminate, hang_up } = self;
+        let hang_up = async {
+            match hang_up {
+                Some(signal) => signal.recv().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            _ = interrupt.recv() => INTERRUPTED,
+            _ = terminate.recv() => 128 + TERM,
+            _ = hang_up => 128 + HANG_UP,
+        }
+    }
+}
+
+#[cfg(unix)]
+const TERM: u8 = 15;
+#[cfg(unix)]
+const HANG_UP: u8 = 1;
+
 #[cfg(not(unix))]
-async fn others() -> u8 {
-    std::future::pending().await
+struct EndSignals;
+
+#[cfg(not(unix))]
+impl EndSignals {
+    fn listen() -> Option<Self> {
+        Some(Self)
+    }
+
+    async fn next(&mut self) -> u8 {
+        match tokio::signal::ctrl_c().await {
+            Ok(()) => INTERRUPTED,
+            Err(_) => std::future::pending().await,
+        }
+    }
 }
 
 /// Whether whoever started this wants the signal ignored, as `nohup` does: that stays so. Where it cannot be told it is left

@@ -89,7 +89,7 @@ impl Serve {
     }
 
     async fn run(self) -> Result<u8, Report> {
-        // One listener for all of it, which listens from here on.
+        // One listener for all of it: a signal between two of them would be lost.
         let interrupt = signals::ended();
         tokio::pin!(interrupt);
         let doors = self.doors()?;
