@@ -9,15 +9,50 @@ use std::{
 
 use crate::{error::why_unreadable, limits};
 
+/// Opens a regular file to read it. Anything else is refused before it can make the host wait or do something: opening a pipe
+/// waits for whoever writes to it, and opening a device may act on it.
+pub(crate) fn open(path: &Path) -> io::Result<fs::File> {
+    check_regular(&fs::metadata(path)?)?;
+    let mut options = fs::OpenOptions::new();
+    options.read(true);
+    // A pipe may have been put there since.
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, rustix::fs::OFlags::NONBLOCK.bits() as i32);
+    let file = options.open(path)?;
+    check_regular(&file.metadata()?)?;
+    Ok(file)
+}
+
+fn check_regular(there: &fs::Metadata) -> io::Result<()> {
+    let kind = there.file_type();
+    if kind.is_file() {
+        return Ok(());
+    }
+    if kind.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::FileTypeExt;
+        for (is_it, what) in [
+            (kind.is_fifo(), "a pipe"),
+            (kind.is_socket(), "a socket"),
+            (kind.is_char_device() || kind.is_block_device(), "a device"),
+        ] {
+            if is_it {
+                return Err(io::Error::other(format!("it is not a file but {what}")));
+            }
+        }
+    }
+    Err(io::Error::other("it is not a file"))
+}
+
 /// Why a file was not read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReadError {
     /// The system says so.
     #[error("{}", why_unreadable(.0))]
     Io(#[from] io::Error),
-    /// A folder, a pipe, a device.
-    #[error("it is not a file")]
-    NotAFile,
     /// A link that leads elsewhere.
     #[error("it is a link that leads out of {}", .0.display())]
     Outside(PathBuf),
@@ -64,12 +99,8 @@ pub(crate) fn read_start(path: &Path, inside: &Path, most: u64) -> Result<Start,
     if !path.starts_with(&inside) {
         return Err(ReadError::Outside(inside));
     }
-    // Before it is opened: to open a pipe is to wait for somebody who writes.
-    if !fs::metadata(&path)?.is_file() {
-        return Err(ReadError::NotAFile);
-    }
     let mut bytes = Vec::new();
-    fs::File::open(&path)?.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    open(&path)?.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
     let is_whole = bytes.len() as u64 <= most;
     if !is_whole {
         bytes.pop();
@@ -239,7 +270,8 @@ mod tests {
             let read = read_start(&path, folder.path(), most);
             assert_eq!(matches!(read, Err(ReadError::NotText { line: 2 })), most > 3, "{most}: {read:?}");
         }
-        assert!(matches!(read(folder.path(), folder.path(), 5), Err(ReadError::NotAFile)));
+        let why = read(folder.path(), folder.path(), 5).unwrap_err().to_string();
+        assert_eq!(why, "it is a folder, not a file");
     }
 
     #[test]
@@ -254,6 +286,24 @@ mod tests {
         std::os::unix::fs::symlink("own", folder.join("stays")).unwrap();
         assert!(matches!(read(&folder.join("out"), &folder, 9), Err(ReadError::Outside(_))));
         assert_eq!(read(&folder.join("stays"), &folder, 9).unwrap(), "o");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn pipes_sockets_and_devices_are_not_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let (pipe, socket) = (folder.path().join("pipe"), folder.path().join("socket"));
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, 0o600.into()).unwrap();
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        std::os::unix::fs::symlink("pipe", folder.path().join("link")).unwrap();
+        let link = folder.path().join("link");
+        for (path, what) in [(&pipe, "pipe"), (&link, "pipe"), (&socket, "socket"), (&"/dev/zero".into(), "device")] {
+            let why = why_unreadable(&open(path).unwrap_err());
+            assert_eq!(why, format!("it is not a file but a {what}"), "{}", path.display());
+        }
+        assert!(matches!(read(&pipe, folder.path(), 5), Err(ReadError::Io(_))));
+        fs::write(folder.path().join("file"), "a").unwrap();
+        assert!(open(&folder.path().join("file")).is_ok());
     }
 
     #[test]

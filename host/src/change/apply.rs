@@ -3,7 +3,7 @@
 use std::{
     collections::{HashMap, HashSet},
     fs,
-    io::{self, Write},
+    io::{self, Read, Write},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -17,6 +17,7 @@ use super::{
     plan::{Does, Item, Plan},
     state::{Digest, Node, State, mode_of, state, state_in},
 };
+use crate::limits;
 
 /// Something that is done to the disk at once, and can be taken back.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -53,7 +54,8 @@ impl Images {
             return Ok(Arc::clone(content));
         }
         let folder = self.folder.as_ref().ok_or_else(|| io::Error::other("what it held was not kept"))?;
-        let content = fs::read(folder.join(digest.to_string()))?;
+        let mut content = Vec::new();
+        open_file(&folder.join(digest.to_string()))?.take(limits::CHANGE_UNDO_BYTES).read_to_end(&mut content)?;
         match Digest::of(&content) == digest {
             true => Ok(content.into()),
             false => Err(io::Error::other("what was kept of it is damaged")),

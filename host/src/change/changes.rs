@@ -1,5 +1,6 @@
 use std::{
     fs,
+    io::Read,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, OnceLock, PoisonError},
     time::{Duration, SystemTime},
@@ -10,7 +11,7 @@ use super::{
     apply::{Images, check_back, steps},
     caution::Guarded,
     diff,
-    folder::Names,
+    folder::{Names, open_file},
     place::Spot,
     record::{DONE, Intent, Kept, Record, UNDONE, forget, read, take_back},
     state::{Node, State, state},
@@ -310,7 +311,11 @@ fn difference(at: &Spot, old: Option<&[u8]>, now: &State) -> String {
     match now {
         State::There(Node::File { bytes, .. }) if *bytes <= limits::DIFF_BYTES as u64 => {
             // It was looked at a moment ago; whoever changes it now is found out before it is undone.
-            let now = state(at).ok().and_then(|_| fs::read(&at.real).ok());
+            let now = state(at).ok().and_then(|_| open_file(&at.real).ok());
+            let now = now.and_then(|file| {
+                let mut bytes = Vec::new();
+                file.take(limits::DIFF_BYTES as u64).read_to_end(&mut bytes).ok().map(|_| bytes)
+            });
             now.map_or_else(String::new, |now| diff::between(&at.shown, Some(&now), old).text)
         }
         _ => String::new(),

@@ -27,7 +27,6 @@ mod toolbox;
 mod who;
 
 use std::{
-    fs,
     io::{self, Read},
     path::{Path, PathBuf},
 };
@@ -58,7 +57,7 @@ pub use who::Who;
 use crate::{
     capability::Http,
     error::{ErrorKind, Report, why_unreadable},
-    limits,
+    files, limits,
 };
 
 /// The blackboard of the toolbox `state` where the config names none.
@@ -189,7 +188,7 @@ impl Config {
             report.cause(why_unreadable(&error)).hint(hint)
         };
         let mut bytes = Vec::new();
-        let file = fs::File::open(path).map_err(unreadable)?;
+        let file = files::open(path).map_err(unreadable)?;
         file.take(limits::CONFIG_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
         if bytes.len() as u64 > limits::CONFIG_BYTES {
             let most = limits::CONFIG_BYTES;

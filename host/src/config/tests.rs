@@ -275,7 +275,7 @@ fn what_is_told_of_a_mistake_is_bounded() {
 fn the_line_of_a_mistake_is_named() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("shelly.yaml");
-    fs::write(&path, "agents:\n  - name: a\n    colour: red\n").unwrap();
+    std::fs::write(&path, "agents:\n  - name: a\n    colour: red\n").unwrap();
     let report = Config::read(&path).unwrap_err();
     assert!(report.message.ends_with("shelly.yaml, line 3, column 5)"), "{}", report.message);
 }

@@ -312,7 +312,7 @@ mod tests {
             context.warnings,
             [
                 "project context: CLAUDE.md is left out: it is not UTF-8 text, from line 1 on",
-                "project context: AGENTS.md is left out: it is not a file",
+                "project context: AGENTS.md is left out: it is a folder, not a file",
             ]
         );
         assert_eq!(sources(&context)[0], r#"".cursorrules" from="external""#);

@@ -70,10 +70,7 @@ fn small(path: &Path) -> Option<String> {
 
 /// The last line that is not empty; none where it is longer than what is read.
 fn last_line(path: &Path) -> Option<String> {
-    if !fs::metadata(path).ok()?.is_file() {
-        return None;
-    }
-    let mut file = fs::File::open(path).ok()?;
+    let mut file = files::open(path).ok()?;
     let length = file.seek(SeekFrom::End(0)).ok()?;
     let start = length.saturating_sub(limits::GIT_FILE_BYTES);
     file.seek(SeekFrom::Start(start)).ok()?;

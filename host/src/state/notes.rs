@@ -222,7 +222,7 @@ impl Folder {
         };
         let there = fs::symlink_metadata(&path).map_err(failed)?;
         check_file(name, &there)?;
-        let file = fs::File::open(&path).map_err(failed)?;
+        let file = files::open(&path).map_err(failed)?;
         #[cfg(unix)]
         {
             use std::os::unix::fs::MetadataExt;

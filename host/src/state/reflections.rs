@@ -139,7 +139,7 @@ fn find(folder: &Path, words: &BTreeSet<String>) -> Vec<String> {
 
 fn read(path: &Path) -> Option<String> {
     let mut bytes = Vec::new();
-    fs::File::open(path).ok()?.take(limits::REFLECTION_BYTES as u64).read_to_end(&mut bytes).ok()?;
+    files::open(path).ok()?.take(limits::REFLECTION_BYTES as u64).read_to_end(&mut bytes).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 

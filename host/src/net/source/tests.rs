@@ -88,7 +88,7 @@ async fn a_file_is_read_within_bounds() {
     let said = value(SecretSource::File(none)).await.unwrap_err();
     assert!(said.ends_with("cannot be read: there is no such file or folder"), "{said}");
     let said = value(SecretSource::File(folder.path().into())).await.unwrap_err();
-    assert!(said.ends_with("cannot be read: it is not a file"), "{said}");
+    assert!(said.ends_with("cannot be read: it is a folder, not a file"), "{said}");
     let said = value(SecretSource::File("key".into())).await;
     assert_eq!(said, err("the file `key` is not named by its whole path"));
 }

@@ -10,7 +10,10 @@ use std::{
 use sha2::{Digest as _, Sha256};
 use wasmtime::{Engine, component::Component};
 
-use crate::plugin::{catalog::Digest, private};
+use crate::{
+    files,
+    plugin::{catalog::Digest, private},
+};
 
 /// A directory of compiled components: `<component digest>-<settings>.bin`, a hash of that name and the
 /// code, and then the code.
@@ -70,7 +73,7 @@ fn hash_of(path: &Path, code: &[u8]) -> [u8; HASH] {
 }
 
 fn read_verified(path: &Path) -> Option<Vec<u8>> {
-    let mut file = fs::File::open(path).ok()?;
+    let mut file = files::open(path).ok()?;
     let (mut hash, mut code) = ([0; HASH], Vec::new());
     let read = file.read_exact(&mut hash).and_then(|()| file.read_to_end(&mut code));
     if read.is_err() || hash_of(path, &code) != hash {
