@@ -53,6 +53,9 @@ pub const ASKS_IN_A_ROW: u32 = 8;
 pub const MIDDLEWARE_RETRIES: u32 = 8;
 /// The longest pause that a middleware may ask for before another attempt.
 pub const MIDDLEWARE_DELAY: Duration = Duration::from_secs(60);
+/// All such pauses before one reply together, and before one answer of a run: as long as a request waits for a server that
+/// is busy. Further attempts follow without a pause.
+pub const MIDDLEWARE_WAITING: Duration = Duration::from_secs(120);
 
 /// Requests to models for one reply, those of all middlewares together: attempts of one within attempts of another multiply.
 pub const REQUESTS_PER_REPLY: u32 = 32;
@@ -374,8 +377,6 @@ pub const TOOL_DESCRIPTION_BYTES: usize = 8 << 10;
 pub const TOOL_SCHEMA_BYTES: usize = 64 << 10;
 /// Lists and objects within each other in a tool's schema. What vendors take ends well before it.
 pub const TOOL_SCHEMA_DEPTH: usize = 32;
-/// Bytes of a pattern of such a schema as it is compiled to see that it is one; what would take more is one too.
-pub const PATTERN_BYTES: usize = 1 << 16;
 /// The last second that a date of four digits can name, after 1970.
 pub const LAST_DATE: Duration = Duration::from_secs(253_402_300_799);
 /// Bytes of all that `specs` returns.
@@ -430,6 +431,15 @@ pub const CALLS_IN_REPLY: usize = 8 * CALLS_PER_REPLY;
 pub const REPLY_WORD_BYTES: usize = 256;
 /// Bytes of one event in a stream of a model's server.
 pub const STREAM_EVENT_BYTES: usize = 8 << 20;
+/// Bytes of one stream of events of a server, whatever they are. Each piece of a reply comes in an event of some 300 bytes: the
+/// longest replies, of some 130,000 tokens, take 40 MB.
+pub const STREAM_BYTES: usize = 256 << 20;
+/// Bytes of a stream that lead to nothing, in a row: comments, empty events, events that nobody knows, pieces without content.
+/// At its end some wires repeat the whole reply, in several events. Reading so many takes some seconds at most.
+pub const STREAM_IDLE_BYTES: usize = 2 * REPLY_BYTES;
+/// Time for which the stream of a model's reply may go on without moving it on. Servers send such pings while a model thinks
+/// without a word. A longer silence that a config allows counts here too.
+pub const STREAM_IDLE_EVENTS_TIME: Duration = Duration::from_secs(300);
 /// Bytes of an error body that are read to explain it.
 pub const ERROR_BODY_BYTES: usize = 4 << 10;
 /// Time of one attempt to connect, from the search for the address to the end of the TLS handshake, whether through a proxy or
@@ -1071,7 +1081,10 @@ pub const MCP_MESSAGE_BYTES: usize = RESULT_BYTES;
 /// Values in one message, lists and objects counted with what is in them: each takes some hundred bytes while the message is
 /// read, though it may have only two.
 pub const MCP_MESSAGE_VALUES: usize = 250_000;
-/// Bytes of a message without end that are skipped before its server is given up.
+/// Lists and objects within each other in one message: what the parser reads ends at 127. A server's list of tools is read
+/// without what is deeper, any other answer is refused.
+pub const MCP_MESSAGE_DEPTH: usize = 120;
+/// Bytes of a message without end, or of blank lines before a message, that are skipped before its server is given up.
 pub const MCP_SKIPPED_BYTES: usize = 4 * MCP_MESSAGE_BYTES;
 /// Bytes at either end of a message that is too long in which its id is looked for.
 pub const MCP_ID_BYTES: usize = 256;
@@ -1247,15 +1260,15 @@ pub const MCP_SERVE_BODY_BYTES: usize = 4 * ARGUMENT_BYTES;
 pub const MCP_SERVE_REQUEST_TIME: Duration = Duration::from_secs(30);
 /// Bytes of the head of an HTTP request.
 pub const MCP_SERVE_HEAD_BYTES: usize = 64 << 10;
-/// Connections over HTTP at once; further ones wait to be taken, and whoever has one of the last places gives it
-/// back when answered.
+/// Connections over HTTP at once. For one more, the oldest that waits for a request is closed; while all are at work it waits.
 pub const MCP_SERVE_CONNECTIONS: usize = 128;
 /// Connections over HTTP that are kept for their next request; beyond them each ends with its answer, so that idle ones never
 /// have all places.
 pub const MCP_SERVE_CONNECTIONS_KEPT: usize = MCP_SERVE_CONNECTIONS * 3 / 4;
 /// The pause after a connection could not be taken: too many files are open, and some will be closed.
 pub const MCP_SERVE_ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Sessions over HTTP at once; further ones are refused.
+/// Sessions over HTTP at once. For one more, the one without a running request that was used the longest time ago is ended; while
+/// all are at work it is refused.
 pub const MCP_SERVE_HTTP_SESSIONS: usize = 64;
 /// Time without any message after which a session over HTTP ends.
 pub const MCP_SERVE_IDLE_TIME: Duration = Duration::from_secs(30 * 60);

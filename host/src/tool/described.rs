@@ -114,6 +114,52 @@ mod tests {
     }
 
     #[test]
+    fn schema_of_every_shape_is_read_in_bounded_work() {
+        let most = limits::TOOL_SCHEMA_BYTES - 200;
+        let many = |piece: &dyn Fn(usize) -> String| {
+            let mut pieces = String::new();
+            for n in 0.. {
+                let next = piece(n);
+                if pieces.len() + next.len() > most {
+                    return pieces.trim_end_matches(',').to_owned();
+                }
+                pieces += &next;
+            }
+            pieces
+        };
+        let of = |properties: &str| format!(r#"{{"type":"object","properties":{{{properties}}}}}"#);
+        let nested = |open: &str, close: &str, depth: usize| {
+            of(&format!(r#""a":{}{{}}{}"#, open.repeat(depth), close.repeat(depth)))
+        };
+        let (levels, objects) = (limits::TOOL_SCHEMA_DEPTH - 4, r#"{"properties":{"a":"#);
+        for (shape, schema, is_taken) in [
+            ("wide", of(&many(&|n| format!(r#""a{n}":{{"type":"float"}},"#))), true),
+            ("patterns", of(&many(&|n| format!(r#""a{n}":{{"pattern":"\\w{{9}}"}},"#))), true),
+            ("references", of(&many(&|n| format!(r##""a{n}":{{"$ref":"#/properties/a0"}},"##))), true),
+            ("lists of types", nested(r#"{"type":["string","#, r#"]}"#, levels / 2), true),
+            ("lists of ways", nested(r#"{"anyOf":["#, r#"]}"#, levels / 2), true),
+            ("objects", nested(objects, "}}", levels / 2), true),
+            ("too deep objects", nested(objects, "}}", 60), false),
+            (
+                "references to what refers",
+                {
+                    let twice = |n: usize| {
+                        format!(
+                            r##""d{n}":{{"anyOf":[{{"$ref":"#/$defs/d{m}"}},{{"$ref":"#/$defs/d{m}"}}]}},"##,
+                            m = n + 1
+                        )
+                    };
+                    format!(r#"{{"type":"object","$defs":{{{}}}}}"#, many(&twice))
+                },
+                true,
+            ),
+        ] {
+            let described = described("t".into(), String::new(), schema, ToolHints::default());
+            assert_eq!(described.is_ok(), is_taken, "{shape}: {described:?}");
+        }
+    }
+
+    #[test]
     fn odd_schemas_are_brought_to_the_standard_or_refused() {
         for (written, shown) in [
             (
