@@ -168,7 +168,8 @@ pub enum Event {
     /// An effect failed. `skipped`: the config lets the run go on without it.
     EffectFailed { agent: Arc<str>, effect: String, reason: String, skipped: bool },
     /// A middleware did something other than let a run, a request to a model or a tool call pass. `tool` is that of the
-    /// call, if it is about one; `reason` is why that was denied.
+    /// call, if it is about one; `reason` is why that was denied, and for `retry` how long the attempt is waited for and, if
+    /// that is less, what the middleware asked for.
     MiddlewareActed {
         agent: Arc<str>,
         middleware: String,

@@ -9,7 +9,7 @@ use super::{
     completion::{Asked, send},
     delegate::Instance,
     journal::Record,
-    middleware::{acted, stop_if_failed},
+    middleware::{MiddlewarePauses, acted, stop_if_failed},
 };
 use crate::{
     capability::Usd,
@@ -27,7 +27,7 @@ pub(super) async fn ask(
 ) -> Result<(Completion, Usd), RunError> {
     let model = asked.model.unwrap_or_else(|| agent.completer.info().name.clone());
     let going = Going { model, request: asked.request, digest: Arc::default() };
-    Chain { me, agent, shown: asked.shown, usage, sent: 0 }.through(0, going).await
+    Chain { me, agent, shown: asked.shown, usage, sent: 0, pauses: MiddlewarePauses::default() }.through(0, going).await
 }
 
 struct Chain<'a> {
@@ -37,6 +37,7 @@ struct Chain<'a> {
     usage: &'a mut Usage,
     /// Requests that were sent.
     sent: u32,
+    pauses: MiddlewarePauses,
 }
 
 /// A request, and where it goes.
@@ -129,12 +130,12 @@ impl Chain<'_> {
                         return reply;
                     }
                     AfterRequest::Retry { model, delay, state: kept } => {
-                        acted(cx, name, "retry").await;
                         drop(paid);
                         self.me.purse.check().map_err(RunError::Budget)?;
+                        let pause = self.pauses.take(cx, name, delay, self.me.purse.deadline()).await;
                         attempt += 1;
                         (going, state) = (Going { model: model.unwrap_or(going.model), ..going }, kept);
-                        tokio::time::sleep(delay.min(limits::MIDDLEWARE_DELAY)).await;
+                        tokio::time::sleep(pause).await;
                     }
                 }
             }
@@ -202,12 +203,12 @@ mod tests {
     use crate::{
         capability::Names,
         chat::{Chat, Message},
-        event::RunCx,
+        event::{Event, EventSink, RunCx},
         model::ScriptedCompleter,
     };
 
-    /// Always wants another attempt.
-    struct Again(Names);
+    /// Always wants another attempt, after this time.
+    struct Again(Names, Duration);
 
     #[async_trait]
     impl ModelMiddleware for Again {
@@ -230,7 +231,7 @@ mod tests {
             _: Result<&Completion, &Fault>,
             _: Vec<u8>,
         ) -> Result<AfterRequest, Fault> {
-            Ok(AfterRequest::Retry { model: None, delay: Duration::ZERO, state: Vec::new() })
+            Ok(AfterRequest::Retry { model: None, delay: self.1, state: Vec::new() })
         }
     }
 
@@ -240,11 +241,41 @@ mod tests {
             let model = Arc::new(ScriptedCompleter::new((0..1_000).map(|_| ScriptedCompleter::text("done"))));
             let mut agent = Agent::new("a", "", Arc::clone(&model) as _);
             for _ in 0..middlewares {
-                agent = agent.with_model_middleware(Again(Names::default()));
+                agent = agent.with_model_middleware(Again(Names::default(), Duration::ZERO));
             }
             let answer = agent.run(&RunCx::new("a"), &Chat::new(), vec![Message::user("go")]).await.unwrap();
             assert_eq!(answer.message.text_content(), "done");
             assert_eq!(model.requests().len(), most as usize, "{middlewares}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn pauses_before_attempts_are_bounded_together() {
+        let asked = Duration::from_millis(u64::MAX);
+        for middlewares in [1, 3] {
+            let model = Arc::new(ScriptedCompleter::new((0..1_000).map(|_| ScriptedCompleter::text("done"))));
+            let mut agent = Agent::new("a", "", Arc::clone(&model) as _);
+            for _ in 0..middlewares {
+                agent = agent.with_model_middleware(Again(Names::default(), asked));
+            }
+            let (events, mut stream) = EventSink::channel();
+            let cx = RunCx::new("a").with_events(events);
+            let told = tokio::spawn(async move {
+                let mut told = Vec::new();
+                while let Some(event) = stream.next().await {
+                    if let Event::MiddlewareActed { action: "retry", reason, .. } = event {
+                        told.extend(reason);
+                    }
+                }
+                told
+            });
+            let begun = tokio::time::Instant::now();
+            agent.run(&cx, &Chat::new(), vec![Message::user("go")]).await.unwrap();
+            assert_eq!(begun.elapsed().as_secs(), limits::MIDDLEWARE_WAITING.as_secs(), "{middlewares}");
+            drop(cx);
+            let (told, asked) = (told.await.unwrap(), crate::error::seconds(asked));
+            let shown = [60, 60, 0].map(|pause| format!("after {pause} seconds; it asked for {asked}"));
+            assert_eq!(told[..3], shown, "{middlewares}");
         }
     }
 }

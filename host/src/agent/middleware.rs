@@ -1,11 +1,12 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use tokio::time::Instant;
 
 use super::RunError;
 use crate::{
     chat::Message,
-    error::{Fault, OnFailure},
+    error::{Fault, OnFailure, seconds},
     event::{Event, RunCx},
     limits,
     model::Usage,
@@ -116,6 +117,41 @@ pub(super) async fn acted(cx: &RunCx, middleware: &str, action: &'static str) {
     cx.events.emit(Event::MiddlewareActed { agent, middleware, action, tool: None, reason: None }).await;
 }
 
+/// The pauses before further attempts that middlewares have asked for, those before one reply or one answer together.
+#[derive(Debug)]
+pub(super) struct MiddlewarePauses {
+    left: Duration,
+}
+
+impl Default for MiddlewarePauses {
+    fn default() -> Self {
+        Self { left: limits::MIDDLEWARE_WAITING }
+    }
+}
+
+impl MiddlewarePauses {
+    /// Takes the next pause out of what is left, and tells of the attempt that follows it: how long the pause is, and what
+    /// the middleware asked for where that is longer. `deadline` is that of the run.
+    pub(super) async fn take(
+        &mut self,
+        cx: &RunCx,
+        middleware: &str,
+        asked: Duration,
+        deadline: Option<Instant>,
+    ) -> Duration {
+        let left = deadline.map_or(Duration::MAX, |deadline| deadline.saturating_duration_since(Instant::now()));
+        let pause = asked.min(limits::MIDDLEWARE_DELAY).min(self.left).min(left);
+        self.left -= pause;
+        let reason = (!asked.is_zero()).then(|| match pause == asked {
+            true => format!("after {}", seconds(pause)),
+            false => format!("after {}; it asked for {}", seconds(pause), seconds(asked)),
+        });
+        let (agent, middleware) = (cx.agent.clone(), middleware.into());
+        cx.events.emit(Event::MiddlewareActed { agent, middleware, action: "retry", tool: None, reason }).await;
+        pause
+    }
+}
+
 /// The same of a call of `tool`, with the reason if it was denied.
 pub(super) async fn acted_on(cx: &RunCx, middleware: &str, action: &'static str, tool: &str, reason: Option<&str>) {
     let (agent, middleware) = (cx.agent.clone(), middleware.into());
@@ -155,4 +191,60 @@ pub(super) async fn stop_if_failed<T>(
 ) -> Result<T, RunError> {
     let done = unless_failed(cx, name, then, outcome).await;
     done.map(|done| done.unwrap_or_else(instead)).map_err(|fault| RunError::Middleware { name: name.into(), fault })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{agent::Agent, chat::Chat, model::ScriptedCompleter};
+
+    /// Always wants another attempt, after the longest time that there is.
+    struct Again;
+
+    #[async_trait]
+    impl Middleware for Again {
+        fn name(&self) -> &str {
+            "again"
+        }
+
+        async fn before(&self, _: &RunCx, _: &[Message]) -> Result<BeforeDecision, Fault> {
+            Ok(BeforeDecision::Proceed { input: None, state: Vec::new() })
+        }
+
+        async fn after(&self, _: &RunCx, _: &Outcome, _: Vec<u8>) -> Result<AfterDecision, Fault> {
+            Ok(AfterDecision::Retry { feedback: None, delay: Duration::from_millis(u64::MAX), state: Vec::new() })
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn pauses_before_attempts_of_a_run_are_bounded_together() {
+        for middlewares in [1, 2] {
+            let model = Arc::new(ScriptedCompleter::new((0..1_000).map(|_| ScriptedCompleter::text("done"))));
+            let mut agent = Agent::new("a", "", Arc::clone(&model) as _);
+            for _ in 0..middlewares {
+                agent = agent.with_middleware(Again);
+            }
+            let begun = Instant::now();
+            let failed = agent.run(&RunCx::new("a"), &Chat::new(), vec![Message::user("go")]).await;
+            assert!(failed.is_err());
+            assert_eq!(begun.elapsed().as_secs(), limits::MIDDLEWARE_WAITING.as_secs(), "{middlewares}");
+            assert!(model.requests().len() > limits::MIDDLEWARE_RETRIES as usize);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn pause_ends_with_the_time_of_the_run() {
+        let (cx, second) = (RunCx::new("a"), Duration::from_secs(1));
+        let mut pauses = MiddlewarePauses::default();
+        let deadline = Some(Instant::now() + 7 * second);
+        for (asked, deadline, expected) in [
+            (Duration::MAX, deadline, 7 * second),
+            (second, None, second),
+            (Duration::MAX, None, limits::MIDDLEWARE_DELAY),
+            (Duration::MAX, None, limits::MIDDLEWARE_WAITING - limits::MIDDLEWARE_DELAY - 8 * second),
+            (Duration::MAX, None, Duration::ZERO),
+        ] {
+            assert_eq!(pauses.take(&cx, "m", asked, deadline).await, expected);
+        }
+    }
 }

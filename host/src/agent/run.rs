@@ -16,7 +16,9 @@ use super::{
     delegate::Instance,
     effect::bounded_state,
     journal::{Ended, ErrandId, Passed, Record, RunPast},
-    middleware::{AfterDecision, BeforeDecision, Outcome, acted, may_replace_answers, stop_if_failed},
+    middleware::{
+        AfterDecision, BeforeDecision, MiddlewarePauses, Outcome, acted, may_replace_answers, stop_if_failed,
+    },
     runner::WorksFor,
 };
 use crate::{
@@ -82,6 +84,8 @@ pub(crate) struct Run<'a, W: Work<'a>> {
     pub recorded: HashMap<String, usize>,
     /// The middleware that had let it pass before it was interrupted, outermost first.
     pub passed: VecDeque<Passed>,
+    /// The pauses that middlewares have asked for before the answer that is worked on.
+    pauses: MiddlewarePauses,
     /// What it was given to do, cut for display; none where that stands in its conversation alone.
     task: Option<String>,
     /// The newest message that was told of.
@@ -106,6 +110,7 @@ impl<'a, W: Work<'a>> Run<'a, W> {
             ending: Ending::Answered,
             recorded: HashMap::new(),
             passed: VecDeque::new(),
+            pauses: MiddlewarePauses::default(),
             task: None,
             told: None,
             begun: false,
@@ -164,6 +169,7 @@ impl<'a, W: Work<'a>> Run<'a, W> {
     async fn until_done(&mut self, mut input: Vec<Message>) -> Result<Message, RunError> {
         loop {
             self.ending = Ending::Answered;
+            self.pauses = MiddlewarePauses::default();
             let message = self.through_middleware(0, input).await?;
             self.ending.report_as(&message);
             if self.ending == Ending::Answered && message.says_nothing() {
@@ -263,7 +269,7 @@ impl<'a, W: Work<'a>> Run<'a, W> {
                             return Err(rejected(Fault::Exhausted { message }));
                         }
                         self.me.purse.check().map_err(RunError::Budget)?;
-                        acted("retry").await;
+                        let pause = self.pauses.take(&cx, name, delay, self.me.purse.deadline()).await;
                         attempt += 1;
                         let feedback = feedback.map(|text| Message::note(name, text));
                         input = feedback.filter(|message| !message.says_nothing()).into_iter().collect();
@@ -272,8 +278,7 @@ impl<'a, W: Work<'a>> Run<'a, W> {
                             let (state, input, changes) = (state.clone(), input.clone(), self.changes());
                             Record::Retried { level, attempt, state, input, changes }
                         });
-                        let pause = tokio::time::sleep(delay.min(limits::MIDDLEWARE_DELAY));
-                        in_time(&self.me.purse, pause).await?;
+                        in_time(&self.me.purse, tokio::time::sleep(pause)).await?;
                     }
                 }
             }
