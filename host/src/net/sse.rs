@@ -3,11 +3,14 @@
 //! Written here because the events of an untrusted server must be bounded while they come, each byte looked at once,
 //! and a byte order mark or broken UTF-8 must not stop or panic the stream.
 
+use std::time::Duration;
+
 use futures_util::StreamExt;
 use memchr::memchr2;
+use tokio::time::{Instant, timeout_at};
 
 use super::ByteStream;
-use crate::error::Fault;
+use crate::{error::Fault, limits};
 
 /// One event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -34,6 +37,21 @@ pub struct Events {
     /// The last line ended in a carriage return: a line feed right after it belongs to it.
     after_return: bool,
     coming: Coming,
+    /// Bytes that have come.
+    bytes: usize,
+    idle: IdlePhase,
+}
+
+/// The part of a stream since it last led to something: see [`Events::note_progress`].
+#[derive(Default)]
+struct IdlePhase {
+    bytes: usize,
+    /// How long it may last; `None` if the caller bounds that.
+    time: Option<Duration>,
+    /// When it has lasted too long.
+    until: Option<Instant>,
+    /// What [`Events::note_progress`] was last given.
+    progress: u64,
 }
 
 /// An event that comes line by line. Its room is used again for the next one.
@@ -51,7 +69,22 @@ impl Events {
     /// Reads events of at most `limit` bytes.
     pub fn new(stream: ByteStream, limit: usize) -> Self {
         let (chunk, line, coming) = (Vec::new(), Vec::new(), Coming::default());
-        Self { stream, limit, chunk, at: 0, line, after_return: false, coming }
+        Self { stream, limit, chunk, at: 0, line, after_return: false, coming, bytes: 0, idle: IdlePhase::default() }
+    }
+
+    /// Bounds the time without progress, from now on.
+    pub fn with_idle_time(self, time: Duration) -> Self {
+        let until = Instant::now().checked_add(time);
+        Self { idle: IdlePhase { time: Some(time), until, ..self.idle }, ..self }
+    }
+
+    /// Tells how far the events have led. As long as `progress` stays the same, all that comes (comments, events without
+    /// content, events that nobody knows) counts against [`limits::STREAM_IDLE_BYTES`] and the idle time.
+    pub fn note_progress(&mut self, progress: u64) {
+        if std::mem::replace(&mut self.idle.progress, progress) != progress {
+            self.idle.bytes = 0;
+            self.idle.until = self.idle.time.and_then(|time| Instant::now().checked_add(time));
+        }
     }
 
     /// The same, and of events without data those too that have an id or a retry: for streams that can be taken up again.
@@ -63,18 +96,49 @@ impl Events {
     ///
     /// # Errors
     ///
-    /// [`Fault::TooLarge`] for an event beyond the limit, and what the stream fails with.
+    /// [`Fault::TooLarge`] for an event beyond the limit, and beyond [`limits::STREAM_BYTES`] in all; [`Fault::Other`] beyond
+    /// [`limits::STREAM_IDLE_BYTES`] without progress; [`Fault::Unavailable`] beyond the idle time; and what the stream
+    /// fails with.
     pub async fn next(&mut self) -> Result<Option<&Event>, Fault> {
         if self.coming.is_complete {
             self.coming.clear();
         }
         while !self.next_in_chunk()? {
-            match self.stream.next().await {
-                Some(chunk) => (self.chunk, self.at) = (chunk?, 0),
+            match self.next_chunk().await? {
+                Some(chunk) => (self.chunk, self.at) = (chunk, 0),
                 None => return Ok(None),
             }
         }
         Ok(Some(&self.coming.event))
+    }
+
+    async fn next_chunk(&mut self) -> Result<Option<Vec<u8>>, Fault> {
+        if self.idle.bytes > limits::STREAM_IDLE_BYTES {
+            // Nothing shorter that could be asked for would help.
+            return Err(Fault::other(format!(
+                "the server sent {} bytes that do not move its reply on",
+                self.idle.bytes
+            )));
+        }
+        let time = self.idle.time.unwrap_or_default();
+        let idle = || {
+            let message = format!("the server sent nothing that moves its reply on, for {time:?}");
+            Fault::Unavailable { message, after: None }
+        };
+        let chunk = match self.idle.until {
+            None => self.stream.next().await,
+            // A stream that always has something is never waited for.
+            Some(until) if until <= Instant::now() => return Err(idle()),
+            Some(until) => timeout_at(until, self.stream.next()).await.map_err(|_| idle())?,
+        };
+        let Some(chunk) = chunk.transpose()? else { return Ok(None) };
+        self.bytes = self.bytes.saturating_add(chunk.len());
+        self.idle.bytes = self.idle.bytes.saturating_add(chunk.len());
+        if self.bytes > limits::STREAM_BYTES {
+            let message = format!("the server sent more than {} bytes in one stream", limits::STREAM_BYTES);
+            return Err(Fault::TooLarge { message });
+        }
+        Ok(Some(chunk))
     }
 
     /// Whether the rest of this chunk completes an event.
@@ -210,6 +274,61 @@ mod tests {
         assert!(events(&[line, b"\n", line, b"\n"], 20).await.is_ok());
         for endless in [[line, line], [line, b"data: 12345"], [b": a comment without ", b"end"]] {
             assert!(matches!(events(&endless, 20).await, Err(Fault::TooLarge { .. })), "{endless:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn bytes_without_progress_are_bounded() {
+        let most = limits::STREAM_IDLE_BYTES;
+        let padding = "x".repeat(200);
+        for endless in [format!(": {padding}\n"), format!("id: {padding}\ndata:\n\n"), format!("data: {padding}\n\n")] {
+            let pieces = stream::repeat(Ok(endless.repeat(500).into_bytes()));
+            let mut events = Events::new(pieces.boxed(), 1_000);
+            let fault = loop {
+                if let Err(fault) = events.next().await {
+                    break fault;
+                }
+            };
+            assert!(matches!(fault, Fault::Other { .. }), "{fault}");
+            assert!(events.bytes > most && events.bytes < most + 200_000, "{}", events.bytes);
+        }
+        // Progress begins the count again, up to the bound of all.
+        let large = [b"data: ", &vec![b'x'; 1 << 20][..], b"\n\n"].concat();
+        let mut events = Events::new(stream::repeat(Ok(large)).boxed(), 2 << 20);
+        let fault = loop {
+            match events.next().await {
+                Ok(_) => events.note_progress(events.idle.progress + 1),
+                Err(fault) => break fault,
+            }
+        };
+        assert!(matches!(fault, Fault::TooLarge { .. }) && events.bytes > limits::STREAM_BYTES, "{fault}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn time_without_progress_is_bounded() {
+        let second = Duration::from_secs(1);
+        let pings = |every: &'static str| {
+            let pings = stream::repeat(every).then(move |ping| async move {
+                tokio::time::sleep(second).await;
+                Ok(ping.as_bytes().to_vec())
+            });
+            Events::new(pings.boxed(), 100).with_idle_time(10 * second)
+        };
+        let begun = Instant::now();
+        for ping in [": ping\n\n", "data: {}\n\n"] {
+            let mut events = pings(ping);
+            let fault = loop {
+                if let Err(fault) = events.next().await {
+                    break fault;
+                }
+            };
+            assert!(matches!(&fault, Fault::Unavailable { message, .. } if message.contains("for 10s")), "{fault}");
+        }
+        assert_eq!(begun.elapsed().as_secs(), 20);
+        let mut events = pings("data: a\n\n");
+        for progress in 1..100 {
+            events.next().await.unwrap();
+            events.note_progress(progress);
         }
     }
 

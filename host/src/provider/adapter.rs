@@ -211,6 +211,11 @@ impl ModelAdapter {
         self.config.total
     }
 
+    /// Time for which a stream may go on without moving the reply on.
+    pub(super) fn idle_events_time(&self) -> Duration {
+        self.config.idle.max(limits::STREAM_IDLE_EVENTS_TIME)
+    }
+
     /// Attempts after the first, for failures that may pass.
     pub(super) fn retries(&self) -> usize {
         self.config.retries

@@ -26,6 +26,8 @@ pub struct Assembly<'a> {
     usage: Option<Usage>,
     model: Option<String>,
     bytes: usize,
+    /// Grows with all that moves the reply on.
+    progress: u64,
     think_tags: Option<ThinkTags>,
     printed: Option<Printed<'a>>,
     /// Text that is in the reply, and has yet to be shown.
@@ -59,6 +61,7 @@ impl<'a> Assembly<'a> {
             usage: None,
             model: None,
             bytes: 0,
+            progress: 0,
             think_tags: None,
             printed: None,
             unsent: String::new(),
@@ -78,6 +81,8 @@ impl<'a> Assembly<'a> {
     ///
     /// As all that adds: [`Fault::TooLarge`] beyond [`limits::REPLY_BYTES`] in all.
     pub async fn text(&mut self, text: String) -> Result<(), Fault> {
+        // Some of it may be held back for now.
+        self.progress += text.len() as u64;
         let text = match &mut self.think_tags {
             Some(tags) => {
                 let Apart { thought, text } = tags.take(&text)?;
@@ -197,9 +202,15 @@ impl<'a> Assembly<'a> {
             let message = format!("the reply has more than {} tool calls", limits::CALLS_IN_REPLY);
             return Err(Fault::TooLarge { message });
         }
+        self.progress += 1;
         self.calls.push(ToolCall { id: String::new(), name: String::new(), arguments: String::new(), meta: vec![] });
         self.push(Piece::Call(at));
         Ok(at)
+    }
+
+    /// Grows with each text, thought, call and count of usage; what else comes moves the reply on by nothing.
+    pub fn progress(&self) -> u64 {
+        self.progress
     }
 
     /// The call of this number as it stands.
@@ -263,6 +274,7 @@ impl<'a> Assembly<'a> {
     pub async fn usage(&mut self, usage: Usage) {
         if self.usage != Some(usage) {
             self.usage = Some(usage);
+            self.progress += 1;
             self.sink.emit(Delta::Usage(usage)).await;
         }
     }
@@ -362,6 +374,7 @@ impl<'a> Assembly<'a> {
     }
 
     fn grow(&mut self, bytes: usize) -> Result<(), Fault> {
+        self.progress += bytes as u64;
         self.bytes += bytes;
         if self.bytes > limits::REPLY_BYTES { Err(too_large()) } else { Ok(()) }
     }

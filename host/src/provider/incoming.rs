@@ -1,5 +1,7 @@
 //! A reply as it begins to come: a stream of events, or one piece of JSON where a server does not stream.
 
+use std::time::Duration;
+
 use futures_util::{StreamExt, stream};
 
 use super::sse::Events;
@@ -93,6 +95,14 @@ impl Incoming {
                 Err(Fault::other(format!("{} {page}", source.origin)))
             }
             _ => Ok(Self::Events(Events::new(stream, limits::STREAM_EVENT_BYTES))),
+        }
+    }
+
+    /// Bounds the time for which a stream may go on without moving the reply on.
+    pub fn with_idle_time(self, time: Duration) -> Self {
+        match self {
+            Self::Events(events) => Self::Events(events.with_idle_time(time)),
+            json @ Self::Json(_) => json,
         }
     }
 }

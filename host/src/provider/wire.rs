@@ -79,7 +79,9 @@ impl<W: Wire> HttpModel<W> {
 
     async fn read(&self, reply: Reply, names: &Names, sink: &DeltaSink) -> Result<Completion, Fault> {
         let source = self.adapter.source();
-        self.wire.read(Incoming::of(reply.into_stream(), &source).await?, &source, names, sink).await
+        let incoming =
+            Incoming::of(reply.into_stream(), &source).await?.with_idle_time(self.adapter.idle_events_time());
+        self.wire.read(incoming, &source, names, sink).await
     }
 }
 

@@ -80,6 +80,7 @@ async fn read_events(mut events: Events, mut reply: Reply<'_>) -> Result<Complet
             let _ = events.next().now_or_never();
             break;
         }
+        events.note_progress(reply.assembly.progress());
     }
     reply.finish().await
 }

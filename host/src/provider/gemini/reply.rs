@@ -161,6 +161,7 @@ impl Reply<'_> {
             }
             let chunk = serde_json::from_str(&event.data).map_err(|error| self.source.garbled(&error))?;
             self.take(chunk).await?;
+            events.note_progress(self.assembly.progress());
         }
     }
 

@@ -69,6 +69,7 @@ async fn read_events(mut events: Events, mut reply: Reply<'_>) -> Result<Complet
         if let Some(chunk) = parse(event, reply.source)? {
             reply.take(chunk, false).await?;
         }
+        events.note_progress(reply.assembly.progress());
     }
     reply.finish().await
 }

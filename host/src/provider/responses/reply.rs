@@ -53,6 +53,7 @@ async fn read_events(mut events: Events, mut reply: Reply<'_>) -> Result<Complet
         } else if !event.data.trim().is_empty() {
             reply.event(event).await?;
         }
+        events.note_progress(reply.assembly.progress());
     }
     // The connection can be used again if its end is seen, which as a rule is there already.
     let _ = events.next().now_or_never();
