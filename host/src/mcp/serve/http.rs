@@ -12,25 +12,18 @@ use hyper::{
     service::service_fn,
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
-use rmcp::{
-    model::{ClientJsonRpcMessage, ServerJsonRpcMessage},
-    transport::{
-        common::server_side_http::{ServerSseMessage, SessionId},
-        streamable_http_server::{
-            SessionManager, StreamableHttpServerConfig, StreamableHttpService,
-            session::local::{LocalSessionManager, LocalSessionManagerError},
-        },
-    },
-};
-use tokio::{
-    net::TcpListener,
-    sync::{Mutex, Semaphore},
-    task::JoinSet,
-    time::timeout,
-};
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use tokio::{net::TcpListener, task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::{Doors, Server, doors::Closed, handler::Handler, patient::Patient};
+use super::{
+    Doors, Server,
+    connections::{Connection, ConnectionUse, Connections, ReplyBody},
+    doors::Closed,
+    handler::Handler,
+    patient::Patient,
+    sessions::{PEER, Sessions},
+};
 use crate::{limits, mcp::side::read_request};
 
 /// Where clients find us.
@@ -43,8 +36,7 @@ struct Front {
     service: StreamableHttpService<Handler, Sessions>,
     doors: Doors,
     address: SocketAddr,
-    /// For connections.
-    places: Arc<Semaphore>,
+    connections: Connections,
 }
 
 impl Server {
@@ -67,34 +59,32 @@ impl Server {
         let (house, gone) = (Arc::clone(&self.0), stop.clone());
         let handler = move || Ok(Handler::new(Arc::clone(&house), gone.child_token()));
         let service = StreamableHttpService::new(handler, Arc::new(Sessions::new()), config);
-        let places = Arc::new(Semaphore::new(limits::MCP_SERVE_CONNECTIONS));
-        let front = Arc::new(Front { service, doors, address, places: Arc::clone(&places) });
+        let front = Arc::new(Front { service, doors, address, connections: Connections::default() });
         let mut connections = JoinSet::new();
         loop {
-            let accepted = async {
-                // They are never closed.
-                let place = Arc::clone(&places).acquire_owned().await.ok();
-                (place, listener.accept().await)
-            };
-            let (place, accepted) = tokio::select! {
+            let accepted = tokio::select! {
                 biased;
                 () = stop.cancelled() => return Ok(()),
                 Some(_) = connections.join_next() => continue,
-                accepted = accepted => accepted,
+                accepted = listener.accept() => accepted,
             };
-            let Ok((stream, _)) = accepted else {
+            let Ok((stream, peer)) = accepted else {
                 // Too many files are open, or the client is gone already: neither is for ever.
                 tokio::time::sleep(limits::MCP_SERVE_ACCEPT_PAUSE).await;
                 continue;
             };
             // An answer is written in pieces: none waits until its client's system has confirmed the one before, which takes 40 ms.
             let _ = stream.set_nodelay(true);
-            let front = Arc::clone(&front);
+            let place = tokio::select! {
+                biased;
+                () = stop.cancelled() => return Ok(()),
+                place = front.connections.add(peer.ip()) => Arc::new(place),
+            };
+            let (front, closed) = (Arc::clone(&front), place.closed.clone());
             connections.spawn(async move {
-                let _place = place;
                 let answered = service_fn(move |request| {
-                    let front = Arc::clone(&front);
-                    async move { Ok::<_, Infallible>(front.take(request).await) }
+                    let (front, place) = (Arc::clone(&front), Arc::clone(&place));
+                    async move { Ok::<_, Infallible>(front.take(request, &place).await) }
                 });
                 let stream = TokioIo::new(Patient::new(stream, limits::MCP_WRITE_TIME));
                 let connection = http1::Builder::new()
@@ -102,25 +92,29 @@ impl Server {
                     .header_read_timeout(limits::MCP_SERVE_REQUEST_TIME)
                     .max_buf_size(limits::MCP_SERVE_HEAD_BYTES)
                     .serve_connection(stream, answered);
-                // How it ends is its client's own business.
-                let _ = connection.await;
+                tokio::select! {
+                    biased;
+                    () = closed.cancelled() => {}
+                    // How it ends is its client's own business.
+                    _ = connection => {}
+                }
             });
         }
     }
 }
 
 impl Front {
-    async fn take(&self, request: Request<Incoming>) -> Reply {
-        let mut reply = self.answer(request).await;
-        // Others may wait, and a connection that is kept for later would hold its place. One place is always held for who
-        // comes next.
-        if self.places.available_permits() < limits::MCP_SERVE_CONNECTIONS - limits::MCP_SERVE_CONNECTIONS_KEPT {
+    async fn take(&self, request: Request<Incoming>, connection: &Arc<Connection>) -> Reply {
+        let reply = self.answer(request, connection).await;
+        let mut reply = reply.map(|body| ReplyBody { body, connection: Arc::clone(connection) }.boxed());
+        // Others may come, and a connection that is kept for later would hold its place.
+        if self.connections.are_many() {
             reply.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         reply
     }
 
-    async fn answer(&self, request: Request<Incoming>) -> Reply {
+    async fn answer(&self, request: Request<Incoming>, connection: &Connection) -> Reply {
         if request.uri().path() != PATH {
             return said(StatusCode::NOT_FOUND, format!("there is nothing here: the path is {PATH}"));
         }
@@ -132,8 +126,12 @@ impl Front {
             // Browsers ask first, and show nothing.
             (&Method::OPTIONS, _) if origin.is_some() => preflight(),
             (_, Err(closed)) => unknown(closed),
-            (&Method::POST, Ok(())) => self.post(request).await,
-            (_, Ok(())) => {
+            (&Method::POST, Ok(())) => self.post(request, connection).await,
+            (method, Ok(())) => {
+                connection.use_for(match *method {
+                    Method::GET => ConnectionUse::Listening,
+                    _ => ConnectionUse::Busy,
+                });
                 let (parts, _) = request.into_parts();
                 self.service.handle(Request::from_parts(parts, Full::<Bytes>::default())).await
             }
@@ -145,7 +143,7 @@ impl Front {
     }
 
     /// What a request with a body comes to. All of it is read first, so that what is in it can be looked at.
-    async fn post(&self, request: Request<Incoming>) -> Reply {
+    async fn post(&self, request: Request<Incoming>, connection: &Connection) -> Reply {
         let (parts, body) = request.into_parts();
         let most = limits::MCP_SERVE_BODY_BYTES;
         let too_large = || said(StatusCode::PAYLOAD_TOO_LARGE, format!("the body has more than {most} bytes"));
@@ -166,7 +164,8 @@ impl Front {
             reply.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
             return reply;
         }
-        self.service.handle(Request::from_parts(parts, Full::new(body))).await
+        connection.use_for(ConnectionUse::Busy);
+        PEER.scope(connection.peer, self.service.handle(Request::from_parts(parts, Full::new(body)))).await
     }
 }
 
@@ -201,86 +200,4 @@ fn share_with(headers: &mut HeaderMap, origin: HeaderValue) {
     headers.insert(header::VARY, HeaderValue::from_static("origin"));
     let shown: HeaderName = header::ACCESS_CONTROL_EXPOSE_HEADERS;
     headers.insert(shown, HeaderValue::from_static("mcp-session-id, www-authenticate"));
-}
-
-/// Sessions in memory, and no more than there may be.
-struct Sessions {
-    local: LocalSessionManager,
-    /// One is made at a time, so that they can be counted.
-    making: Mutex<()>,
-}
-
-#[derive(Debug, thiserror::Error)]
-enum SessionsError {
-    #[error("there are {} sessions already: end one, or come back later", limits::MCP_SERVE_HTTP_SESSIONS)]
-    TooMany,
-    #[error(transparent)]
-    Local(#[from] LocalSessionManagerError),
-}
-
-impl Sessions {
-    fn new() -> Self {
-        let mut local = LocalSessionManager::default();
-        local.session_config.keep_alive = Some(limits::MCP_SERVE_IDLE_TIME);
-        local.session_config.sse_retry = Some(limits::MCP_SERVE_RETRY);
-        local.session_config.init_timeout = Some(limits::MCP_SERVE_REQUEST_TIME);
-        local.session_config.completed_cache_ttl = limits::MCP_SERVE_REQUEST_TIME;
-        Self { local, making: Mutex::new(()) }
-    }
-}
-
-impl SessionManager for Sessions {
-    type Error = SessionsError;
-    type Transport = <LocalSessionManager as SessionManager>::Transport;
-
-    async fn create_session(&self) -> Result<(SessionId, Self::Transport), SessionsError> {
-        let _one = self.making.lock().await;
-        if self.local.sessions.read().await.len() >= limits::MCP_SERVE_HTTP_SESSIONS {
-            return Err(SessionsError::TooMany);
-        }
-        Ok(self.local.create_session().await?)
-    }
-
-    async fn initialize_session(
-        &self,
-        id: &SessionId,
-        message: ClientJsonRpcMessage,
-    ) -> Result<ServerJsonRpcMessage, SessionsError> {
-        Ok(self.local.initialize_session(id, message).await?)
-    }
-
-    async fn has_session(&self, id: &SessionId) -> Result<bool, SessionsError> {
-        Ok(self.local.has_session(id).await?)
-    }
-
-    async fn close_session(&self, id: &SessionId) -> Result<(), SessionsError> {
-        Ok(self.local.close_session(id).await?)
-    }
-
-    async fn create_stream(
-        &self,
-        id: &SessionId,
-        message: ClientJsonRpcMessage,
-    ) -> Result<impl futures_util::Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionsError> {
-        Ok(self.local.create_stream(id, message).await?)
-    }
-
-    async fn accept_message(&self, id: &SessionId, message: ClientJsonRpcMessage) -> Result<(), SessionsError> {
-        Ok(self.local.accept_message(id, message).await?)
-    }
-
-    async fn create_standalone_stream(
-        &self,
-        id: &SessionId,
-    ) -> Result<impl futures_util::Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionsError> {
-        Ok(self.local.create_standalone_stream(id).await?)
-    }
-
-    async fn resume(
-        &self,
-        id: &SessionId,
-        last_event_id: String,
-    ) -> Result<impl futures_util::Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionsError> {
-        Ok(self.local.resume(id, last_event_id).await?)
-    }
 }

@@ -6,6 +6,7 @@
 
 mod call;
 mod complete;
+mod connections;
 mod doors;
 mod handler;
 mod http;
@@ -13,6 +14,7 @@ mod notes;
 mod patient;
 mod person;
 mod results;
+mod sessions;
 #[cfg(test)]
 mod tests;
 

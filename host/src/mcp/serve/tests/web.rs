@@ -138,57 +138,110 @@ async fn half_a_request_is_not_waited_for() {
     assert!(before.elapsed() >= 3 * limits::MCP_SERVE_REQUEST_TIME, "{:?}", before.elapsed());
 }
 
-#[tokio::test]
-async fn sessions_are_as_many_as_there_may_be() {
-    let web = Web::start(Doors::default()).await;
-    let mut first = None;
-    for _ in 0..limits::MCP_SERVE_HTTP_SESSIONS {
-        let answer = web.send("POST", JSON, &initialize()).await;
-        assert_eq!(status(&answer), "200");
-        let id = answer.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")).unwrap().to_owned();
-        first.get_or_insert(id);
-    }
-    let refused = web.send("POST", JSON, &initialize()).await;
-    assert!(status(&refused) == "500" && refused.contains("there are 64 sessions already"), "{refused}");
-    // One that ends makes room for another.
-    let id = format!("mcp-session-id: {}\r\n", first.unwrap());
-    assert_eq!(status(&web.send("DELETE", &id, "").await), "202");
-    assert_eq!(status(&web.send("POST", JSON, &initialize()).await), "200");
+fn session_of(answer: &str) -> String {
+    let id = answer.lines().find_map(|line| line.strip_prefix("mcp-session-id: "));
+    format!("mcp-session-id: {}\r\n", id.unwrap_or_else(|| panic!("{answer}")))
+}
+
+/// Begins a session, as clients do. Returns its header.
+async fn begin_session(web: &Web) -> String {
+    let session = session_of(&web.send("POST", JSON, &initialize()).await);
+    let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string();
+    assert_eq!(status(&web.send("POST", &format!("{JSON}{session}"), &ready).await), "202");
+    session
+}
+
+fn ping() -> String {
+    json!({"jsonrpc": "2.0", "id": 2, "method": "ping"}).to_string()
 }
 
 #[tokio::test]
-async fn connections_are_as_many_as_there_may_be() {
+async fn oldest_idle_session_ends_for_a_new_one() {
+    let web = Web::start(Doors::default()).await;
+    let mut sessions = Vec::new();
+    for _ in 0..limits::MCP_SERVE_HTTP_SESSIONS {
+        sessions.push(begin_session(&web).await);
+    }
+    let used = async |session: &str| {
+        let answer = web.send("POST", &format!("{JSON}{session}"), &ping()).await;
+        status(&answer).to_owned()
+    };
+    // The first is used again, the second listens: the third has been idle the longest.
+    assert_eq!(used(&sessions[0]).await, "200");
+    let mut listens = TcpStream::connect(web.address).await.unwrap();
+    let get = format!("GET /mcp HTTP/1.1\r\nhost: localhost\r\naccept: text/event-stream\r\n{}\r\n", sessions[1]);
+    listens.write_all(get.as_bytes()).await.unwrap();
+    assert!(listens.read(&mut [0; 1_024]).await.unwrap() > 0);
+    assert_eq!(status(&web.send("POST", JSON, &initialize()).await), "200");
+    for (at, expected) in [(0, "200"), (1, "200"), (2, "404"), (3, "200")] {
+        assert_eq!(used(&sessions[at]).await, expected, "{at}");
+    }
+    // One that is ended by its client makes room, too.
+    assert_eq!(status(&web.send("DELETE", &sessions[4], "").await), "202");
+    assert_eq!(status(&web.send("POST", JSON, &initialize()).await), "200");
+    assert_eq!(used(&sessions[5]).await, "200");
+}
+
+#[tokio::test]
+async fn session_at_work_is_not_ended_for_another() {
+    let web = Web::start(Doors::default()).await;
+    let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "hang"}}).to_string();
+    let mut calls = Vec::new();
+    for _ in 0..limits::MCP_SERVE_HTTP_SESSIONS {
+        let session = begin_session(&web).await;
+        let head =
+            format!("POST /mcp HTTP/1.1\r\nhost: localhost\r\n{JSON}{session}content-length: {}\r\n\r\n", call.len());
+        let mut stream = TcpStream::connect(web.address).await.unwrap();
+        stream.write_all(format!("{head}{call}").as_bytes()).await.unwrap();
+        assert!(stream.read(&mut [0; 1_024]).await.unwrap() > 0);
+        calls.push(stream);
+    }
+    let refused = web.send("POST", JSON, &initialize()).await;
+    assert!(status(&refused) == "500" && refused.contains("all 64 sessions are at work"), "{refused}");
+}
+
+#[tokio::test]
+async fn connection_is_kept_unless_there_are_many() {
     let web = Web::start(Doors::default()).await;
     let get = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n";
     let mut held = Vec::new();
-    // One place is that of whoever comes next.
-    for _ in 1..limits::MCP_SERVE_CONNECTIONS_KEPT {
+    for n in 1..=limits::MCP_SERVE_CONNECTIONS_KEPT {
         let mut stream = TcpStream::connect(web.address).await.unwrap();
-        // It is taken once it is answered, and kept.
         stream.write_all(get).await.unwrap();
         let (mut answer, mut bytes) = (Vec::new(), [0; 1_024]);
         while !answer.ends_with(b"/mcp") {
             let count = stream.read(&mut bytes).await.unwrap();
             answer.extend_from_slice(&bytes[..count]);
         }
-        assert!(!String::from_utf8(answer).unwrap().contains("connection: close"));
+        let is_closed = String::from_utf8(answer).unwrap().contains("connection: close");
+        assert_eq!(is_closed, n == limits::MCP_SERVE_CONNECTIONS_KEPT, "{n}");
         held.push(stream);
     }
-    // All others say nothing yet.
-    for _ in limits::MCP_SERVE_CONNECTIONS_KEPT..limits::MCP_SERVE_CONNECTIONS {
-        held.push(TcpStream::connect(web.address).await.unwrap());
+}
+
+#[tokio::test]
+async fn client_works_beside_abandoned_ones() {
+    let web = Web::start(Doors::default()).await;
+    let mut abandoned = Vec::new();
+    let head = format!("POST /mcp HTTP/1.1\r\nhost: localhost\r\n{JSON}content-length: 20\r\n\r\n");
+    // Nothing, half a head, and a head whose body does not come.
+    for half in ["", &head[..30], &head].into_iter().cycle().take(200) {
+        let mut stream = TcpStream::connect(web.address).await.unwrap();
+        stream.write_all(half.as_bytes()).await.unwrap();
+        abandoned.push(stream);
     }
-    let mut last = TcpStream::connect(web.address).await.unwrap();
-    let body = initialize();
-    let mut waits = Box::pin(web.send("POST", JSON, &body));
-    let early = tokio::time::timeout(Duration::from_millis(100), &mut waits).await;
-    assert!(early.is_err(), "there is no place");
-    // Beyond those that are kept each gives its place back.
-    last.write_all(get).await.unwrap();
-    let mut answer = String::new();
-    last.read_to_string(&mut answer).await.unwrap();
-    assert!(status(&answer) == "404" && answer.contains("connection: close"), "{answer}");
-    assert_eq!(status(&waits.await), "200");
+    for _ in 0..limits::MCP_SERVE_HTTP_SESSIONS + 10 {
+        assert_eq!(status(&web.send("POST", JSON, &initialize()).await), "200");
+    }
+    let session = begin_session(&web).await;
+    let call =
+        json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "echo", "arguments": {"a": 1}}});
+    for _ in 0..limits::MCP_SERVE_CONNECTIONS {
+        let stream = TcpStream::connect(web.address).await.unwrap();
+        abandoned.push(stream);
+        let answer = web.send("POST", &format!("{JSON}{session}"), &call.to_string()).await;
+        assert!(status(&answer) == "200" && answer.contains(r#"{\"a\":1}"#), "{answer}");
+    }
 }
 
 #[tokio::test]
@@ -214,10 +267,8 @@ async fn whoever_hangs_up_takes_the_call_along() {
 async fn a_session_that_nobody_uses_ends() {
     let web = Web::start(Doors::default()).await;
     let answer = web.send("POST", JSON, &initialize()).await;
-    let id = answer.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")).unwrap();
     tokio::time::sleep(limits::MCP_SERVE_IDLE_TIME * 2).await;
-    let ping = json!({"jsonrpc": "2.0", "id": 2, "method": "ping"}).to_string();
-    let answer = web.send("POST", &format!("{JSON}mcp-session-id: {id}\r\n"), &ping).await;
+    let answer = web.send("POST", &format!("{JSON}{}", session_of(&answer)), &ping()).await;
     assert_eq!(status(&answer), "404", "{answer}");
 }
 

@@ -1,0 +1,221 @@
+//! Sessions of clients over HTTP, in memory: which there are, and which one ends where there are too many.
+
+use std::{
+    cmp::Reverse,
+    collections::HashMap,
+    net::IpAddr,
+    sync::{Arc, Mutex as SyncMutex, MutexGuard, PoisonError},
+};
+
+use futures_util::{Stream, StreamExt};
+use rmcp::{
+    model::{ClientJsonRpcMessage, ServerJsonRpcMessage},
+    transport::{
+        common::server_side_http::{ServerSseMessage, SessionId},
+        streamable_http_server::{
+            SessionManager,
+            session::local::{LocalSessionManager, LocalSessionManagerError},
+        },
+    },
+};
+use tokio::{
+    sync::Mutex,
+    time::{Instant, timeout},
+};
+
+use crate::limits;
+
+tokio::task_local! {
+    /// Whose request is answered: the library does not hand it on.
+    pub(super) static PEER: IpAddr;
+}
+
+/// At most [`limits::MCP_SERVE_HTTP_SESSIONS`]. For one more, another one without a running request ends, which its client
+/// learns by 404 and begins a new one: of the peer with the most sessions, one to which nobody listens, the one that was used
+/// the longest time ago.
+pub(super) struct Sessions {
+    local: LocalSessionManager,
+    /// One is made at a time, so that they can be counted.
+    making: Mutex<()>,
+    used: Arc<SessionUses>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SessionsError {
+    #[error("all {} sessions are at work: end one, or come back later", limits::MCP_SERVE_HTTP_SESSIONS)]
+    TooMany,
+    #[error(transparent)]
+    Local(#[from] LocalSessionManagerError),
+}
+
+#[derive(Default)]
+struct SessionUses(SyncMutex<HashMap<SessionId, SessionUse>>);
+
+/// What a session is used for.
+struct SessionUse {
+    peer: Option<IpAddr>,
+    last: Instant,
+    requests: usize,
+    listeners: usize,
+}
+
+/// What a stream of a session carries.
+#[derive(Clone, Copy)]
+enum StreamKind {
+    Request,
+    Notifications,
+}
+
+impl Sessions {
+    pub fn new() -> Self {
+        let mut local = LocalSessionManager::default();
+        local.session_config.keep_alive = Some(limits::MCP_SERVE_IDLE_TIME);
+        local.session_config.sse_retry = Some(limits::MCP_SERVE_RETRY);
+        local.session_config.init_timeout = Some(limits::MCP_SERVE_REQUEST_TIME);
+        local.session_config.completed_cache_ttl = limits::MCP_SERVE_REQUEST_TIME;
+        Self { local, making: Mutex::new(()), used: Arc::default() }
+    }
+
+    /// Ends one session if there are as many as there may be.
+    async fn make_room(&self) -> Result<(), SessionsError> {
+        let there: Vec<_> = self.local.sessions.read().await.keys().cloned().collect();
+        self.used.all().retain(|id, _| there.contains(id));
+        if there.len() < limits::MCP_SERVE_HTTP_SESSIONS {
+            return Ok(());
+        }
+        let ended = self.used.next_to_end().ok_or(SessionsError::TooMany)?;
+        tracing::debug!(session = %ended, "a session without a request is ended for a new one");
+        // It is out of the list at once; its work may take longer to end.
+        let _ = timeout(limits::MCP_SERVE_CLOSE_TIME, self.local.close_session(&ended)).await;
+        self.used.all().remove(&ended);
+        Ok(())
+    }
+
+    /// Counts a stream of this session, from now on until it is dropped.
+    fn open(&self, id: &SessionId, kind: StreamKind) -> OpenStream {
+        OpenStream::new(&self.used, id, kind)
+    }
+}
+
+impl SessionUses {
+    fn all(&self) -> MutexGuard<'_, HashMap<SessionId, SessionUse>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, id: &SessionId, change: impl FnOnce(&mut SessionUse)) {
+        if let Some(used) = self.all().get_mut(id) {
+            used.last = Instant::now();
+            change(used);
+        }
+    }
+
+    fn next_to_end(&self) -> Option<SessionId> {
+        let all = self.all();
+        let mut of_peers = HashMap::<Option<IpAddr>, usize>::new();
+        all.values().for_each(|used| *of_peers.entry(used.peer).or_default() += 1);
+        let idle = all.iter().filter(|(_, used)| used.requests == 0);
+        let first = idle.min_by_key(|(_, used)| (Reverse(of_peers[&used.peer]), used.listeners > 0, used.last));
+        first.map(|(id, _)| id.clone())
+    }
+}
+
+struct OpenStream {
+    used: Arc<SessionUses>,
+    id: SessionId,
+    kind: StreamKind,
+}
+
+impl OpenStream {
+    fn new(used: &Arc<SessionUses>, id: &SessionId, kind: StreamKind) -> Self {
+        used.note(id, |used| *used.streams(kind) += 1);
+        Self { used: Arc::clone(used), id: id.clone(), kind }
+    }
+
+    /// Does nothing: a closure that calls it holds it.
+    fn is_held(&self) {}
+}
+
+impl Drop for OpenStream {
+    fn drop(&mut self) {
+        self.used.note(&self.id, |used| {
+            let count = used.streams(self.kind);
+            *count = count.saturating_sub(1);
+        });
+    }
+}
+
+impl SessionUse {
+    fn streams(&mut self, kind: StreamKind) -> &mut usize {
+        match kind {
+            StreamKind::Request => &mut self.requests,
+            StreamKind::Notifications => &mut self.listeners,
+        }
+    }
+}
+
+impl SessionManager for Sessions {
+    type Error = SessionsError;
+    type Transport = <LocalSessionManager as SessionManager>::Transport;
+
+    async fn create_session(&self) -> Result<(SessionId, Self::Transport), SessionsError> {
+        let _one = self.making.lock().await;
+        self.make_room().await?;
+        let (id, transport) = self.local.create_session().await?;
+        let peer = PEER.try_with(|peer| *peer).ok();
+        let used = SessionUse { peer, last: Instant::now(), requests: 0, listeners: 0 };
+        self.used.all().insert(id.clone(), used);
+        Ok((id, transport))
+    }
+
+    async fn initialize_session(
+        &self,
+        id: &SessionId,
+        message: ClientJsonRpcMessage,
+    ) -> Result<ServerJsonRpcMessage, SessionsError> {
+        Ok(self.local.initialize_session(id, message).await?)
+    }
+
+    async fn has_session(&self, id: &SessionId) -> Result<bool, SessionsError> {
+        Ok(self.local.has_session(id).await?)
+    }
+
+    async fn close_session(&self, id: &SessionId) -> Result<(), SessionsError> {
+        self.used.all().remove(id);
+        Ok(self.local.close_session(id).await?)
+    }
+
+    async fn create_stream(
+        &self,
+        id: &SessionId,
+        message: ClientJsonRpcMessage,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionsError> {
+        // Counted before the request is handed on: from then on it runs.
+        let open = self.open(id, StreamKind::Request);
+        let stream = self.local.create_stream(id, message).await?;
+        Ok(stream.inspect(move |_| open.is_held()))
+    }
+
+    async fn accept_message(&self, id: &SessionId, message: ClientJsonRpcMessage) -> Result<(), SessionsError> {
+        self.used.note(id, |_| {});
+        Ok(self.local.accept_message(id, message).await?)
+    }
+
+    async fn create_standalone_stream(
+        &self,
+        id: &SessionId,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionsError> {
+        let stream = self.local.create_standalone_stream(id).await?;
+        let open = self.open(id, StreamKind::Notifications);
+        Ok(stream.inspect(move |_| open.is_held()))
+    }
+
+    async fn resume(
+        &self,
+        id: &SessionId,
+        last_event_id: String,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionsError> {
+        let stream = self.local.resume(id, last_event_id).await?;
+        let open = self.open(id, StreamKind::Notifications);
+        Ok(stream.inspect(move |_| open.is_held()))
+    }
+}
