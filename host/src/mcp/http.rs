@@ -27,7 +27,8 @@ use url::Url;
 
 use super::{
     Http,
-    lines::{has_too_many_values, read_message, too_many_values},
+    depth::is_deeper,
+    lines::{has_too_many_values, read_deep_message, read_message, too_many_values},
     oauth::{Keeper, Refusal, Refused, Tried},
     shown,
 };
@@ -317,16 +318,27 @@ async fn refusal(
 /// The events of a stream, each within the bounds of a message.
 fn events(stream: ByteStream) -> EventStream {
     let events = Events::new(stream, limits::MCP_MESSAGE_BYTES).with_bare();
-    let next = |mut events: Events| async move {
+    let next = |(mut events, mut messages): (Events, u64)| async move {
         let event = match events.next().await {
             Ok(Some(event)) => event,
             Ok(None) => return None,
-            Err(fault) => return Some((Err(SseError::Body(Box::new(fault))), Events::new(stream::empty().boxed(), 0))),
+            Err(fault) => {
+                let ended = Events::new(stream::empty().boxed(), 0);
+                return Some((Err(SseError::Body(Box::new(fault))), (ended, messages)));
+            }
         };
-        let data = match has_too_many_values(event.data.as_bytes()) {
-            true => too_many_values(event.data.as_bytes()).and_then(|answer| serde_json::to_string(&answer).ok()),
-            false => Some(event.data.clone()).filter(|data| !data.is_empty()),
+        let bytes = event.data.as_bytes();
+        let data = if has_too_many_values(bytes) {
+            too_many_values(bytes).and_then(|answer| serde_json::to_string(&answer).ok())
+        } else if is_deeper(bytes, limits::MCP_MESSAGE_DEPTH) {
+            // The library leaves out what it cannot read, and whoever waits for it would wait on.
+            let readable = read_deep_message(bytes).map(Box::new).or_else(|answer| answer.ok_or(()));
+            readable.ok().and_then(|message| serde_json::to_string(&message).ok())
+        } else {
+            Some(event.data.clone()).filter(|data| !data.is_empty())
         };
+        // What is no message leads to nothing, however often it comes.
+        let is_message = data.as_ref().is_some_and(|data| read_message(data.as_bytes()).is_ok());
         let pause = |millis: u64| {
             let [least, most] = [limits::FIRST_RETRY_PAUSE, limits::RETRY_PAUSE].map(|pause| pause.as_millis() as u64);
             millis.clamp(least, most)
@@ -337,7 +349,11 @@ fn events(stream: ByteStream) -> EventStream {
             id: event.id.clone().filter(|id| id.len() <= limits::MCP_SESSION_ID_BYTES),
             retry: event.retry.map(pause),
         };
-        Some((Ok(sse), events))
+        if is_message {
+            messages += 1;
+            events.note_progress(messages);
+        }
+        Some((Ok(sse), (events, messages)))
     };
-    stream::unfold(events, next).boxed()
+    stream::unfold((events, 0), next).boxed()
 }

@@ -16,6 +16,7 @@ use tokio::{
 };
 
 use super::{
+    depth,
     patience::{Ended, Patience},
     side::{Side, Unread},
 };
@@ -26,6 +27,8 @@ pub(super) struct Lines<S, R, W> {
     read: BufReader<R>,
     /// What has come of the line that is being read. Kept here: reading may be broken off anywhere and goes on later.
     line: Vec<u8>,
+    /// Bytes of blank lines since the last line that had something in it.
+    blank: usize,
     skipped: Option<Skipped>,
     write: Arc<Mutex<Option<W>>>,
     /// Messages that the other side has not taken.
@@ -50,7 +53,7 @@ enum Line {
 impl<S, R: AsyncRead + Unpin, W> Lines<S, R, W> {
     pub fn new(read: R, write: W, patience: Arc<Patience>) -> Self {
         let (read, write, unread) = (BufReader::new(read), Arc::new(Mutex::new(Some(write))), watch::Sender::new(0));
-        Self { read, line: Vec::new(), skipped: None, write, unread, patience, side: PhantomData }
+        Self { read, line: Vec::new(), blank: 0, skipped: None, write, unread, patience, side: PhantomData }
     }
 
     /// Reads on until a line has ended.
@@ -60,6 +63,20 @@ impl<S, R: AsyncRead + Unpin, W> Lines<S, R, W> {
             let Ok(bytes) = self.read.fill_buf().await else { return Line::End };
             if bytes.is_empty() {
                 return Line::End;
+            }
+            if self.line.is_empty() && self.skipped.is_none() {
+                // All blank lines at once: one by one, 50 MB of them take 20 s.
+                let blank = bytes.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+                if blank > 0 {
+                    self.blank += blank;
+                    self.read.consume(blank);
+                    if self.blank > limits::MCP_SKIPPED_BYTES {
+                        self.patience.give_up(Ended::Endless);
+                        return Line::End;
+                    }
+                    continue;
+                }
+                self.blank = 0;
             }
             let end = memchr::memchr(b'\n', bytes);
             let part = &bytes[..end.unwrap_or(bytes.len())];
@@ -154,11 +171,14 @@ where
             // Whoever does not listen is not heard. The sender is here: there is always one.
             let _ = self.unread.subscribe().wait_for(|unread| *unread < S::UNREAD).await;
             let message = match self.next_line().await {
+                Line::Whole if trimmed(&self.line).is_empty() => {
+                    self.line.clear();
+                    continue;
+                }
                 Line::Whole => S::read(trimmed(&self.line)),
                 Line::TooLong(end) => Err(S::too_long(&self.line, &end)),
                 Line::End => return None,
             };
-            let is_blank = trimmed(&self.line).is_empty();
             self.line.clear();
             // A large message leaves no large buffer behind.
             self.line.shrink_to(limits::MCP_PIPE_BYTES);
@@ -167,7 +187,6 @@ where
                     self.patience.message();
                     return Some(message);
                 }
-                Err(_) if is_blank => {}
                 Err(unread) => {
                     self.patience.garbage();
                     if self.patience.ended().is_some() {
@@ -203,11 +222,30 @@ pub(super) fn read_message(bytes: &[u8]) -> Result<ServerJsonRpcMessage, Option<
     if has_too_many_values(bytes) {
         return Err(too_many_values(bytes));
     }
-    serde_json::from_slice(bytes).map_err(|_| {
-        let message: Value = serde_json::from_slice(bytes).ok()?;
-        let id = message.get("id").filter(|_| message.get("method").is_none())?;
-        Some(refused(serde_json::from_value(id.clone()).ok()?, "its answer is none that the protocol has".into()))
+    serde_json::from_slice(bytes).or_else(|_| {
+        let Ok(message) = serde_json::from_slice::<Value>(bytes) else { return read_deep_message(bytes) };
+        let is_answer = message.get("method").is_none();
+        let id = message.get("id").filter(|_| is_answer).and_then(|id| serde_json::from_value(id.clone()).ok());
+        Err(id.map(|id| refused(id, "its answer is none that the protocol has".into())))
     })
+}
+
+/// Reads a message that nests lists and objects deeper than the parser goes. Of a list of tools what is too deep is left out:
+/// it is deeper than a schema may be, so that its tool is refused and no other with it. Any other answer is refused; whoever
+/// waits for it would otherwise wait until the time is over.
+pub(super) fn read_deep_message(bytes: &[u8]) -> Result<ServerJsonRpcMessage, Option<Box<ServerJsonRpcMessage>>> {
+    let pruned = depth::prune(bytes, limits::MCP_MESSAGE_DEPTH).ok_or(None)?;
+    let message: Value = serde_json::from_slice(&pruned).map_err(|_| None)?;
+    if message.get("method").is_some() {
+        return Err(None);
+    }
+    let is_list_of_tools = message.get("result").and_then(|result| result.get("tools")).is_some_and(Value::is_array);
+    if is_list_of_tools && let Ok(message) = serde_json::from_slice(&pruned) {
+        return Ok(message);
+    }
+    let id = message.get("id").and_then(|id| serde_json::from_value(id.clone()).ok()).ok_or(None)?;
+    let why = format!("its answer has more than {} lists and objects within each other", limits::MCP_MESSAGE_DEPTH);
+    Err(Some(refused(id, why)))
 }
 
 /// Whether reading it would take more memory than a message may.
@@ -312,6 +350,36 @@ mod tests {
         }
         let deep = "[".repeat(100_000);
         assert_eq!(heard(format!("{{\"id\":1,\"result\":{deep}\n").into_bytes()).await, (vec![], None));
+    }
+
+    #[tokio::test]
+    async fn deep_answer_is_refused_at_once() {
+        let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        let answer = |result: String| format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{result}}}\n");
+        let refused =
+            format!("1 its answer has more than {} lists and objects within each other", limits::MCP_MESSAGE_DEPTH);
+        let schema = format!("{{\"type\":\"object\",\"default\":{}}}", nested(200));
+        for (said, expected) in [
+            (answer(format!("{{\"structuredContent\":{}}}", nested(200))), &*refused),
+            // A list of tools is read: the tool with the schema is refused by itself.
+            (answer(format!("{{\"tools\":[{{\"name\":\"a\",\"inputSchema\":{schema}}}]}}")), "1 result"),
+        ] {
+            assert_eq!(heard(said.into_bytes()).await, (vec![expected.to_owned()], None));
+        }
+        // What nobody waits for is left out.
+        let asked = format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":{}}}\n", nested(200));
+        assert_eq!(heard(asked.into_bytes()).await, (vec![], None));
+    }
+
+    #[tokio::test]
+    async fn blank_lines_are_no_messages_and_are_bounded() {
+        let message = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n";
+        let blank = b"\n \r\n".repeat(limits::MCP_SKIPPED_BYTES / 8);
+        // A message between them begins the count again.
+        let said = [&blank[..], message, &blank[..], message].concat();
+        assert_eq!(heard(said).await, (vec!["1 result".to_owned(); 2], None));
+        let endless = vec![b'\n'; limits::MCP_SKIPPED_BYTES + 1];
+        assert_eq!(heard(endless).await, (vec![], Some(Ended::Endless)));
     }
 
     #[tokio::test]

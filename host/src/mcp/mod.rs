@@ -9,6 +9,7 @@ mod asking;
 mod child;
 mod client;
 mod config;
+mod depth;
 mod desk;
 mod error;
 mod gate;

@@ -227,3 +227,28 @@ fn bad_names_and_times_are_refused_before_anything_is_started() {
     }
     assert_eq!(servers.dialled(), 0);
 }
+
+#[tokio::test(start_paused = true)]
+async fn tool_of_deep_schema_is_refused_and_no_other() {
+    for (depth, is_taken) in [(8, true), (100, false), (200, false), (2_000, false)] {
+        let servers = Servers::new(move |mut peer| async move {
+            peer.shake_hands().await;
+            let list = peer.next_of("tools/list").await;
+            let deep = format!("{}{}", r#"{"items":"#.repeat(depth), "{}".to_owned() + &"}".repeat(depth));
+            let schema = format!(r#"{{"type":"object","properties":{{"a":{deep}}}}}"#);
+            let tools = format!(r#"[{{"name":"deep","inputSchema":{schema}}},{}]"#, tool("t"));
+            let answer = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{"tools":{tools}}}}}"#, list["id"]);
+            peer.say_raw(format!("{answer}\n").as_bytes()).await;
+            peer.hang().await;
+        });
+        let client = connect(&servers).await.unwrap();
+        let listing = client.listing();
+        assert!(listing.find("t").is_some(), "{depth}");
+        assert_eq!(listing.find("deep").is_some(), is_taken, "{depth}");
+        let most = limits::TOOL_SCHEMA_DEPTH;
+        for refused in &listing.refused {
+            let why = format!("the schema of `test__deep` has more than {most} lists and objects within each other");
+            assert_eq!((&*refused.name, &refused.why), ("deep", &why), "{depth}");
+        }
+    }
+}

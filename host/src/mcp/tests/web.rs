@@ -316,3 +316,19 @@ fn addresses_and_headers_are_checked_first() {
         assert_eq!(error, format!("the MCP server `web` cannot be used: {why}"));
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn deep_answer_of_an_event_stream_is_refused_at_once() {
+    let web = Web::start(|came, _| match came.is("tools/call") {
+        true => {
+            let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+            let result = format!(r#"{{"content":[],"structuredContent":{deep}}}"#);
+            events(&format!("data: {{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{result}}}\n\n", came.json["id"]))
+        }
+        false => legacy(came),
+    })
+    .await;
+    let client = web.connect().await.unwrap();
+    let (is_error, said) = said(&toolbox(&client), "web__t", &json!({})).await;
+    assert!(is_error && said.contains("lists and objects within each other"), "{said}");
+}
