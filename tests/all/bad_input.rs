@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// A component that exports the kind `tool` by name, and nothing in it.
-const HOLLOW: &str = r#"(component (instance $t) (export "shelly:plugin/tool@0.1.0" (instance $t)))"#;
+pub const HOLLOW: &str = r#"(component (instance $t) (export "shelly:plugin/tool@0.1.0" (instance $t)))"#;
 const TOOL: &str = "kinds = [\"tool\"]\n";
 
 /// What a table of cases came to, for one snapshot.

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{
     GUEST_ROOT, PLUGIN_ROOT,
-    bad_input::{FOUR, Server, answer},
+    bad_input::{FOUR, HOLLOW, Server, answer},
     support::{Place, Ran},
 };
 
@@ -269,6 +269,69 @@ fn a_suite_that_is_interrupted_leaves_no_folders() {
         let ran = place.ran(child.wait_with_output().unwrap());
         says(&ran, code, &["cancelled\n"]);
         assert_eq!((ran.stdout.as_str(), count()), ("", 0), "{}", ran.shown());
+    }
+}
+
+/// Plugins that take long to read: each as large as a component may be, with a custom section without blocks on the disk.
+#[cfg(target_os = "linux")]
+fn large_plugins(place: &Place) {
+    let component = wat::parse_str(HOLLOW).unwrap();
+    // The section's number and its size, which is written in five bytes.
+    let padding = u32::try_from(shelly_host::limits::COMPONENT_BYTES).unwrap() - component.len() as u32 - 6;
+    let size = [0, 7, 14, 21, 28].map(|shift| (padding >> shift) as u8 & 0x7f | if shift < 28 { 0x80 } else { 0 });
+    let start = [&component[..], &[0], &size, &[1, b'x']].concat();
+    for n in 0..200 {
+        let path = place.file(&format!("large/p{n}.wasm"), &start);
+        fs::File::options().write(true).open(path).unwrap().set_len(shelly_host::limits::COMPONENT_BYTES).unwrap();
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn signal_while_plugins_are_read_ends_the_command() {
+    let place = Place::new();
+    large_plugins(&place);
+    let uses: Vec<_> = (0..200).map(|n| format!("p{n}: ")).collect();
+    place.file("c.yaml", format!("{OFFLINE}agents: [{{name: a, plugins: {{{}}}}}]\n", uses.join(", ")));
+    for arguments in [
+        &["plugin", "list"][..],
+        &["config", "check", "--config", "c.yaml"],
+        &["run", "--config", "c.yaml", "--output", "json", "hi"],
+        &["mcp"],
+    ] {
+        for (signal, code) in [("INT", 130), ("TERM", 143)] {
+            let mut command = place.command(&[arguments, &["--plugins", "large"]].concat());
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            let child = command.spawn().unwrap();
+            let read = || {
+                let said = fs::read_to_string(format!("/proc/{}/io", child.id())).unwrap_or_default();
+                let read = said.lines().find_map(|line| line.strip_prefix("rchar: ")).unwrap_or_default();
+                read.parse::<u64>().unwrap_or_default()
+            };
+            wait_for("no plugin is read", || read() > 2 * shelly_host::limits::COMPONENT_BYTES);
+            send(&child, signal);
+            let ran = place.ran(child.wait_with_output().unwrap());
+            says(&ran, code, &["cancelled\n"]);
+            if arguments.contains(&"json") {
+                let result: Value = serde_json::from_str(&ran.stdout).unwrap();
+                assert_eq!((&result["error"]["kind"], &result["exit_code"]), (&json!("cancelled"), &json!(code)));
+            } else {
+                assert_eq!(ran.stdout, "", "{}", ran.shown());
+            }
+        }
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn config_that_is_no_file_is_refused() {
+    let place = Place::new();
+    assert!(Command::new("mkfifo").arg(place.path().join("pipe")).status().unwrap().success());
+    for (config, why) in [("pipe", "it is not a file but a pipe"), ("/dev/zero", "it is not a file but a device")] {
+        for command in [&["run", "hi"][..], &["config", "check"], &["mcp"]] {
+            let ran = place.run(&[command, &["--config", config]].concat());
+            says(&ran, 2, &[&format!("cannot read the config {config}"), why]);
+        }
     }
 }
 
