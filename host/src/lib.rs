@@ -67,6 +67,7 @@
 //! 14. Nothing that a config or permissions found in a project name is acted on before a person has said yes to it, and no
 //!     session that this person has not made goes on before that.
 
+mod encodings;
 pub mod error;
 mod files;
 mod json_schema;

@@ -836,6 +836,15 @@ pub const TRUST_PROJECT_BYTES: usize = 256 << 10;
 pub const TRUST_SERVERS: usize = 64;
 /// Bytes of what is kept of them, as JSON: ten servers with as many tools as one can have.
 pub const TRUST_SERVERS_BYTES: usize = 1 << 20;
+/// Versions of instruction files of one project that a person has seen and that are known again; the oldest go. Some for each
+/// file that a project can have.
+pub const INSTRUCTIONS_SEEN: usize = 2_048;
+/// Bytes of their texts that are kept, to show what has changed: as much as a model is told of a project, some times over.
+pub const INSTRUCTIONS_SEEN_BYTES: usize = 1 << 20;
+/// Bytes of the file in which they are kept: each byte of a text is six at most in JSON, and each version has a name and a digest.
+pub const INSTRUCTIONS_FILE_BYTES: u64 = 16 << 20;
+/// Lines of what has changed in instruction files that a person is shown in one question; of more the rest is counted.
+pub const INSTRUCTIONS_LINES: usize = 200;
 /// Bytes of the key by which the sessions of a person are known: as many as the digest under it has.
 pub const OWN_KEY_BYTES: usize = 32;
 /// Bytes of its file: hexadecimal digits and the end of a line.
@@ -1254,6 +1263,8 @@ pub const MCP_SERVE_RESOURCE_BYTES: usize = MEDIA_BYTES;
 pub const MCP_SERVE_NAME_BYTES: usize = 1 << 10;
 /// How often the folders of plugins and skills are looked at for what has changed.
 pub const MCP_SERVE_LOOK: Duration = Duration::from_secs(1);
+/// How often what has changed there is looked at again while it is not served: a person may have said yes to it.
+pub const MCP_SERVE_LOOK_AGAIN: Duration = Duration::from_secs(5);
 /// Bytes of one HTTP request's body: arguments, and the answer to a question beside them.
 pub const MCP_SERVE_BODY_BYTES: usize = 4 * ARGUMENT_BYTES;
 /// Time in which the head of an HTTP request must be there, and then its body.

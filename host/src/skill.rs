@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// The file that makes a folder a skill.
-const FILE: &str = "SKILL.md";
+pub(crate) const FILE: &str = "SKILL.md";
 
 /// A procedure that an agent can follow.
 #[derive(Debug, Clone, PartialEq, Eq)]

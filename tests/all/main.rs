@@ -32,6 +32,7 @@ mod init;
 #[cfg(unix)]
 mod input;
 mod installed;
+mod instructions;
 mod interleavings;
 mod kv;
 mod mcp;

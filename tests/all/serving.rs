@@ -18,7 +18,10 @@ use shelly_host::{
     tool::{ToolBox, ToolCx},
 };
 
-use crate::support::Place;
+use crate::{
+    bad_input::{FOUR, Server, answer},
+    support::Place,
+};
 
 /// The program, and a client that speaks to it line by line. Whatever it writes to standard output must be a message.
 pub struct Served {
@@ -214,6 +217,51 @@ fn a_guest_stops_when_its_call_is_taken_back() {
 }
 
 #[test]
+fn skill_that_nobody_has_seen_is_served_once_the_person_says_so() {
+    let place = Place::untrusted();
+    place.file("shelly.yaml", format!("{HELPER}entry_agent: helper\n"));
+    let skill = |name: &str| {
+        let text = format!("---\nname: {name}\ndescription: When.\n---\nSo.\n");
+        place.file(&format!(".shelly/skills/{name}/SKILL.md"), text);
+    };
+    skill("flight");
+    let with = ["--config", "shelly.yaml", "--plugins", crate::PLUGIN_ROOT, "--agent", "helper", "--model", "offline"];
+    let mut served = Served::greeted(&place, &with, json!({}));
+    let prompts = |served: &mut Served| {
+        let listed = served.ask("prompts/list", json!({}));
+        let names = listed["result"]["prompts"].as_array().unwrap().iter().map(|prompt| prompt["name"].to_string());
+        names.collect::<Vec<_>>()
+    };
+    assert_eq!(prompts(&mut served), ["\"flight\""]);
+    skill("song");
+    skill("dance");
+    let trust = ["config", "trust", "--config", "shelly.yaml", "--plugins", crate::PLUGIN_ROOT];
+    let ran = place.run(&trust);
+    assert!(ran.code == 2 && ran.stdout.contains("`.shelly/skills/song/SKILL.md`"), "{}", ran.shown());
+    assert_eq!(prompts(&mut served), ["\"flight\""]);
+    let ran = place.run(&[&trust[..], &["--yes"]].concat());
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+    served.told_of("notifications/prompts/list_changed");
+    assert_eq!(prompts(&mut served), ["\"dance\"", "\"flight\"", "\"song\""]);
+    assert_eq!(served.end().0, 0);
+}
+
+/// What is not written down is not told to a client either.
+#[test]
+fn key_that_a_model_prints_is_told_to_no_client() {
+    let key = "sk-never-shown-42";
+    let server = Server::start(move |_| answer("200 OK", &FOUR.replace("Four.", &format!("The word is {key}."))));
+    let place = Place::new();
+    place.file("shelly.yaml", server.config(&format!("api_key: '{key}'")));
+    let mut served = Served::greeted(&place, &["--config", "shelly.yaml"], json!({}));
+    let answered = served.call("agent_helper", json!({"task": "What is the word?"}));
+    let text = answered["content"][0]["text"].as_str().unwrap();
+    assert_eq!(text, "The word is [secret providers.local.api_key].", "{answered}");
+    let (code, said) = served.end();
+    assert!(code == 0 && !said.contains(key), "{said}");
+}
+
+#[test]
 fn agents_skills_and_attachments_are_served() {
     let place = Place::new();
     let long = "Count every word. ".repeat(200);
@@ -222,7 +270,7 @@ fn agents_skills_and_attachments_are_served() {
         format!("{HELPER}entry_agent: helper\n").replace("Counts.", &format!("Counts., instructions: '{long}'")),
     );
     place.file(".shelly/skills/flight/SKILL.md", "---\nname: flight\ndescription: When to fly.\n---\nFlap.\n");
-    let with = ["--config", "shelly.yaml", "--plugins", crate::PLUGIN_ROOT, "--agent", "helper"];
+    let with = ["--config", "shelly.yaml", "--plugins", crate::PLUGIN_ROOT, "--agent", "helper", "--trust"];
     let mut served = Served::greeted(&place, &[&with[..], &["--model", "offline"]].concat(), json!({}));
     assert_eq!(served.tools(), ["count_text", "longest_lines", "load_skill", "agent_helper"]);
     let none = served.ask("resources/list", json!({}));

@@ -49,7 +49,7 @@ fn code(text: &str) -> String {
 
 /// What each module may name of the others, as the map in the README says. Everyone may name these four.
 const EVERYONE: [&str; 4] = ["chat", "event", "limits", "error"];
-const MAY_NAME: [(&str, &[&str]); 32] = [
+const MAY_NAME: [(&str, &[&str]); 33] = [
     ("chat", &[]),
     ("error", &[]),
     ("limits", &[]),
@@ -57,17 +57,18 @@ const MAY_NAME: [(&str, &[&str]); 32] = [
     ("approval", &[]),
     ("capability", &[]),
     ("change", &["files", "trust"]),
+    ("encodings", &[]),
     ("files", &[]),
     ("json_schema", &[]),
     ("kv", &["files"]),
     ("process", &[]),
     ("mcp", &["capability", "files", "net", "process", "tool"]),
-    ("net", &["capability", "files", "process"]),
+    ("net", &["capability", "encodings", "files", "process"]),
     ("tool", &["change", "json_schema"]),
     ("trust", &["files"]),
     ("model", &["capability"]),
     ("provider", &["json_schema", "model", "net"]),
-    ("project", &["files"]),
+    ("project", &["files", "trust"]),
     ("skill", &["files", "tool"]),
     ("state", &["files", "tool"]),
     ("builtin", &["tool", "approval", "change", "process"]),
@@ -75,7 +76,7 @@ const MAY_NAME: [(&str, &[&str]); 32] = [
     ("team", &["agent", "model", "tool", "capability"]),
     ("plugin", &["agent", "team", "change", "files", "tool", "model", "capability", "kv", "net", "process"]),
     ("conformance", &["agent", "approval", "builtin", "plugin", "process", "team", "tool", "model", "capability"]),
-    ("session", &["agent", "files", "model", "trust"]),
+    ("session", &["agent", "encodings", "files", "model", "trust"]),
     ("config", &["agent", "capability", "files", "mcp", "model", "net", "process", "provider", "team", "trust"]),
     (
         "app",

@@ -155,6 +155,7 @@ impl App {
             let loaded = Plugin::load(engine, package, &settings).await.map_err(|error| error.report());
             told.take(|_| loaded.map(drop));
         }
+        told.warnings.extend(self.engine_warnings());
         Ok((told.mistakes, told.warnings))
     }
 

@@ -301,6 +301,7 @@ impl App {
         let (crew, session) = self.record(recording, (own, &model), crew, &all, &shared)?;
         let crew = Arc::new(crew);
         let entrant = entrant.with_crew(&crew);
+        notices.warnings.extend(self.engine_warnings());
         let Notices { notes, warnings } = notices;
         let place = own.place();
         Ok(Prepared { entrant, place, crew, notes, warnings, model, model_source, model_is_plugin, session })
@@ -540,6 +541,11 @@ impl App {
             }
         }
         Ok(Arc::new(others))
+    }
+
+    /// Returns what a person should know of compiled code, each thing once.
+    fn engine_warnings(&self) -> Vec<String> {
+        self.engine.get().map(|engine| engine.take_warnings()).unwrap_or_default()
     }
 
     async fn engine(&self) -> Result<&Arc<PluginEngine>, Report> {

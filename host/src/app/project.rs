@@ -13,6 +13,7 @@ use crate::{
     project::{ContextOptions, Layout, Permissions, ProjectContext, Staleness, staleness},
     skill::{self, Skill},
     state::Reflections,
+    trust::InstructionFile,
 };
 
 /// What lies in `.shelly`, read once. Without that folder there is nothing of it.
@@ -22,6 +23,8 @@ pub(super) struct Project {
     is_there: bool,
     skills: Arc<[Skill]>,
     context: Arc<str>,
+    /// The files that agents are given as instructions, as they were read.
+    instructions: Arc<[InstructionFile]>,
     warnings: Vec<String>,
 }
 
@@ -39,7 +42,8 @@ impl Project {
         }
         let is_there = layout.holds_more_than_sessions();
         if !is_there {
-            return Ok(Self { layout, is_there, skills: Arc::default(), context: "".into(), warnings: Vec::new() });
+            let (skills, instructions, warnings) = (Arc::default(), Arc::default(), Vec::new());
+            return Ok(Self { layout, is_there, skills, context: "".into(), instructions, warnings });
         }
         let skills = match layout.skills().is_dir() {
             true => skill::load_dir(&layout.skills()).map_err(|error| error.report())?,
@@ -49,14 +53,27 @@ impl Project {
         if config.context.max_external_file_size > 0 {
             options.max_external_file_size = config.context.max_external_file_size;
         }
-        let ProjectContext { text, mut warnings } = ProjectContext::read(&layout, &options);
+        let ProjectContext { text, mut warnings, files } = ProjectContext::read(&layout, &options);
+        let instructions =
+            files.into_iter().chain(skills.iter().map(|skill| instructions_of(skill, &layout))).collect();
         // Who has written none has not said anything that could be out of date.
         if let Staleness::Stale { reason } = staleness(&layout)
             && layout.context().exists()
         {
             warnings.push(format!("what agents are told of this project may be out of date: {reason}"));
         }
-        Ok(Self { layout, is_there, skills: skills.into(), context: text.into(), warnings })
+        Ok(Self { layout, is_there, skills: skills.into(), context: text.into(), instructions, warnings })
+    }
+
+    /// The files that agents are given as instructions, as they were read: what they say stands in a system prompt, or is loaded
+    /// as a skill.
+    pub fn instructions(&self) -> &[InstructionFile] {
+        &self.instructions
+    }
+
+    /// Whether the project has a folder `.shelly` with more than sessions in it.
+    pub fn is_there(&self) -> bool {
+        self.is_there
     }
 
     /// What is not as it should be.
@@ -130,6 +147,16 @@ impl Project {
     pub fn reflections(&self) -> Option<Reflections> {
         self.is_there.then(|| Reflections::new(self.layout.reflections()))
     }
+}
+
+/// A skill as an instruction file: all that a model is told of it.
+fn instructions_of(skill: &Skill, layout: &Layout) -> InstructionFile {
+    let Skill { name, description, content, dir } = skill;
+    let root = layout.root().canonicalize().unwrap_or_else(|_| layout.root().to_owned());
+    let path = dir.join(skill::FILE);
+    let path = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().into_owned();
+    let head = if description.is_empty() { String::new() } else { format!("description: {description}\n") };
+    InstructionFile::new(path, format!("name: {name}\n{head}\n{content}"))
 }
 
 /// The server that an entry of `trusted_domains` stands for: one without a scheme is encrypted.

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{App, Shared};
+use super::{App, Shared, project::Project};
 use crate::{
     agent::{
         Crew,
@@ -99,8 +99,8 @@ impl Session {
 }
 
 impl App {
-    /// The sessions of this project.
-    pub fn sessions(&self) -> Store {
+    /// Returns the credentials that are known by now: none of them is written down, printed or told to a client.
+    pub fn secrets(&self) -> Secrets {
         let variables = provider::key_variables();
         let found = variables.filter_map(|name| Some((name.to_owned(), (self.environment)(name)?)));
         // One that cannot be read is told of where it is needed.
@@ -128,13 +128,18 @@ impl App {
         let read = self.keys.kept().map(|(place, key)| (place, key.expose().to_owned()));
         let held = self.secrets_of_credentials().into_iter().chain(self.secrets_of_servers());
         let held = held.map(|(name, key)| (name, key.expose().to_owned()));
+        Secrets::new(found.chain(configured).chain(read).chain(held))
+    }
+
+    /// The sessions of this project.
+    pub fn sessions(&self) -> Store {
         let config::SessionsConfig { max_bytes, max_total_bytes, .. } = self.config.sessions;
         let or = |bytes: u64, default| if bytes == 0 { default } else { bytes };
         let options = session::Options {
             root: Some(self.config.root.clone()),
             sessions_bytes: or(max_total_bytes, limits::SESSIONS_BYTES),
             session_bytes: or(max_bytes, limits::SESSION_BYTES),
-            secrets: Secrets::new(found.chain(configured).chain(read).chain(held)),
+            secrets: self.secrets(),
             own: self.own.clone(),
             ..session::Options::default()
         };
@@ -159,7 +164,8 @@ impl App {
                 self.begin(New { id, agent, model, title, follows, parts: parts(), options }, &names, crew, shared)?
             }
             Recording::Existing { id, up_to_damage, is_trusted } => {
-                self.go_on(&id, is_trusted, Opening { up_to_damage, parts: parts() }, &names, crew, shared)?
+                let opening = Opening { up_to_damage, parts: parts(), must_be_own: !is_trusted };
+                self.go_on(&id, opening, &names, crew, shared)?
             }
         };
         shared.record(&crew);
@@ -178,7 +184,8 @@ impl App {
         let journal = match store.create(New { follows, ..new }) {
             // Another process has made it meanwhile.
             Err(SessionError::Exists { id, .. }) => {
-                return self.go_on(&id, false, Opening { up_to_damage: false, parts }, made, crew, shared);
+                let opening = Opening { up_to_damage: false, parts, must_be_own: true };
+                return self.go_on(&id, opening, made, crew, shared);
             }
             journal => Arc::new(journal.map_err(|error| or_write_nothing(error.report()))?),
         };
@@ -202,16 +209,12 @@ impl App {
     fn go_on(
         &self,
         id: &str,
-        is_trusted: bool,
         opening: Opening,
         made: &[&str],
         crew: Crew,
         shared: &Shared,
     ) -> Result<(Crew, Session), Report> {
         let (store, parts) = (self.sessions(), opening.parts.clone());
-        if !is_trusted && !store.is_own(id).map_err(|error| error.report())? {
-            return Err(SessionError::NotOwn { id: id.to_owned(), has_key: store.has_key() }.report());
-        }
         let opened = store.open(id, opening).map_err(|error| error.report())?;
         let Opened { session: journal, records, parts: before, mut warnings } = opened;
         let unfit = |cause: String| {
@@ -261,7 +264,18 @@ impl App {
         // Where a config is looked for, there or not, and where plugins are.
         let configs = [layout.config(), layout.root().join("shelly.yaml"), layout.local()];
         let named = self.config.file.iter().chain(&self.plugin_dirs).map(|path| files::resolved(path));
-        Changes::new(named.chain(configs), self.own.clone())
+        let told = self.project.instructions().iter().map(|file| files::resolved(&layout.root().join(&file.path)));
+        let (config, store) = (self.config.clone(), self.trust.clone());
+        // What a person saw wholly in a question need not be shown once more. Where nothing was kept of this project the next
+        // run begins with what is there.
+        let keep_seen = move |files: &[PathBuf]| {
+            let is_kept = store.seen_instructions(&config.root).is_ok_and(|seen| seen.is_some());
+            let Ok(project) = (if is_kept { Project::read(&config) } else { return }) else { return };
+            let is_seen = |path: &str| files.contains(&files::resolved(&config.root.join(path)));
+            let seen: Vec<_> = project.instructions().iter().filter(|file| is_seen(&file.path)).cloned().collect();
+            let _ = store.keep_instructions(&config.root, &seen);
+        };
+        Changes::new(named.chain(configs), told, self.own.clone()).on_seen(keep_seen)
     }
 
     /// Takes back changes of files in the middle of which a process of this project was ended, and tells of it.

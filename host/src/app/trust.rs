@@ -6,11 +6,13 @@ use super::{App, project::domain_of};
 use crate::{
     approval::{KeepTrust, Subject, Trusted},
     capability::Grant,
+    change::text_difference,
     config::{AgentConfig, Listed, ToolboxUse},
     error::{ErrorKind, Fault, Report},
+    limits,
     plugin::Kind,
     project::{Layout, Permissions},
-    trust::{Answered, Danger, Facts, TrustStore, TrustedTool, quoted, quoted_path},
+    trust::{Answered, Danger, Facts, InstructionFile, SeenInstructions, TrustStore, TrustedTool, quoted, quoted_path},
 };
 
 /// How the files of a project stand with the person: what they name, and what of it the person has said yes to.
@@ -23,6 +25,10 @@ pub struct Standing {
     permissions: Permissions,
     before: Answered,
     new: Facts,
+    /// The files that agents are given as instructions; `None` where the project has no folder for what agents are told.
+    instructions: Option<Vec<InstructionFile>>,
+    /// Those of them that the person has seen; `None` where that was never kept.
+    seen: Option<SeenInstructions>,
     /// What lines of the permissions stand for that the person has not written.
     brought: Vec<TrustedTool>,
 }
@@ -60,7 +66,20 @@ impl App {
         let brought_lines = permissions.trusted_tools.iter().filter(|line| brought.contains(&tool_fact(line).1));
         let brought_tools = brought_lines.flat_map(|line| self.tools_of(line)).collect();
         new.extend(brought);
-        Ok(Standing { layout, store: store.clone(), config, permissions, before, new, brought: brought_tools })
+        let instructions = self.project.is_there().then(|| self.project.instructions().to_vec());
+        let seen = match &instructions {
+            Some(_) => store.seen_instructions(&self.config.root).map_err(|error| error.report())?,
+            None => None,
+        };
+        // Where a project is used for the first time its instructions are a part of what is asked about, and nothing to ask
+        // about alone: they are text like any other file that an agent reads.
+        if !new.is_empty() || seen.is_some() {
+            let is_seen = |file: &&InstructionFile| seen.as_ref().is_some_and(|seen| seen.has(file));
+            let unseen: Vec<_> = instructions.iter().flatten().filter(|file| !is_seen(file)).collect();
+            new.extend(instruction_facts(&unseen));
+        }
+        let (store, brought) = (store.clone(), brought_tools);
+        Ok(Standing { layout, store, config, permissions, before, new, instructions, seen, brought })
     }
 
     /// The plugins that the config brings and that agents or models have, as far as can be told without looking into a
@@ -155,7 +174,28 @@ impl Standing {
     pub fn facts(&self) -> Facts {
         let mut facts = self.config.clone().unwrap_or_default();
         facts.extend(permission_facts(&self.permissions));
+        // Instructions that the person has seen are not worth a line.
+        facts.extend(self.new.clone());
         facts
+    }
+
+    /// What has changed in instruction files since the person last saw them, as unified diffs.
+    pub fn changed_instructions(&self) -> Vec<String> {
+        let Some(seen) = &self.seen else { return Vec::new() };
+        let changed = self.instructions.iter().flatten().filter(|file| !seen.has(file));
+        let difference = |file: &InstructionFile| {
+            let text = file.text.as_deref().unwrap_or_default();
+            text_difference(&file.path, seen.text_of(&file.path), text)
+        };
+        changed.map(difference).collect()
+    }
+
+    /// Keeps which instruction files there are, if that was never kept in this project: later ones are compared with them. Where
+    /// it cannot be kept, they are the first ones again in the next run.
+    pub fn keep_first_instructions(&self, is_used: bool) {
+        if let (true, None, Some(instructions)) = (is_used, &self.seen, &self.instructions) {
+            let _ = self.store.keep_instructions(self.layout.root(), instructions);
+        }
     }
 
     /// What the person has not said yes to.
@@ -191,7 +231,8 @@ impl Standing {
             answered.permissions.extend(permission_facts(&self.permissions));
             self.brought.iter().for_each(|tool| insert(answered, tool));
         });
-        kept.map_err(|error| error.report())
+        let seen = |files: &Vec<_>| self.store.keep_instructions(self.layout.root(), files);
+        kept.and_then(|()| self.instructions.as_ref().map_or(Ok(()), seen)).map_err(|error| error.report())
     }
 
     /// What may be done without asking once all of it is trusted, and kept in `.shelly/local/permissions.json` and in the
@@ -319,6 +360,20 @@ fn permission_facts(permissions: &Permissions) -> Facts {
     folders.chain(commands).chain(domains).chain(trusted_tools.iter().map(|line| tool_fact(line))).collect()
 }
 
+/// The lines of instruction files: one each, or one for all of them where they are too many to be looked over.
+fn instruction_facts(files: &[&InstructionFile]) -> Facts {
+    match files {
+        [first, _, ..] if files.len() > limits::FACTS_SHOWN / 2 => {
+            let all: Facts = files.iter().map(|file| file.fact()).collect();
+            let (first, more, digest) = (quoted(&first.path), files.len() - 1, all.digest());
+            [(Danger::Reads, format!("the instructions {first} for agents, and {more} more: {digest}"))]
+                .into_iter()
+                .collect()
+        }
+        files => files.iter().map(|file| (Danger::Reads, file.fact())).collect(),
+    }
+}
+
 fn folder_fact(path: &Path) -> (Danger, String) {
     (Danger::Changes, format!("permissions: {} may be read and changed", quoted_path(path)))
 }
@@ -350,7 +405,6 @@ mod tests {
         approval::{Desk, Policy, Verdict},
         config::Config,
         event::RunCx,
-        limits,
     };
 
     /// A project, and the person's store beside it.
@@ -418,6 +472,62 @@ mod tests {
         let desk = Desk::new(Policy::Never, Trusted::default());
         let app = App::new(config, &[], None, Arc::new(|_| None), desk).unwrap();
         assert!(!app.standing(&world.store(), false).unwrap().is_trusted());
+    }
+
+    #[test]
+    fn instructions_that_changed_are_shown_whoever_named_the_config() {
+        let world = World::new();
+        let write = |name: &str, text: &str| fs::write(world.layout().root().join(name), text).unwrap();
+        write("CLAUDE.md", "one\ntwo\n");
+        write(".shelly/context.md", "context");
+        let first = world.standing("", false).unwrap();
+        assert!(first.is_trusted() && first.changed_instructions().is_empty(), "nothing to compare with");
+        first.keep_first_instructions(false);
+        assert!(world.standing("", false).unwrap().seen.is_none(), "they were not used");
+        first.keep_first_instructions(true);
+        write("CLAUDE.md", "one\nthree\n");
+        write(".cursorrules", "new");
+        for is_named in [false, true] {
+            let changed = world.standing("", is_named).unwrap();
+            let facts: Vec<_> = lines(changed.new_facts());
+            let paths = facts.iter().map(|fact| fact.split(" for agents: sha256:").next().unwrap());
+            assert_eq!(paths.collect::<Vec<_>>(), ["the instructions `.cursorrules`", "the instructions `CLAUDE.md`"]);
+            assert_eq!(
+                changed.changed_instructions(),
+                [
+                    "--- CLAUDE.md\n+++ CLAUDE.md\n@@ -1,2 +1,2 @@\n one\n-two\n+three\n\\ No newline at end of file\n"
+                        .replace("-two\n", "-two\n\\ No newline at end of file\n"),
+                    "--- /dev/null\n+++ .cursorrules\n@@ -0,0 +1 @@\n+new\n\\ No newline at end of file\n".into(),
+                ]
+            );
+            changed.keep_first_instructions(true);
+            assert!(!world.standing("", is_named).unwrap().is_trusted(), "to use them is not to have seen them");
+        }
+        world.standing("", false).unwrap().keep().unwrap();
+        assert!(world.standing("", false).unwrap().is_trusted() && world.standing("", true).unwrap().is_trusted());
+        write("CLAUDE.md", "one\ntwo\n");
+        assert!(
+            world.standing("", false).unwrap().is_trusted(),
+            "asked once about each content, as when branches change"
+        );
+        fs::remove_file(world.layout().root().join("CLAUDE.md")).unwrap();
+        assert!(world.standing("", false).unwrap().is_trusted(), "less is said");
+        // Where something else is asked about in a new project, they are a part of that.
+        world.store().forget(world.layout().root()).unwrap();
+        let asked = world.standing(ONE, false).unwrap();
+        assert_eq!(asked.new_facts().len(), 3, "{:?}", lines(asked.new_facts()));
+    }
+
+    #[test]
+    fn too_many_instruction_files_are_one_line() {
+        let files: Vec<_> = (0..=limits::FACTS_SHOWN / 2).map(|n| InstructionFile::new(format!("{n}"), "")).collect();
+        let all: Vec<_> = files.iter().collect();
+        assert_eq!(instruction_facts(&all[1..]).len(), limits::FACTS_SHOWN / 2);
+        let one = instruction_facts(&all);
+        assert!(one.len() == 1 && lines(&one)[0].contains("`0` for agents, and 100 more: sha256:"), "{one:?}");
+        let changed = InstructionFile::new("0", "x");
+        let other = [&all[1..], &[&changed]].concat();
+        assert_ne!(one, instruction_facts(&other), "what is in each counts");
     }
 
     #[test]

@@ -74,8 +74,12 @@ impl ChangingTool {
         let (id, tool) = (call.id.clone(), self.spec().name.clone());
         // Not left in the middle if the call is cancelled.
         blocking(move || {
-            let by = Proposer { agent: &agent, call: &id, tool: &tool };
-            here.apply(&plan, by, &result).map_err(Fault::from)
+            let proposer = Proposer { agent: &agent, call: &id, tool: &tool };
+            here.apply(&plan, proposer, &result).map_err(Fault::from)?;
+            if by == Some(AnsweredBy::Person) {
+                here.tell_seen(&plan);
+            }
+            Ok(())
         })
         .await?;
         for told in told {

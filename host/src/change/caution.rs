@@ -2,11 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
+use super::known_names::KNOWN_NAMES;
 use crate::error::{acts_on_terminal, is_unseen};
 
-/// What no tool changes, whoever says yes: by the [names] in its path.
+/// Files that this host goes by, by the [names] in their paths.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Guarded(Vec<Vec<String>>);
+pub(super) struct Guarded {
+    /// What no tool changes, whoever says yes.
+    never: Vec<Vec<String>>,
+    /// What agents are given as instructions, whatever it is called: links lead there.
+    instructions: Vec<Vec<String>>,
+}
 
 const SHELLY: &str = ".shelly";
 
@@ -16,20 +22,33 @@ const OF_SHELLY: [&str; 4] = ["local", "plugins", "config.yaml", "permissions.js
 impl Guarded {
     /// These too, with all below them; absolute, without links.
     pub fn new(paths: impl IntoIterator<Item = PathBuf>) -> Self {
-        Self(paths.into_iter().map(|path| names(&path)).collect())
+        Self { never: paths.into_iter().map(|path| names(&path)).collect(), instructions: Vec::new() }
+    }
+
+    /// The same where agents are given these files as instructions; absolute, without links.
+    pub fn with_instructions(self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
+        Self { instructions: paths.into_iter().map(|path| names(&path)).collect(), ..self }
+    }
+
+    /// Returns why a person should look twice at a change of this, whatever the policy says.
+    pub fn caution(&self, path: &Path) -> Option<&'static str> {
+        caution(path).or_else(|| {
+            let is_told = !self.instructions.is_empty() && self.instructions.contains(&names(path));
+            is_told.then_some("agents of this project are told what stands there")
+        })
     }
 
     /// Whether this is one of them or lies in one.
     pub fn forbids(&self, path: &Path) -> bool {
         let names = names(path);
         let is_of_shelly = |two: &[String]| two[0] == SHELLY && OF_SHELLY.contains(&two[1].as_str());
-        self.0.iter().any(|guarded| names.starts_with(guarded)) || names.windows(2).any(is_of_shelly)
+        self.never.iter().any(|guarded| names.starts_with(guarded)) || names.windows(2).any(is_of_shelly)
     }
 
     /// Whether one of them lies in this.
     pub fn is_below(&self, path: &Path) -> bool {
         let names = names(path);
-        self.0.iter().any(|guarded| guarded.starts_with(&names))
+        self.never.iter().any(|guarded| guarded.starts_with(&names))
     }
 
     /// Whether one of them would lie behind a link that stood here.
@@ -39,380 +58,30 @@ impl Guarded {
 }
 
 /// The names in a path as those file systems take them that do not tell all names apart: by capital and small letters, by
-/// characters that nobody sees, by dots and blanks at the end. What is one name to any of them is one name here.
+/// characters that nobody sees, by dots and blanks at the end, by the stream of a file that is named behind a colon. What is one
+/// name to any of them is one name here.
 fn names(path: &Path) -> Vec<String> {
     let is_passed_over = |c: &char| matches!(c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}');
     let name = |name: &str| {
         // Some letters, as the long s, are the same only as capitals.
         let name: String = name.chars().filter(|c| !is_passed_over(c)).flat_map(char::to_uppercase).collect();
-        name.to_lowercase().trim_end_matches(['.', ' ']).to_owned()
+        let name = name.to_lowercase();
+        let file = name.split_once(':').map_or(&*name, |(file, _)| file);
+        file.trim_end_matches(['.', ' ']).to_owned()
     };
     path.components().map(|part| name(&part.as_os_str().to_string_lossy())).collect()
 }
 
-/// Names of files that something reads as instructions or runs, by class, and why a person is asked about them. A `*` stands for
-/// any characters; a name with `/` is that of a folder, too, with all that is in it.
-const GONE_BY: [(&str, &[&str]); 9] = [
-    (
-        "agents are told what stands there, or go by it",
-        &[
-            ".agents/",
-            ".aider*",
-            ".amazonq/",
-            ".augment*/",
-            ".claude/",
-            ".claude.json",
-            ".clinerules*/",
-            ".codex/",
-            ".continue*/",
-            ".crush*/",
-            ".cursor/",
-            ".cursorrules",
-            ".gemini/",
-            ".goose*/",
-            ".junie/",
-            ".kiro/",
-            ".mcp.json",
-            ".opencode*/",
-            ".qwen/",
-            ".roo*/",
-            ".rules",
-            ".shelly/",
-            ".trae/",
-            ".windsurf*/",
-            "*.chatmode.md",
-            "*.instructions.md",
-            "*.mdc",
-            "*.prompt.md",
-            "agent.md",
-            "agents.md",
-            "agents.*.md",
-            "claude.md",
-            "claude.*.md",
-            "codex.md",
-            "conventions.md",
-            "copilot-instructions.md",
-            "crush.json",
-            "crush.md",
-            "gemini.md",
-            "goose.yaml",
-            "mcp.json",
-            "opencode.json*",
-            "qwen.md",
-            "replit.md",
-            "shelly.yaml",
-            "skill.md",
-            "warp.md",
-        ],
-    ),
-    (
-        "version control runs programs that are named there, or goes by it",
-        &[
-            ".git/",
-            ".gitattributes",
-            ".gitconfig",
-            ".githooks/",
-            ".gitmodules",
-            ".hg/",
-            ".hgrc",
-            ".husky/",
-            ".jj/",
-            ".lefthook*/",
-            ".overcommit.yml",
-            ".pre-commit-config.y*ml",
-            ".svn/",
-            "lefthook.*",
-            "pre-commit",
-        ],
-    ),
-    (
-        "it is run where the project is built",
-        &[
-            ".appveyor.yml",
-            ".azure-pipelines*",
-            ".buildkite/",
-            ".ci/",
-            ".circleci/",
-            ".cirrus.y*ml",
-            ".drone.y*ml",
-            ".forgejo/",
-            ".gitea/",
-            ".github/",
-            ".gitlab*/",
-            ".semaphore/",
-            ".teamcity/",
-            ".travis.y*ml",
-            ".woodpecker*/",
-            "appveyor.y*ml",
-            "azure-pipelines*.y*ml",
-            "bitbucket-pipelines.y*ml",
-            "buildspec.y*ml",
-            "cloudbuild.y*ml",
-            "codemagic.y*ml",
-            "jenkinsfile*",
-            "renovate.json*",
-        ],
-    ),
-    (
-        "editors go by it, and may run what it names",
-        &[
-            ".clangd",
-            ".devcontainer*/",
-            ".dir-locals*.el",
-            ".editorconfig",
-            ".emacs*",
-            ".exrc",
-            ".fleet/",
-            ".idea/",
-            ".lvimrc",
-            ".nvim*/",
-            ".settings/",
-            ".vim*/",
-            ".vscode/",
-            ".ycm_extra_conf.py",
-            ".zed/",
-            "*.code-workspace",
-            "*.sublime-project",
-        ],
-    ),
-    (
-        "a shell, a debugger or a session goes by it",
-        &[
-            ".bash*",
-            ".cshrc",
-            ".curlrc",
-            ".direnv*/",
-            ".env",
-            ".env.*",
-            ".envrc",
-            ".gdbinit",
-            ".inputrc",
-            ".irbrc",
-            ".kshrc",
-            ".lldbinit",
-            ".login",
-            ".netrc",
-            ".pam_environment",
-            ".pdbrc",
-            ".profile",
-            ".pryrc",
-            ".psqlrc",
-            ".pythonrc*",
-            ".renviron",
-            ".rprofile",
-            ".screenrc",
-            ".sqliterc",
-            ".ssh/",
-            ".tcshrc",
-            ".tmux.conf",
-            ".wgetrc",
-            ".xinitrc",
-            ".xprofile",
-            ".xsession*",
-            ".zlogin",
-            ".zlogout",
-            ".zprofile",
-            ".zsh*",
-            "*.desktop",
-            "*.plist",
-            "*.service",
-            "*.timer",
-            "authorized_keys*",
-            "autostart/",
-            "config.fish",
-            "crontab",
-        ],
-    ),
-    (
-        "builds go by it, and run what it names",
-        &[
-            ".bazel*",
-            ".cargo/",
-            ".justfile",
-            ".mvn/",
-            "*.bzl",
-            "*.cabal",
-            "*.cmake",
-            "*.csproj",
-            "*.fsproj",
-            "*.gemspec",
-            "*.gradle",
-            "*.gradle.kts",
-            "*.just",
-            "*.mk",
-            "*.nix",
-            "*.opam",
-            "*.podspec",
-            "*.props",
-            "*.sbt",
-            "*.targets",
-            "*.vbproj",
-            "*.vcxproj",
-            "autogen.sh",
-            "brewfile",
-            "build",
-            "build.bazel",
-            "build.ninja",
-            "build.rs",
-            "build.sc",
-            "build.xml",
-            "build.zig*",
-            "cargo.toml",
-            "cmakelists.txt",
-            "cmakepresets.json",
-            "configure",
-            "configure.ac",
-            "dune",
-            "dune-project",
-            "earthfile",
-            "fastfile",
-            "flake.lock",
-            "gnumakefile",
-            "go.mod",
-            "go.work",
-            "gradle-wrapper.properties",
-            "gradle.properties",
-            "gradlew*",
-            "guix.scm",
-            "justfile",
-            "magefile.go",
-            "makefile*",
-            "meson.build",
-            "module.bazel",
-            "mvnw*",
-            "nuget.config",
-            "pom.xml",
-            "rust-toolchain*",
-            "sconscript",
-            "sconstruct",
-            "setup.hs",
-            "stack.yaml",
-            "taskfile.y*ml",
-            "workspace",
-            "workspace.bazel",
-            "wscript",
-        ],
-    ),
-    (
-        "package managers, builds and tests go by it, and run what it names",
-        &[
-            ".mise.toml",
-            ".mocharc*",
-            ".npmrc",
-            ".pnpmfile*",
-            ".tool-versions",
-            ".yarn/",
-            ".yarnrc*",
-            "*.config.cjs",
-            "*.config.js",
-            "*.config.mjs",
-            "*.config.mts",
-            "*.config.ts",
-            "*.pth",
-            "bb.edn",
-            "bower.json",
-            "bunfig.toml",
-            "capfile",
-            "composer.json",
-            "conftest.py",
-            "deno.json*",
-            "deps.edn",
-            "dodo.py",
-            "environment.y*ml",
-            "fabfile.py",
-            "gemfile*",
-            "gruntfile.*",
-            "guardfile",
-            "gulpfile.*",
-            "lerna.json",
-            "manage.py",
-            "mise.toml",
-            "mix.exs",
-            "noxfile.py",
-            "nx.json",
-            "package-lock.json",
-            "package.json",
-            "package.swift",
-            "pipfile*",
-            "pnpm-*.yaml",
-            "podfile",
-            "poetry.lock",
-            "project.clj",
-            "pyproject.toml",
-            "pytest.ini",
-            "rakefile",
-            "rebar.config",
-            "requirements*.txt",
-            "setup.cfg",
-            "setup.py",
-            "shadow-cljs.edn",
-            "sitecustomize.py",
-            "tasks.py",
-            "tox.ini",
-            "turbo.json",
-            "usercustomize.py",
-            "uv.lock",
-            "yarn.lock",
-        ],
-    ),
-    (
-        "it says what is started or deployed",
-        &[
-            "*.tf",
-            "ansible.cfg",
-            "chart.yaml",
-            "compose.y*ml",
-            "containerfile*",
-            "devbox.json",
-            "docker-compose*.y*ml",
-            "dockerfile*",
-            "fly.toml",
-            "netlify.toml",
-            "procfile*",
-            "pulumi.yaml",
-            "serverless.y*ml",
-            "skaffold.yaml",
-            "terragrunt.hcl",
-            "tiltfile",
-            "vagrantfile",
-            "vercel.json",
-            "wrangler.toml",
-        ],
-    ),
-    (
-        "it is a program, or is loaded as one",
-        &[
-            "*.bat",
-            "*.cmd",
-            "*.com",
-            "*.command",
-            "*.dll",
-            "*.dylib",
-            "*.exe",
-            "*.jar",
-            "*.lnk",
-            "*.msi",
-            "*.node",
-            "*.ps1",
-            "*.pyd",
-            "*.scr",
-            "*.so",
-            "*.vbs",
-            "*.wasm",
-        ],
-    ),
-];
-
 /// Why a person should look twice at a change of this, whatever the policy says.
-pub(super) fn caution(path: &Path) -> Option<&'static str> {
+fn caution(path: &Path) -> Option<&'static str> {
     let names = names(path);
     let last = names.last()?;
     let is_it = |pattern: &str| match pattern.strip_suffix('/') {
         Some(folder) => names.iter().any(|name| fits(folder, name)),
         None => fits(pattern, last),
     };
-    let is_known = |known: &[&str]| known.iter().any(|pattern| is_it(pattern));
-    let gone_by = GONE_BY.iter().find(|(_, known)| is_known(known)).map(|(why, _)| *why);
+    let is_known = |known: &str| known.split(' ').any(is_it);
+    let gone_by = KNOWN_NAMES.iter().find(|(_, known)| is_known(known)).map(|(why, _)| *why);
     gone_by.or_else(|| {
         let is_as_it_looks = path.components().all(|part| {
             let name = part.as_os_str().to_str();
@@ -439,12 +108,16 @@ pub(super) fn is_program(content: &[u8]) -> bool {
 
 /// Returns `true` if a name fits a pattern, in which a `*` stands for any characters.
 fn fits(pattern: &str, name: &str) -> bool {
-    match pattern.split_once('*') {
-        None => name == pattern,
-        Some((start, end)) => {
-            name.strip_prefix(start).is_some_and(|rest| rest.len() >= end.len() && rest.ends_with(end))
-        }
+    let Some((start, rest)) = pattern.split_once('*') else { return name == pattern };
+    let Some(mut name) = name.strip_prefix(start) else { return false };
+    let mut middle: Vec<_> = rest.split('*').collect();
+    let end = middle.pop().unwrap_or_default();
+    for part in middle {
+        // The first place leaves the most for what follows.
+        let Some((_, behind)) = name.split_once(part) else { return false };
+        name = behind;
     }
+    name.ends_with(end)
 }
 
 #[cfg(test)]
@@ -485,35 +158,40 @@ mod tests {
              .github/instructions/a.instructions.md .claude/settings.json .claude/agents/a.md .claude/skills/a/SKILL.md \
              .mcp.json .cursor/mcp.json .gemini/settings.json .codex/config.toml opencode.json .opencode/agent/a.md .crush.json \
              .continue/config.yaml .junie/guidelines.md .kiro/steering/a.md .amazonq/rules/a.md .augment-guidelines .rules \
-             .trae/rules/a.md shelly.yaml .shelly/context.md skills/a/SKILL.md",
+             .trae/rules/a.md shelly.yaml .shelly/context.md skills/a/SKILL.md .agent/rules/a.md .github/agents/a.agent.md \
+             JULES.md .openhands/microagents/repo.md .kilocode/rules/a.md .factory/droids/a.md .idx/airules.md .ai/rules.md \
+             memory-bank/brief.md .prompts/a.md  cLaUdE.Md CLAUDE.MD. claude.md::$DATA \
+             CLA\u{200b}UDE.md a/b/c/AGENTS.md .CURSOR/rules/x",
         ),
         (
             "version control",
             ".git/hooks/pre-commit .git/config sub/.GIT/config sub/.gi\u{200d}t/config .gitmodules .gitattributes \
-             .githooks/pre-push .husky/pre-commit .pre-commit-config.yaml lefthook.yml .hg/hgrc .jj/repo/config.toml",
+             .githooks/pre-push hooks/post-checkout sub/HEAD .lfsconfig .husky/pre-commit .pre-commit-config.yaml lefthook.yml .hg/hgrc .jj/repo/config.toml",
         ),
         (
             "continuous integration",
             ".github/workflows/ci.yml .github/dependabot.yml .gitlab-ci.yml .circleci/config.yml .travis.yml Jenkinsfile \
              azure-pipelines.yml bitbucket-pipelines.yml .drone.yml .woodpecker.yml cloudbuild.yaml buildspec.yml \
-             .buildkite/pipeline.yml appveyor.yml .cirrus.yml renovate.json .forgejo/workflows/a.yml",
+             .buildkite/pipeline.yml .build.yml .tekton/a.yaml action.yml dagger.json appveyor.yml .cirrus.yml renovate.json .forgejo/workflows/a.yml",
         ),
         (
             "editors",
             ".vscode/tasks.json .vscode/settings.json .idea/workspace.xml .devcontainer/devcontainer.json .editorconfig .exrc \
-             .nvim.lua .vimrc .dir-locals.el .zed/tasks.json a.code-workspace .ycm_extra_conf.py .clangd",
+             .nvim.lua .vimrc .dir-locals.el .zed/tasks.json a.code-workspace .ycm_extra_conf.py .clangd .project .run/a.run.xml .luarc.json .vs/tasks.vs.json .helix/languages.toml",
         ),
         (
             "shells",
             ".envrc .env .env.local .bashrc .bash_profile .zshrc .zshenv .profile .inputrc .gdbinit .ssh/authorized_keys .netrc \
-             .Rprofile a.desktop a.service .tmux.conf",
+             .Rprofile a.desktop a.service .tmux.conf .config/fish/config.fish .config/autostart/a .ghci .iex.exs .mailcap .forward \
+             Library/LaunchAgents/a .docker/config.json desktop.ini",
         ),
         (
             "builds",
             "Makefile makefile GNUmakefile rules.mk justfile .justfile Taskfile.yml CMakeLists.txt a.cmake meson.build \
              build.gradle build.gradle.kts settings.gradle gradlew pom.xml mvnw build.sbt BUILD BUILD.bazel MODULE.bazel \
              .bazelrc a.bzl Cargo.toml build.rs .cargo/config.toml rust-toolchain.toml build.zig go.mod a.csproj \
-             Directory.Build.props configure configure.ac flake.nix default.nix shell.nix SConstruct wscript a.cabal dune",
+             Directory.Build.props configure configure.ac flake.nix default.nix shell.nix SConstruct wscript a.cabal dune Cargo.lock build.sh a.sln App.xcodeproj/project.pbxproj \
+             conanfile.py vcpkg.json premake5.lua xmake.lua Build.PL a.nimble global.json .golangci.yml",
         ),
         (
             "packages and tests",
@@ -521,14 +199,20 @@ mod tests {
              .yarn/releases/yarn.cjs vite.config.ts webpack.config.js jest.config.mjs Gruntfile.js gulpfile.js deno.json \
              bunfig.toml turbo.json nx.json setup.py setup.cfg pyproject.toml tox.ini noxfile.py conftest.py pytest.ini \
              requirements.txt requirements-dev.txt Pipfile uv.lock poetry.lock sitecustomize.py a.pth Gemfile Rakefile a.gemspec \
-             composer.json mix.exs rebar.config Package.swift Podfile project.clj deps.edn .tool-versions mise.toml manage.py",
+             composer.json mix.exs rebar.config Package.swift Podfile project.clj deps.edn .tool-versions mise.toml manage.py .eslintrc.js .babelrc .prettierrc.json karma.conf.js composer.lock \
+             bun.lockb deno.lock .rspec lib/tasks/a.rake .pylintrc mypy.ini .php-cs-fixer.php phpunit.xml.dist hatch_build.py",
         ),
         (
             "deployment",
             "Dockerfile Dockerfile.dev Containerfile docker-compose.yml docker-compose.override.yaml compose.yaml Vagrantfile \
-             Procfile main.tf fly.toml vercel.json netlify.toml wrangler.toml Tiltfile skaffold.yaml serverless.yml",
+             Procfile main.tf fly.toml vercel.json netlify.toml wrangler.toml Tiltfile skaffold.yaml serverless.yml kustomization.yaml helmfile.yaml docker-bake.hcl cdk.json firebase.json main.bicep \
+             playbook.yml",
         ),
-        ("programs", "a.exe A.BAT run.cmd setup.ps1 lib/a.so a.dll a.dylib native.node a.jar a.wasm"),
+        (
+            "programs",
+            "a.exe A.BAT run.cmd setup.ps1 lib/a.so lib/a.so.1 a.dll a.dylib native.node a.jar a.wasm a.pyc a.phar a.psm1 a.hta \
+             node_modules/a/index.js .venv/bin/x lib/site-packages/a.py",
+        ),
         ("names that are not what they seem", "a\u{1b}[2J.txt a\u{202e}txt.md a\u{7}b dir\u{2066}x/a.txt"),
     ];
 
@@ -566,6 +250,34 @@ mod tests {
         ] {
             assert_eq!(caution(&Path::new("/p").join(name)), None, "{name}");
         }
+    }
+
+    #[test]
+    fn pattern_fits_with_any_characters_for_each_star() {
+        for (pattern, name, is_fit) in [
+            ("a*.y*ml", "a.yaml", true),
+            ("a*.y*ml", "a-b.yml", true),
+            ("a*.y*ml", "a.yl", false),
+            ("*.so.*", "liba.so.1.2", true),
+            ("*.so.*", "liba.so", false),
+            ("a*a", "a", false),
+            ("a*b*b", "ab", false),
+            ("a", "ab", false),
+        ] {
+            assert_eq!(fits(pattern, name), is_fit, "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn file_that_an_instruction_file_links_to_is_asked_about() {
+        let guarded = Guarded::new([]).with_instructions(["/p/docs/guide.md".into()]);
+        assert!(guarded.caution(Path::new("/p/docs/guide.md")).is_some_and(|why| why.contains("are told")));
+        assert!(
+            guarded.caution(Path::new("/p/Docs/Guide.md")).is_some(),
+            "as file systems take it that tell no case apart"
+        );
+        assert!(guarded.caution(Path::new("/p/docs/other.md")).is_none());
+        assert!(!guarded.forbids(Path::new("/p/docs/guide.md")));
     }
 
     #[test]

@@ -1,5 +1,5 @@
 use std::{
-    fs,
+    fmt, fs,
     io::Read,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, OnceLock, PoisonError},
@@ -28,6 +28,20 @@ struct Shared {
     own: OwnKey,
     /// Where what was there before is kept, once a session is written down.
     session: OnceLock<Kept>,
+    /// Who is told which files a person has seen as they are now.
+    seen: Option<SeenHook>,
+}
+
+/// Called with files that a person has seen as they are now.
+#[derive(Clone)]
+struct SeenHook(Arc<SeenFiles>);
+
+type SeenFiles = dyn Fn(&[PathBuf]) + Send + Sync;
+
+impl fmt::Debug for SeenHook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SeenHook")
+    }
 }
 
 /// Whose changes they are.
@@ -47,9 +61,31 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 impl Changes {
     /// Of a host that goes by these files and folders, absolute and without links, which no tool changes: with all below
-    /// them, and with what lies in `.shelly` besides. What it writes down it knows again by this key.
-    pub fn new(guarded: impl IntoIterator<Item = PathBuf>, own: OwnKey) -> Self {
-        Self(Arc::new(Shared { guarded: Guarded::new(guarded), own, session: OnceLock::new() }))
+    /// them, and with what lies in `.shelly` besides. A person is asked about each change of `instructions`, files that agents are
+    /// told, as about those that are known by their names. What it writes down it knows again by this key.
+    pub fn new(
+        guarded: impl IntoIterator<Item = PathBuf>,
+        instructions: impl IntoIterator<Item = PathBuf>,
+        own: OwnKey,
+    ) -> Self {
+        let guarded = Guarded::new(guarded).with_instructions(instructions);
+        Self(Arc::new(Shared { guarded, own, session: OnceLock::new(), seen: None }))
+    }
+
+    /// The same where `hook` is called with the files that a person saw wholly who said yes to their change. It may block as long
+    /// as reading and writing small files takes.
+    pub fn on_seen(self, hook: impl Fn(&[PathBuf]) + Send + Sync + 'static) -> Self {
+        let guarded = self.0.guarded.clone();
+        let (own, session) = (self.0.own.clone(), OnceLock::new());
+        Self(Arc::new(Shared { guarded, own, session, seen: Some(SeenHook(Arc::new(hook))) }))
+    }
+
+    /// Tells that a person was shown a plan that was made, and said yes to it.
+    pub fn tell_seen(&self, plan: &Plan) {
+        let files = plan.files_shown_whole();
+        if let Some(SeenHook(hook)) = self.0.seen.as_ref().filter(|_| !files.is_empty()) {
+            hook(&files);
+        }
     }
 
     /// From now on what was there before is kept in the folder of this session, `folder`, and changes under way are written

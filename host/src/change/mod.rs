@@ -14,6 +14,7 @@ mod changes;
 mod diff;
 mod error;
 mod folder;
+mod known_names;
 mod place;
 mod plan;
 mod record;
@@ -32,6 +33,11 @@ pub use place::Place;
 pub use plan::{Plan, Told};
 pub use record::recover;
 pub use state::Digest;
+
+/// Returns how a text becomes another one as a unified diff, for people; `None` stands for no file.
+pub fn text_difference(shown: &str, before: Option<&str>, after: &str) -> String {
+    diff::between(shown, before.map(str::as_bytes), Some(after.as_bytes())).text
+}
 
 /// What is to become of a file or folder.
 #[derive(Debug, Clone, PartialEq, Eq)]

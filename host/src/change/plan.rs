@@ -11,7 +11,7 @@ use std::{
 
 use super::{
     Act, ChangeError, FileChange,
-    caution::{Guarded, caution, is_program},
+    caution::{Guarded, is_program},
     diff::{self, Difference},
     folder::{Folder, open_file},
     place::{LastLink, Place, Spot},
@@ -101,7 +101,7 @@ impl Plan {
         }
         let mut view = View::default();
         let items = changes.iter().map(|change| view.item(change, guarded)).collect::<Result<Vec<_>, _>>()?;
-        let mut cautions: Vec<_> = items.iter().flat_map(Item::cautions).collect();
+        let mut cautions: Vec<_> = items.iter().flat_map(|item| item.cautions(guarded)).collect();
         cautions.dedup();
         let kept: u64 = items.iter().map(Item::kept_bytes).sum();
         let too_much = (kept > limits::CHANGE_UNDO_BYTES)
@@ -139,6 +139,26 @@ impl Plan {
         };
         let one = |item: &Item| format!("{} {:?} {:?} {}\n", item.told().act, item.at.real, item.before, becomes(item));
         Digest::of(self.items.iter().map(one).collect::<String>().as_bytes())
+    }
+
+    /// Returns the files of which a person who is shown the plan sees all that they will hold: none if anything of it is left
+    /// out.
+    pub fn files_shown_whole(&self) -> Vec<PathBuf> {
+        let texts = || self.items.iter().map(|item| &*item.difference.text);
+        let is_short = texts().flat_map(str::lines).all(|line| line.chars().count() <= limits::DIFF_LINE_CHARS);
+        let chars: usize = texts().map(|text| text.chars().count() + 1).sum();
+        let is_whole = is_short
+            && chars <= limits::DIFF_CHARS
+            && self.items.len() <= limits::CHANGES_SHOWN
+            && self.shown().chars().count() <= limits::CHANGE_DETAIL_CHARS;
+        let is_new_throughout = |item: &&Item| match (&item.does, item.difference.lines) {
+            (Does::Write(content), Some((added, _))) => {
+                str::from_utf8(content).is_ok_and(|text| text.lines().count() == added)
+            }
+            _ => false,
+        };
+        let files = self.items.iter().filter(|_| is_whole).filter(is_new_throughout);
+        files.map(|item| item.at.real.clone()).collect()
     }
 
     /// All that a person is to see before saying yes: what is remarkable, whether it can be undone, every change in a line;
@@ -246,7 +266,7 @@ impl Item {
         }
     }
 
-    fn cautions(&self) -> Vec<String> {
+    fn cautions(&self, guarded: &Guarded) -> Vec<String> {
         let shown = |path: &Path| {
             let below = path.strip_prefix(&self.at.real).ok().filter(|below| !below.as_os_str().is_empty());
             below.map_or(self.at.shown.clone(), |below| {
@@ -257,7 +277,7 @@ impl Item {
         let mut cautions: Vec<_> = self
             .touched()
             .iter()
-            .filter_map(|(path, _)| caution(path).map(|why| format!("{}: {why}", shown(path))))
+            .filter_map(|(path, _)| guarded.caution(path).map(|why| format!("{}: {why}", shown(path))))
             .take(limits::CHANGES_SHOWN)
             .collect();
         // What a file is to hold is run wherever it was run before, and a program runs wherever it lies.

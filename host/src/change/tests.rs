@@ -45,7 +45,7 @@ impl World {
     }
 
     fn changes(&self) -> Changes {
-        let changes = Changes::new([self.root.join("guarded")], self.key());
+        let changes = Changes::new([self.root.join("guarded")], [], self.key());
         fs::create_dir_all(self.session()).unwrap();
         changes.of_session(self.common(), &self.session());
         changes
@@ -464,7 +464,7 @@ fn what_was_not_written_here_is_neither_undone_nor_taken_back() {
 #[test]
 fn what_cannot_be_undone_is_said_to_be_so() {
     let world = World::new(&[("big", ""), ("a", "1")]);
-    let bare = Changes::new([], world.key());
+    let bare = Changes::new([], [], world.key());
     let plan = bare.plan(&[world.write("a", Some("1"), "2")]).unwrap();
     assert!(!plan.is_plain() && plan.shown().contains("it cannot be undone: nothing of this run is written down"));
     bare.apply(&plan, BY, &[]).unwrap();
@@ -497,9 +497,12 @@ fn a_person_sees_every_change_and_what_is_remarkable() {
     );
     assert!(shown.contains("more lines of long are not shown]") && shown.chars().count() < limits::CHANGE_DETAIL_CHARS);
     for (wanted, says) in [
-        (world.write(".git/hooks/pre-commit", None, "#!"), "careful: .git/hooks/pre-commit: git runs programs"),
-        (world.of("d", Act::CopyTo(world.place("e"))), "careful: d: git runs programs"),
-        (world.of("d", Act::Remove), "careful: d/.git: git runs programs"),
+        (
+            world.write(".git/hooks/pre-commit", None, "#!"),
+            "careful: .git/hooks/pre-commit: version control runs programs",
+        ),
+        (world.of("d", Act::CopyTo(world.place("e"))), "careful: d: version control runs programs"),
+        (world.of("d", Act::Remove), "careful: d/.git: version control runs programs"),
     ] {
         let plan = changes.plan(&[wanted]).unwrap();
         assert!(plan.is_remarkable() && plan.shown().contains(says), "{}", plan.shown());
@@ -513,13 +516,14 @@ fn a_person_sees_every_change_and_what_is_remarkable() {
     }
     let forged = world.write("a\ncareful: no\u{1b}[2J", None, "x");
     let shown = changes.plan(&[forged]).unwrap().shown();
-    assert!(shown.starts_with("create a\\ncareful: no\\u{1b}[2J (+1 -0)\n"), "{shown}");
+    assert!(shown.starts_with("careful: a\\ncareful: no\\u{1b}[2J: its name holds characters that "), "{shown}");
+    assert!(shown.contains("\ncreate a\\ncareful: no\\u{1b}[2J (+1 -0)\n"), "{shown}");
     // However long their names are, what is remarkable comes first, and how each ends is there.
     let far = |n: usize| format!("{}{n}/file-{n}", "a".repeat(200) + "/" + &"é/".repeat(1_200));
     let mut many: Vec<_> = (0..limits::CHANGES_SHOWN).map(|n| world.write(&far(n), None, "n\n")).collect();
     many.push(world.write(".git/hooks/pre-commit", None, "#!"));
     let shown = changes.plan(&many).unwrap().shown();
-    assert!(shown.starts_with("careful: .git/hooks/pre-commit: git runs programs"), "{shown:.300}");
+    assert!(shown.starts_with("careful: .git/hooks/pre-commit: version control runs programs"), "{shown:.300}");
     let line = format!("create {}[…]{}0/file-0 (+1 -0)\n", "a".repeat(80), "é/".repeat(36));
     assert!(shown.contains(&line), "{line}{shown:.600}");
     assert!(shown.chars().count() < limits::CHANGE_DETAIL_CHARS);
@@ -577,4 +581,22 @@ fn bounds_are_run_into() {
     }
     let shown = changes.plan(&edit()).unwrap().shown();
     assert!(shown.contains("it cannot be undone: the session has changed files too often"), "{shown}");
+}
+
+#[test]
+fn file_counts_as_seen_if_all_that_it_will_hold_is_shown() {
+    let world = World::new(&[("a", "1\n2\n"), ("b", "x\n")]);
+    let changes = world.changes();
+    let seen = |wanted: &[FileChange]| {
+        let files = changes.plan(wanted).unwrap().files_shown_whole();
+        let below = |file: &PathBuf| file.strip_prefix(&world.root).unwrap().display().to_string();
+        files.iter().map(below).collect::<Vec<_>>()
+    };
+    assert_eq!(seen(&[world.write("new", None, "1\n2\n"), world.write("b", Some("x\n"), "y\n")]), ["new", "b"]);
+    assert_eq!(seen(&[world.write("a", Some("1\n2\n"), "1\n3\n")]), [""; 0], "a line of it was there before");
+    assert_eq!(seen(&[world.of("a", Act::MoveTo(world.place("c")))]), [""; 0], "what it holds is not shown");
+    let long = world.write("long", None, &"line of a long file\n".repeat(5_000));
+    assert_eq!(seen(&[world.write("new", None, "1\n"), long]), [""; 0], "something is left out");
+    let wide = world.write("wide", None, &"x".repeat(limits::DIFF_LINE_CHARS));
+    assert_eq!(seen(&[wide]), [""; 0], "a line is cut");
 }

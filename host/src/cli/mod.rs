@@ -14,6 +14,7 @@ mod plugin;
 mod provider;
 mod render;
 mod run;
+mod secrets;
 mod session;
 mod signals;
 mod silence;

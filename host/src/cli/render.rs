@@ -9,7 +9,11 @@ use clap::ValueEnum;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{silence::Silences, stdout};
+use super::{
+    secrets::{ReplyPieces, json_without_secrets, without_secrets},
+    silence::Silences,
+    stdout,
+};
 use crate::{
     agent::{Answer, RunError},
     app::{Prepared, Session},
@@ -183,11 +187,12 @@ pub struct Progress {
     held: Vec<Event>,
     /// The models that say nothing.
     silences: Silences,
+    pieces: ReplyPieces,
 }
 
 impl Progress {
     pub fn new(output: Output, verbose: bool) -> Self {
-        Self { output, verbose, held: Vec::new(), silences: Silences::default() }
+        Self { output, verbose, held: Vec::new(), silences: Silences::default(), pieces: ReplyPieces::default() }
     }
 
     /// Whether what it shows goes to the terminal that questions are put on.
@@ -220,7 +225,9 @@ impl Progress {
     pub fn show(&mut self, event: &Event) {
         if self.output == Output::Events {
             for event in std::iter::once(event).chain(&std::mem::take(&mut self.held)) {
-                let _ = print(&json_line(event));
+                for shown in self.pieces.pass(event) {
+                    let _ = print(&json_line(&shown));
+                }
             }
             return;
         }
@@ -475,7 +482,7 @@ pub fn not_printed(cause: impl std::fmt::Display) -> Report {
 
 /// Prints what others wrote. A program that reads it gets the very bytes.
 pub fn print_for_people(text: &str) -> Result<(), Report> {
-    if std::io::stdout().is_terminal() { print(&escaped(text)) } else { print(text) }
+    if std::io::stdout().is_terminal() { print(&escaped(text)) } else { print(&without_secrets(text)) }
 }
 
 /// Tells of what is not as it should be.
@@ -492,9 +499,9 @@ fn say(value: &Value) {
     let _ = print(&json_line(value));
 }
 
-/// JSON in which nothing is left that a terminal acts on.
+/// JSON in which nothing is left that a terminal acts on, and no credential.
 pub fn json_line(value: &impl Serialize) -> String {
-    let line = serde_json::to_string(value).unwrap_or_default();
+    let line = json_without_secrets(serde_json::to_string(value).unwrap_or_default());
     replaced(line, acts_on_terminal, |c| format!("\\u{:04x}", u32::from(c)))
 }
 
@@ -511,10 +518,11 @@ fn time(duration: Duration) -> String {
     }
 }
 
-/// A text of many lines without anything else that a terminal would act on.
+/// A text of many lines without anything else that a terminal would act on, and without credentials.
 pub fn escaped(text: &str) -> String {
+    let text = without_secrets(text);
     let acts = |c: char| acts_on_terminal(c) && c != '\n' && c != '\t';
-    replaced(text.to_owned(), acts, |c| c.escape_unicode().to_string())
+    replaced(text, acts, |c| c.escape_unicode().to_string())
 }
 
 /// The text with an escape in place of each character that is `unsafe_to_show`.

@@ -8,7 +8,7 @@ use super::{
     launch::{self, Named},
     place::{Over, Place, Work, resume_arguments},
     render::{self, Output, Progress, RunResult, name},
-    signals, trust,
+    secrets, signals, trust,
 };
 use crate::{
     agent::{Answer, RunError, WindowExceeded},
@@ -312,6 +312,7 @@ impl Job {
             prepared = app.agent(agent, self.with.model.as_deref(), recording) => prepared?,
         };
         let session = prepared.session.take();
+        secrets::hide(app.secrets());
 
         let (events, stream) = EventSink::channel();
         session.iter().for_each(|session| session.listen(&events));

@@ -16,7 +16,7 @@ use crate::{
     error::{ErrorKind, Report, cut},
     limits,
     mcp::TokenStore,
-    session::{SessionError, Store},
+    session::{Authorship, SessionError, Store},
     trust::{Danger, FactGroup, Facts, OwnKey, TrustStore},
 };
 
@@ -71,6 +71,8 @@ impl Trust {
         }
         let lines = listed(&facts, |line| if standing.new_facts().contains(line) { "+" } else { " " });
         let gone = listed(&standing.gone(), |_| "-");
+        let changed = changed_instructions(&standing);
+        let lines: Vec<_> = changed.lines().map(str::to_owned).chain(lines).collect();
         print(&lines.into_iter().chain(gone).map(|line| format!("{line}\n")).collect::<String>())?;
         if standing.is_trusted() {
             return print("trusted");
@@ -135,6 +137,7 @@ pub async fn admitted(standing: &Standing, given: bool, is_attended: bool) -> Re
         }
         ask(standing, async |question| ask::trust(&question, Choice::WithOnce).await).await?;
     }
+    standing.keep_first_instructions(standing.is_trusted());
     standing.trusted()
 }
 
@@ -152,26 +155,41 @@ pub async fn admit_session(
     is_attended: bool,
 ) -> Result<(), Report> {
     let Recording::Existing { id, is_trusted, .. } = recording else { return Ok(()) };
-    *is_trusted = given || store.is_own(id).map_err(|error| error.report())?;
-    if *is_trusted {
+    if given {
+        *is_trusted = true;
+        return Ok(());
+    }
+    // Of what is read now; what is opened later must be that.
+    let authorship = store.authorship(id).map_err(|error| error.report())?;
+    if authorship.is_own() {
         return Ok(());
     }
     if !is_attended {
-        return Err(not_own(store, id));
+        return Err(not_own(store, id, authorship));
     }
-    ask_about(store, id, async |question| ask::trust(&question, Choice::GoOn).await).await?;
+    ask_about(store, id, authorship, async |question| ask::trust(&question, Choice::GoOn).await).await?;
     *is_trusted = true;
     Ok(())
 }
 
-fn not_own(store: &Store, id: &str) -> Report {
-    SessionError::NotOwn { id: id.to_owned(), has_key: store.has_key() }.report()
+fn not_own(store: &Store, id: &str, authorship: Authorship) -> Report {
+    SessionError::NotOwn { id: id.to_owned(), has_key: store.has_key(), authorship }.report()
 }
 
-async fn ask_about(store: &Store, id: &str, put: impl AsyncFnOnce(String) -> Consent) -> Result<(), Report> {
+async fn ask_about(
+    store: &Store,
+    id: &str,
+    authorship: Authorship,
+    put: impl AsyncFnOnce(String) -> Consent,
+) -> Result<(), Report> {
+    let what = match authorship {
+        Authorship::Altered { line } => {
+            format!("was changed since you wrote it: line {line} of its journal and what follows may be anybody's")
+        }
+        _ => "was not made here by you: it may have come with the project".into(),
+    };
     let shown = format!(
-        "the session {} was not made here by you: it may have come with the project\n  calls of tools that are pending \
-         in it are made, and what it says was said counts as said\n",
+        "the session {} {what}\n  calls of tools that are pending in it are made, and what it says was said counts as said\n",
         name(id)
     );
     match put(shown).await {
@@ -180,7 +198,7 @@ async fn ask_about(store: &Store, id: &str, put: impl AsyncFnOnce(String) -> Con
             kept.unwrap_or_else(|report| warn(&format!("it is gone on with this once: {report}")));
         }
         Consent::Once => {}
-        Consent::No => return Err(not_own(store, id)),
+        Consent::No => return Err(not_own(store, id, authorship)),
     }
     Ok(())
 }
@@ -205,7 +223,19 @@ fn question(standing: &Standing) -> String {
         false => "the files of this project name what needs your consent",
         true => "the files of this project have changed: this is new, or gone",
     };
-    format!("{what}:\n{lines}")
+    format!("{what}:\n{}{lines}", changed_instructions(standing))
+}
+
+/// What has changed in instruction files, for a person: as many lines as can be looked over.
+fn changed_instructions(standing: &Standing) -> String {
+    let changed = standing.changed_instructions();
+    let mut lines = changed.iter().flat_map(|change| change.lines());
+    let shown = lines.by_ref().take(limits::INSTRUCTIONS_LINES);
+    let shown: String = shown.map(|line| format!("  {}\n", cut(&escaped(line), limits::DIFF_LINE_CHARS))).collect();
+    match lines.count() {
+        0 => shown,
+        more => format!("{shown}  [{more} more lines are not shown: look at the files]\n"),
+    }
 }
 
 /// Nobody is asked about what cannot be shown.
@@ -366,13 +396,13 @@ mod tests {
             let mut recording = of("s");
             let admitted = admit_session(store, &mut recording, given, false).await;
             let is_trusted = matches!(recording, Recording::Existing { is_trusted: true, .. });
-            assert_eq!(admitted.is_ok(), is_trusted, "nobody is there to be asked");
-            is_trusted
+            assert_eq!(is_trusted, given, "nobody is there to be asked");
+            admitted.is_ok()
         };
         let mine = store(Some("mine"));
         for (consent, is_kept) in [(Consent::No, false), (Consent::Once, false), (Consent::Yes, true)] {
             assert!(!goes_on(&mine, false).await && goes_on(&mine, true).await);
-            let asked = ask_about(&mine, "s", async |question| {
+            let asked = ask_about(&mine, "s", Authorship::Unmarked, async |question| {
                 assert!(question.contains("the session s was not made here by you"), "{question}");
                 consent
             });
@@ -382,9 +412,10 @@ mod tests {
         assert!(!goes_on(&theirs, false).await, "it has one mark");
         // Where it cannot be kept it holds once.
         let nowhere = store(None);
-        assert!(ask_about(&nowhere, "s", async |_| Consent::Yes).await.is_ok());
+        assert!(ask_about(&nowhere, "s", Authorship::Unmarked, async |_| Consent::Yes).await.is_ok());
         assert!(!goes_on(&nowhere, false).await && goes_on(&nowhere, true).await);
-        assert!(not_own(&nowhere, "s").to_string().contains("XDG_STATE_HOME"), "{}", not_own(&nowhere, "s"));
+        let refused = not_own(&nowhere, "s", Authorship::Unmarked).to_string();
+        assert!(refused.contains("XDG_STATE_HOME"), "{refused}");
         assert!(admit_session(&mine, &mut Recording::Off, false, false).await.is_ok());
     }
 

@@ -20,7 +20,7 @@ pub use middleware::{AfterRequest, BeforeRequest, ModelMiddleware, Sending};
 pub use pricing::{Price, PriceListError, PriceTable};
 pub use rate_limit::{RateLimit, RateLimitConfig, RateLimited};
 pub use scripted::ScriptedCompleter;
-pub use sink::{DeltaSink, DeltaTarget, Seen};
+pub use sink::{DeltaSink, DeltaTarget, Seen, ShownReply};
 pub use tracked::Tracked;
 pub use usage::{Ledger, Tally, UsageTracker};
 pub use window::ContextWindow;

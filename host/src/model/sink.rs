@@ -1,14 +1,15 @@
 use std::{
     fmt,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
 };
 
 use async_trait::async_trait;
+use sha2::{Digest, Sha256};
 
-use crate::chat::Delta;
+use crate::chat::{Delta, Part};
 
 /// Whoever watches a reply come.
 #[async_trait]
@@ -36,6 +37,12 @@ impl DeltaSink {
     pub fn observed(&self) -> (Self, Seen) {
         let seen = Seen::default();
         (Self::new(Arc::new(Observed { sink: self.clone(), seen: seen.clone() })), seen)
+    }
+
+    /// Returns a sink that hands on all pieces through this one, and what was shown of the reply by them.
+    pub fn compared(&self) -> (Self, ShownReply) {
+        let shown = ShownReply::default();
+        (Self::new(Arc::new(ComparedSink { sink: self.clone(), shown: shown.clone() })), shown)
     }
 
     /// Hands on one piece. Waits while the watcher is behind.
@@ -70,8 +77,141 @@ impl DeltaTarget for Observed {
     }
 }
 
+/// The pieces of a reply that were shown, to be compared with the reply itself.
+#[derive(Clone, Default)]
+pub struct ShownReply(Arc<Mutex<ShownPieces>>);
+
+#[derive(Default)]
+struct ShownPieces {
+    text: ShownText,
+    thinking: ShownText,
+    calls: ShownText,
+}
+
+impl ShownReply {
+    /// Returns what is not in a reply of what was shown of it: its text, its thoughts or its tool calls. White space does not
+    /// count, and a reply may go on behind what was shown.
+    pub fn differs_from(&self, parts: &[Part]) -> Option<&'static str> {
+        let pieces = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let of = |part: fn(&Part) -> Option<&str>| parts.iter().filter_map(part);
+        let text = of(|part| if let Part::Text(text) = part { Some(text) } else { None });
+        let thinking = of(|part| if let Part::Thinking(thought) = part { Some(&thought.text) } else { None });
+        let calls = of(|part| if let Part::ToolCall(call) = part { Some(&call.name) } else { None });
+        let calls: String = calls.flat_map(|name| [name, "\0"]).collect();
+        if !pieces.text.begins(text) {
+            Some("text")
+        } else if !pieces.thinking.begins(thinking) {
+            Some("thoughts")
+        } else if !pieces.calls.begins([&*calls].into_iter()) {
+            Some("tool calls")
+        } else {
+            None
+        }
+    }
+
+    fn add(&self, delta: &Delta) {
+        let mut pieces = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match delta {
+            Delta::Text(text) => pieces.text.add(text),
+            Delta::Thinking(text) => pieces.thinking.add(text),
+            Delta::ToolCall(name) => {
+                pieces.calls.add(name);
+                pieces.calls.add("\0");
+            }
+            Delta::Usage(_) => {}
+        }
+    }
+}
+
+impl fmt::Debug for ShownReply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ShownReply(…)")
+    }
+}
+
+/// A text that was shown in pieces. Only its digest is kept: it may be as long as a reply.
+#[derive(Default)]
+struct ShownText {
+    digest: Sha256,
+    bytes: usize,
+}
+
+impl ShownText {
+    fn add(&mut self, text: &str) {
+        for word in text.split_whitespace() {
+            self.digest.update(word);
+            self.bytes += word.len();
+        }
+    }
+
+    /// Returns `true` if a text begins with it.
+    fn begins<'a>(&self, text: impl Iterator<Item = &'a str>) -> bool {
+        let (mut digest, mut left) = (Sha256::new(), self.bytes);
+        for word in text.flat_map(str::split_whitespace) {
+            let word = &word.as_bytes()[..word.len().min(left)];
+            digest.update(word);
+            left -= word.len();
+        }
+        left == 0 && digest.finalize() == self.digest.clone().finalize()
+    }
+}
+
+struct ComparedSink {
+    sink: DeltaSink,
+    shown: ShownReply,
+}
+
+#[async_trait]
+impl DeltaTarget for ComparedSink {
+    async fn take(&self, delta: Delta) {
+        self.shown.add(&delta);
+        self.sink.emit(delta).await;
+    }
+}
+
 impl fmt::Debug for DeltaSink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.0.is_some() { "DeltaSink(watched)" } else { "DeltaSink(unwatched)" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chat::{Thinking, ToolCall};
+
+    fn call(name: &str) -> ToolCall {
+        ToolCall { id: "1".into(), name: name.into(), arguments: "{}".into(), meta: Vec::new() }
+    }
+
+    #[tokio::test]
+    async fn shown_pieces_are_compared_with_the_reply() {
+        let thought = |text: &str| Part::Thinking(Thinking { text: text.into(), opaque: None });
+        let reply = [
+            thought("I think."),
+            Part::Text("Four\n".into()),
+            Part::ToolCall(call("add")),
+            Part::Text("is it.".into()),
+        ];
+        let (text, thinking) = (|text: &str| Delta::Text(text.into()), |text: &str| Delta::Thinking(text.into()));
+        let tool = |name: &str| Delta::ToolCall(name.into());
+        for (shown, differs) in [
+            (vec![], None),
+            (vec![thinking("I "), thinking("think."), text("Fo"), text("ur"), tool("add"), text(" is it.\n")], None),
+            (vec![text("Four")], None),
+            (vec![text("Five")], Some("text")),
+            (vec![text("Four is it. And more.")], Some("text")),
+            (vec![text("is it.")], Some("text")),
+            (vec![thinking("I do not think.")], Some("thoughts")),
+            (vec![text("Four"), tool("remove")], Some("tool calls")),
+            (vec![tool("ad")], Some("tool calls")),
+            (vec![tool("add"), tool("add")], Some("tool calls")),
+        ] {
+            let (sink, compared) = DeltaSink::none().compared();
+            for delta in shown.clone() {
+                sink.emit(delta).await;
+            }
+            assert_eq!(compared.differs_from(&reply), differs, "{shown:?}");
+        }
     }
 }

@@ -5,6 +5,7 @@ use crate::{
     error::acts_on_terminal,
     files::{self, Start},
     limits,
+    trust::InstructionFile,
 };
 
 /// Files in which other tools keep what an agent should know of a project.
@@ -41,6 +42,8 @@ pub struct ProjectContext {
     pub text: String,
     /// What was left out, for a person.
     pub warnings: Vec<String>,
+    /// The files that somebody wrote for agents, with what is told of each before all of it is cut.
+    pub files: Vec<InstructionFile>,
 }
 
 /// One thing to tell, and where it comes from.
@@ -55,8 +58,13 @@ impl ProjectContext {
     /// `.shelly/*.md` without their comments, the names of `.shelly/knowledge/*.md`, then the structural index. What cannot be read is left out, with a warning; what is there
     /// twice is told once. Links that lead out of the project are not followed.
     pub fn read(layout: &Layout, options: &ContextOptions) -> Self {
-        let mut reader =
-            Reader { layout, most: options.max_external_file_size, pieces: Vec::new(), warnings: Vec::new() };
+        let mut reader = Reader {
+            layout,
+            most: options.max_external_file_size,
+            pieces: Vec::new(),
+            warnings: Vec::new(),
+            files: Vec::new(),
+        };
         for name in EXTERNAL {
             reader.add(name, "external", |text| text);
         }
@@ -71,7 +79,7 @@ impl ProjectContext {
             reader.add(&name, "curated", without_comments);
         }
         let knowledge = reader.names(".shelly/knowledge", ".md");
-        let Reader { mut pieces, mut warnings, .. } = reader;
+        let Reader { mut pieces, mut warnings, files, .. } = reader;
         if !knowledge.is_empty() {
             let names = knowledge.iter().map(|name| format!("\n- {}", shown(name)));
             let text = "Read these files when you need to know more:".to_owned() + &names.collect::<String>();
@@ -82,7 +90,7 @@ impl ProjectContext {
             pieces.push(Piece { path: ".".into(), from: "generated", text: index });
         }
         let text = joined(&pieces, &mut warnings);
-        Self { text, warnings }
+        Self { text, warnings, files }
     }
 }
 
@@ -91,6 +99,7 @@ struct Reader<'a> {
     most: u64,
     pieces: Vec<Piece>,
     warnings: Vec<String>,
+    files: Vec<InstructionFile>,
 }
 
 impl Reader<'_> {
@@ -134,6 +143,9 @@ impl Reader<'_> {
             Err(error) => return self.left_out(name, &error.to_string()),
         };
         let mut text = body(text).trim().to_owned();
+        if !text.is_empty() {
+            self.files.push(InstructionFile::new(name, &*text));
+        }
         if text.is_empty() || self.pieces.iter().any(|piece| piece.text == text) {
             return;
         }
@@ -279,6 +291,18 @@ mod tests {
         assert!(context.text.contains("\nsrc/ main.rs\n"), "{}", context.text);
         assert!(context.text.contains("know more:\n- .shelly/knowledge/k.md\n"), "{}", context.text);
         assert_eq!(context.warnings, [] as [&str; 0]);
+        let files: Vec<_> = context.files.iter().map(|file| file.path.as_str()).collect();
+        let written = [
+            "CLAUDE.md",
+            "AGENTS.md",
+            ".cursorrules",
+            ".cursor/rules/a.mdc",
+            ".cursor/rules/b.mdc",
+            ".shelly/a.md",
+            ".shelly/context.md",
+        ];
+        assert_eq!(files, written, "also one that says the same as another");
+        assert!(context.files.contains(&InstructionFile::new(".cursor/rules/b.mdc", "rule b")));
         assert_eq!(read(&[]), ProjectContext::default());
     }
 

@@ -3,7 +3,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::format::VERSION;
+use super::{Authorship, format::VERSION};
 use crate::{
     error::{ErrorKind, Report, without_number},
     trust::TrustError,
@@ -48,8 +48,8 @@ pub enum SessionError {
     NotOurs { path: PathBuf, reason: String },
     /// It was not made here by this person, who has not said that it may be gone on with. `has_key`: whether there is a
     /// place for the key by which that is known.
-    #[error("the session `{id}` was not made here by you, as far as can be told")]
-    NotOwn { id: String, has_key: bool },
+    #[error("the session `{id}` {}", not_own(*authorship))]
+    NotOwn { id: String, has_key: bool, authorship: Authorship },
     /// The key by which a person's sessions are known cannot be used.
     #[error(transparent)]
     Key(#[from] TrustError),
@@ -100,10 +100,13 @@ impl SessionError {
             Self::TooMany { .. } | Self::TooLarge { .. } => {
                 report.hint("remove some: `shelly-host session prune --keep 20 --dry-run` shows which")
             }
-            Self::NotOwn { id, has_key } => {
-                let why = match has_key {
-                    true => "it has no mark of yours: it may have come with the project",
-                    false => {
+            Self::NotOwn { id, has_key, authorship } => {
+                let why = match (has_key, authorship) {
+                    (_, Authorship::Altered { .. }) => {
+                        "somebody who does not have your key has written to it: another person, or a plugin that may write there"
+                    }
+                    (true, _) => "it has no mark of yours: it may have come with the project, or have had another name",
+                    (false, _) => {
                         "there is no place for the key by which yours are known: neither XDG_STATE_HOME nor HOME is set"
                     }
                 };
@@ -128,6 +131,15 @@ impl SessionError {
                 }
             }
         }
+    }
+}
+
+fn not_own(authorship: Authorship) -> String {
+    match authorship {
+        Authorship::Altered { line } => {
+            format!("was changed since you wrote it: line {line} of its journal is not yours")
+        }
+        _ => "was not made here by you, as far as can be told".into(),
     }
 }
 

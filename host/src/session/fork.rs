@@ -1,8 +1,10 @@
 use std::{collections::HashSet, io, path::Path, sync::Arc, time::SystemTime};
 
 use super::{
-    Digest, Fork, Header, Journal, Kind, SessionError, Store,
+    Authorship, Digest, Fork, Header, Journal, Kind, SessionError, Store,
     error::disk,
+    format::header_line,
+    own::Maker,
     writer::{ATTACHMENTS, JOURNAL},
 };
 
@@ -15,8 +17,7 @@ impl Store {
     /// [`SessionError`]: there is no such session or line, it is damaged before it, the disk says no.
     pub fn fork(&self, given: &str, at: Option<u64>) -> Result<String, SessionError> {
         let from = self.resolve(given)?;
-        let last = self.last_of(&from, at)?;
-        let maker = self.maker(&from).unwrap_or(None);
+        let (last, maker) = self.last_of(&from, at)?;
         let made = self.make(None, |folder, id| {
             let mut journal = Journal::open(Arc::clone(&self.storage), self.folder.join(&from))?;
             let header = Header {
@@ -26,16 +27,22 @@ impl Store {
                 forked_from: Some(Fork { id: from.clone(), at: last }),
                 ..journal.header().clone()
             };
-            let end = self.write_header(folder, &header)?;
-            self.copy_lines(&mut journal, last, folder, end)?;
-            maker.map_or(Ok(()), |maker| self.mark(folder, maker))
+            let start = self.write_header(folder, &header)?;
+            let end = self.copy_lines(&mut journal, last, folder, start)?;
+            match maker {
+                // The lines have codes of another chain, so its own mark covers them.
+                Some((maker, Authorship::Own)) => self.mark(folder, id, maker, (last, end)).map(drop),
+                Some((maker, _)) => self.mark_first_line(folder, maker, &header_line(&header)),
+                None => Ok(()),
+            }
         })?;
         Ok(made.id)
     }
 
-    /// The number of the last line that is copied.
-    fn last_of(&self, id: &str, at: Option<u64>) -> Result<u64, SessionError> {
-        let mut journal = Journal::open(Arc::clone(&self.storage), self.folder.join(id))?;
+    /// The number of the last line that is copied, and who made the session if all up to there is this person's.
+    fn last_of(&self, id: &str, at: Option<u64>) -> Result<(u64, Option<(Maker, Authorship)>), SessionError> {
+        let mut journal =
+            self.watched(id).or_else(|_| Journal::open(Arc::clone(&self.storage), self.folder.join(id)))?;
         while at.is_none_or(|at| at == 0 || journal.line() < at) {
             if journal.next_checked()?.is_none() {
                 break;
@@ -44,12 +51,21 @@ impl Store {
         let last = journal.line();
         match at {
             Some(at) if at == 0 || at > last => Err(SessionError::NoLine { id: id.to_owned(), at, last }),
-            _ => Ok(last),
+            _ => {
+                // Of a part of the lines that the mark covers nothing is known before the rest is read.
+                while journal.next_covered()? {}
+                let authorship = match journal.watch().authorship() {
+                    Authorship::Altered { line } if line > last => Authorship::Own,
+                    authorship => authorship,
+                };
+                let maker = journal.watch().maker().filter(|_| authorship.is_own());
+                Ok((last, maker.map(|maker| (maker, authorship))))
+            }
         }
     }
 
-    /// Copies lines as they are: their numbers and checksums hold in the copy too.
-    fn copy_lines(&self, journal: &mut Journal, last: u64, folder: &Path, mut end: u64) -> Result<(), SessionError> {
+    /// Copies lines as they are, and returns where the last one ends: their numbers and checksums hold in the copy too.
+    fn copy_lines(&self, journal: &mut Journal, last: u64, folder: &Path, mut end: u64) -> Result<u64, SessionError> {
         const AT_ONCE: usize = 1 << 20;
         let path = folder.join(JOURNAL);
         let file = self.storage.open(&path).map_err(disk("write", &path))?;
@@ -69,7 +85,8 @@ impl Store {
                 lines.clear();
             }
         }
-        file.sync().map_err(disk("write", &path))
+        file.sync().map_err(disk("write", &path))?;
+        Ok(end)
     }
 
     /// Gives the same file a second name, or copies it where that cannot be.

@@ -2,6 +2,8 @@ use std::{borrow::Cow, collections::BTreeMap, fmt, str, time::SystemTime};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
+use super::chain::{CODE_DIGITS, LineChain};
+
 /// The version of the format that is written, and the newest that can be read.
 pub const VERSION: u64 = 1;
 
@@ -224,14 +226,30 @@ pub(super) struct Envelope<'a> {
 const PREFIX: &str = r#"{"crc":"00000000","#;
 const CRC_AT: usize = r#"{"crc":""#.len();
 
-/// Appends the line of these JSON objects, whose members follow one another.
-pub(super) fn append_line(lines: &mut Vec<u8>, envelope: fmt::Arguments<'_>, members: &[u8]) {
+/// Before the authentication code of a line, which is its last member.
+const CODE: &[u8] = br#","mac":""#;
+/// Behind it.
+const CODE_END: &[u8] = br#""}"#;
+
+/// Appends the line of these JSON objects, whose members follow one another. With a chain it ends with the code of the chain.
+pub(super) fn append_line(
+    lines: &mut Vec<u8>,
+    envelope: fmt::Arguments<'_>,
+    members: &[u8],
+    chain: Option<&mut LineChain>,
+) {
     use std::io::Write;
     let start = lines.len();
     lines.extend_from_slice(PREFIX.as_bytes());
     // Writing to memory cannot fail.
     let _ = lines.write_fmt(envelope);
     lines.extend_from_slice(members);
+    if let Some(chain) = chain {
+        let code = chain.extend(&lines[start + PREFIX.len()..]);
+        lines.extend_from_slice(CODE);
+        lines.extend_from_slice(code.as_bytes());
+        lines.push(b'"');
+    }
     lines.push(b'}');
     let crc = crc32fast::hash(&lines[start + PREFIX.len()..]);
     let digits = format!("{crc:08x}");
@@ -239,10 +257,17 @@ pub(super) fn append_line(lines: &mut Vec<u8>, envelope: fmt::Arguments<'_>, mem
     lines.push(b'\n');
 }
 
+/// Returns what the authentication code at the end of a line covers, and the code; `None` if it ends with none.
+pub(super) fn split_code(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let rest = line.get(PREFIX.len()..)?.strip_suffix(CODE_END)?;
+    let (rest, code) = rest.split_at_checked(rest.len().checked_sub(CODE_DIGITS)?)?;
+    Some((rest.strip_suffix(CODE)?, code))
+}
+
 /// The line of these members.
 pub(crate) fn line_of(members: &str) -> Vec<u8> {
     let mut line = Vec::new();
-    append_line(&mut line, format_args!("{members}"), b"");
+    append_line(&mut line, format_args!("{members}"), b"", None);
     line
 }
 
@@ -271,7 +296,7 @@ pub(super) fn header_line(header: &Header) -> Vec<u8> {
     let mut line = Vec::new();
     // Texts and numbers alone: it can always be written.
     let json = serde_json::to_vec(header).unwrap_or_default();
-    append_line(&mut line, format_args!("\"shelly_session\":{VERSION},"), members(&json));
+    append_line(&mut line, format_args!("\"shelly_session\":{VERSION},"), members(&json), None);
     line
 }
 
@@ -358,7 +383,7 @@ mod tests {
     fn what_is_no_header_says_why() {
         let line = |content: &str| {
             let mut line = Vec::new();
-            append_line(&mut line, format_args!("{content}"), b"");
+            append_line(&mut line, format_args!("{content}"), b"", None);
             line.pop();
             line
         };

@@ -43,6 +43,7 @@
 //! The store blocks: call it from a thread that may. An open session never does; a thread of its own writes.
 
 mod attachments;
+mod chain;
 mod error;
 mod fork;
 mod format;
@@ -62,6 +63,7 @@ mod stored;
 mod transcript;
 mod writer;
 
+pub use chain::Authorship;
 pub use error::SessionError;
 pub(crate) use format::line_of;
 pub use format::{Digest, Fork, Header, LaunchOptions, Part, PartKind, VERSION};
@@ -70,7 +72,7 @@ pub use memory::{DiskFault, MemoryDisk};
 pub use prune::{Policy, Pruned};
 pub use reader::{Journal, Line, What};
 pub use search::{Found, Searched};
-pub use secrets::Secrets;
+pub use secrets::{SecretStream, Secrets};
 pub use session::Session;
 pub use storage::{Disk, Entry, Kind, Storage, StoredFile};
 pub use store::{New, Opened, Opening, Options, Store};

@@ -1,18 +1,22 @@
-//! Whose a session is. One that was made here has a mark in its folder: a digest of its first line under a key that only
-//! this person has. One that came with a project has none that is right, and its calls must not be made unasked.
+//! Whose a session is. One that was made here has a mark in its folder, made under a key that only this person has: it covers
+//! the session's name and its first lines, and starts the [chain](super::chain) of those that follow. One that came with a
+//! project has none that is right, and its calls must not be made unasked.
 
-use std::{io, path::Path};
+use std::{io, path::Path, sync::Arc};
+
+use sha2::{Digest as _, Sha256};
 
 use super::{
-    Kind, SessionError, Store,
+    Authorship, Header, Journal, Kind, SessionError, Store,
+    chain::{JournalVerifier, LineChain, PURPOSE, SessionMark},
     error::disk,
-    reader,
     writer::{JOURNAL, write_new},
 };
 use crate::trust::TrustError;
 
 /// The mark's name in the session's folder.
 const MARK: &str = "mark";
+
 /// Who made a session that this person goes on with. Each has marks of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Maker {
@@ -23,12 +27,25 @@ pub(super) enum Maker {
 }
 
 impl Maker {
-    /// What a mark is of.
+    /// What a mark of an earlier release is of: the session's first line, under these words.
     fn marked(self) -> &'static str {
         match self {
             Self::Person => "shelly-host session",
             Self::Other => "shelly-host session of somebody else",
         }
+    }
+
+    /// The word for it in a mark.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Person => "person",
+            Self::Other => "other",
+        }
+    }
+
+    /// The maker for which this is the word.
+    pub fn of_word(word: &str) -> Option<Self> {
+        [Self::Person, Self::Other].into_iter().find(|maker| maker.word() == word)
     }
 }
 
@@ -36,29 +53,86 @@ impl Maker {
 const MARK_BYTES: usize = 128;
 
 impl Store {
-    /// Whether the session was made here by the person whose key [`Options`](super::Options) names, or this person has said
-    /// that it may be gone on with: by its mark, which does not depend on where the project is.
+    /// Tells whose the lines of a session are: all of it is read, up to damage. Where the project is does not matter, and
+    /// neither does whether somebody writes to it.
     ///
     /// # Errors
     ///
     /// [`SessionError`]: there is none, its header is damaged, the key or the disk says no.
-    pub fn is_own(&self, given: &str) -> Result<bool, SessionError> {
-        self.maker(given).map(|maker| maker.is_some())
+    pub fn authorship(&self, given: &str) -> Result<Authorship, SessionError> {
+        let mut journal = self.watched(&self.resolve(given)?)?;
+        // Before damage a session can be gone on with.
+        while journal.next_before_damage()?.is_some() {}
+        Ok(journal.watch().authorship())
     }
 
-    /// Returns `true` if the session was made here by the person whose key [`Options`](super::Options) names: what its header
-    /// names may be acted on. That somebody else's may be gone on with says nothing of that.
+    /// Returns `true` if the session was written by the person whose key [`Options`](super::Options) names, or this person has
+    /// said that it may be gone on with and nobody else has written to it since.
     ///
     /// # Errors
     ///
-    /// As [`Store::is_own`].
+    /// As [`Store::authorship`].
+    pub fn is_own(&self, given: &str) -> Result<bool, SessionError> {
+        self.authorship(given).map(Authorship::is_own)
+    }
+
+    /// Returns `true` if the session was made here by the person whose key [`Options`](super::Options) names: what its header
+    /// names may be acted on. That somebody else's may be gone on with says nothing of that, and no line but those that the mark
+    /// covers is looked at.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::authorship`].
     pub fn is_made_here(&self, given: &str) -> Result<bool, SessionError> {
         self.maker(given).map(|maker| maker == Some(Maker::Person))
     }
 
-    /// Returns who made the session, by its mark; `None` if it has none that is right.
-    pub(super) fn maker(&self, given: &str) -> Result<Option<Maker>, SessionError> {
-        let folder = self.folder.join(self.resolve(given)?);
+    /// Returns `true` if the session has a mark of this person that is right for its name and the lines that it covers. Whether
+    /// somebody else has written to it since is told by [`Store::authorship`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::authorship`].
+    pub fn is_marked(&self, given: &str) -> Result<bool, SessionError> {
+        self.maker(given).map(|maker| maker.is_some())
+    }
+
+    fn maker(&self, given: &str) -> Result<Option<Maker>, SessionError> {
+        let mut journal = self.watched(&self.resolve(given)?)?;
+        while journal.next_covered()? {}
+        Ok(journal.watch().maker())
+    }
+
+    /// Opens the journal of the session of this name so that its mark is compared with what is read.
+    pub(super) fn watched(&self, id: &str) -> Result<Journal, SessionError> {
+        let folder = self.folder.join(id);
+        let mark = self.mark_in(&folder)?;
+        Journal::open_watched(Arc::clone(&self.storage), folder, |header, line| self.watch(id, header, line, mark))
+    }
+
+    fn watch(
+        &self,
+        id: &str,
+        header: &Header,
+        line: &[u8],
+        mark: Option<String>,
+    ) -> Result<JournalVerifier, SessionError> {
+        let Some(text) = mark else { return Ok(JournalVerifier::Unmarked) };
+        if let Some(mark) = SessionMark::parse(&text) {
+            let key = self.options.own.derived(PURPOSE)?;
+            return Ok(key.map_or(JournalVerifier::Unmarked, |key| JournalVerifier::new(key, id, mark)));
+        }
+        for maker in [Maker::Person, Maker::Other] {
+            // A folder of another name may be another session in its place.
+            if header.id == id && self.options.own.has_marked(maker.marked(), line, text.trim_end())? {
+                return Ok(JournalVerifier::FirstLine(maker));
+            }
+        }
+        Ok(JournalVerifier::Unmarked)
+    }
+
+    /// The text of the mark in this folder; `None` if there is none.
+    fn mark_in(&self, folder: &Path) -> Result<Option<String>, SessionError> {
         let path = folder.join(MARK);
         match self.storage.entry(&path) {
             Ok(entry) if entry.kind == Kind::File => {}
@@ -70,24 +144,21 @@ impl Store {
         let file = self.storage.open(&path).map_err(disk("read", &path))?;
         let read = file.read_full_at(&mut mark, 0).map_err(disk("read", &path))?;
         mark.truncate(read);
-        let Ok(mark) = str::from_utf8(&mark) else { return Ok(None) };
-        let line = self.first_line(&folder)?;
-        for maker in [Maker::Person, Maker::Other] {
-            if self.options.own.has_marked(maker.marked(), &line, mark.trim_end())? {
-                return Ok(Some(maker));
-            }
-        }
-        Ok(None)
+        Ok(String::from_utf8(mark).ok())
     }
 
-    /// Marks a session as this person's own: it is gone on with from now on.
+    /// Marks a session as this person's own as it is now: it is gone on with from now on.
     ///
     /// # Errors
     ///
-    /// As [`Store::is_own`]; there is no place for a key.
+    /// As [`Store::authorship`]; there is no place for a key, somebody writes to the session.
     pub fn make_own(&self, given: &str) -> Result<(), SessionError> {
-        let folder = self.folder.join(self.resolve(given)?);
-        self.mark(&folder, Maker::Other)?;
+        let id = self.resolve(given)?;
+        let folder = self.folder.join(&id);
+        let _lock = self.lock(&id)?.ok_or_else(|| SessionError::InUse { id: id.clone() })?;
+        let mut journal = Journal::open(Arc::clone(&self.storage), folder.clone())?;
+        while journal.next_before_damage()?.is_some() {}
+        self.mark(&folder, &id, Maker::Other, (journal.line(), journal.at()))?;
         self.storage.sync_folder(&folder).map_err(disk("write", &folder))
     }
 
@@ -96,44 +167,74 @@ impl Store {
         self.options.own.has_place()
     }
 
-    /// Writes the mark of the session in this folder. Its name need not be on the disk yet.
-    pub(super) fn mark(&self, folder: &Path, maker: Maker) -> Result<(), SessionError> {
+    /// Writes the mark of the session of this name, whose journal in this folder has so many lines in so many bytes, and returns
+    /// the chain of those that will follow. The folder need not have that name yet.
+    pub(super) fn mark(
+        &self,
+        folder: &Path,
+        id: &str,
+        maker: Maker,
+        (lines, bytes): (u64, u64),
+    ) -> Result<LineChain, SessionError> {
         if !self.has_key() {
             return Err(TrustError::NoPlace.into());
         }
-        let mark = self.options.own.mark(maker.marked(), &self.first_line(folder)?)?;
+        let key = self.options.own.derived_or_made(PURPOSE)?;
+        let mark = SessionMark::new(&key, maker, id, lines, self.digest_of_lines(folder, bytes)?);
+        self.write_mark(folder, &mark.text())?;
+        Ok(mark.chain(key))
+    }
+
+    /// Writes a mark as an earlier release did, for a copy of a session that has no better one.
+    pub(super) fn mark_first_line(&self, folder: &Path, maker: Maker, line: &[u8]) -> Result<(), SessionError> {
+        let mark = self.options.own.mark(maker.marked(), line)?;
+        self.write_mark(folder, &format!("{mark}\n"))
+    }
+
+    fn write_mark(&self, folder: &Path, text: &str) -> Result<(), SessionError> {
         let (path, beside) = (folder.join(MARK), folder.join(format!(".{MARK}")));
-        write_new(&*self.storage, &beside, format!("{mark}\n").as_bytes()).map_err(disk("write", &beside))?;
+        write_new(&*self.storage, &beside, text.as_bytes()).map_err(disk("write", &beside))?;
         self.storage.rename(&beside, &path).map_err(disk("write", &path))
     }
 
-    /// The first line of a journal with its end: when the session was made, under which name, for what.
-    fn first_line(&self, folder: &Path) -> Result<Vec<u8>, SessionError> {
+    /// The digest of the first bytes of the journal in this folder.
+    fn digest_of_lines(&self, folder: &Path, bytes: u64) -> Result<Sha256, SessionError> {
+        const AT_ONCE: u64 = 1 << 20;
         let path = folder.join(JOURNAL);
         let file = self.storage.open(&path).map_err(disk("read", &path))?;
-        let (_, end) = reader::header(&*file, &path)?;
-        // No longer than a header may be.
-        let mut line = vec![0; usize::try_from(end).unwrap_or_default()];
-        let read = file.read_full_at(&mut line, 0).map_err(disk("read", &path))?;
-        line.truncate(read);
-        Ok(line)
+        let (mut digest, mut at) = (Sha256::new(), 0);
+        let mut buffer = Vec::new();
+        while at < bytes {
+            buffer.resize(usize::try_from((bytes - at).min(AT_ONCE)).unwrap_or_default(), 0);
+            let read = file.read_full_at(&mut buffer, at).map_err(disk("read", &path))?;
+            if read < buffer.len() {
+                return Err(disk("read", &path)(io::ErrorKind::UnexpectedEof.into()));
+            }
+            digest.update(&buffer);
+            at += read as u64;
+        }
+        Ok(digest)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use std::{fs, path::PathBuf};
 
     use super::*;
     use crate::{
-        session::{Disk, Opening, Options, tests::named},
+        agent::journal::Recorder,
+        session::{
+            Disk, Opening, Options,
+            tests::{named, said},
+        },
         trust::OwnKey,
     };
 
     /// The sessions of a project, for a person whose key is in this file.
     fn store(project: &Path, key: Option<&Path>) -> Store {
         let own = OwnKey::new(key.map(Path::to_owned));
-        Store::new(std::sync::Arc::new(Disk), project, Options { own, ..Options::default() })
+        Store::new(Arc::new(Disk), project, Options { own, ..Options::default() })
     }
 
     fn copy(from: &Path, to: &Path) {
@@ -171,14 +272,132 @@ mod tests {
             let fork = other.fork("a", None).unwrap();
             assert!(!other.is_own(&fork).unwrap() && !here.is_own(&fork).unwrap(), "neither is a copy");
         }
-        // The mark holds for this one alone, under any name and in any place.
+        // The mark holds for this one alone, under its name, in any place.
         fs::rename(project.join("a"), project.join("b")).unwrap();
-        assert!(here.is_own("b").unwrap());
+        assert!(!here.is_own("b").unwrap(), "another session could stand in its place");
         drop(here.create(named("a")).unwrap());
         fs::copy(project.join("b/mark"), project.join("a/mark")).unwrap();
         assert!(!here.is_own("a").unwrap(), "made at another time");
+        fs::remove_dir_all(project.join("a")).unwrap();
+        fs::rename(project.join("b"), project.join("a")).unwrap();
         copy(&project, &path("moved"));
-        assert!(store(&path("moved"), Some(&mine)).is_own("b").unwrap());
+        assert!(store(&path("moved"), Some(&mine)).is_own("a").unwrap());
+    }
+
+    /// A session of so many further lines, written by the person with this key.
+    fn written(store: &Store, id: &str, lines: usize) -> PathBuf {
+        let session = store.create(named(id)).unwrap();
+        for n in 0..lines {
+            let _ = session.write(1, &said(n.to_string()));
+        }
+        session.folder().join(JOURNAL)
+    }
+
+    #[test]
+    fn altered_session_is_told_with_its_first_foreign_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let (key, project) = (folder.path().join("own.key"), folder.path().join("project"));
+        let here = store(&project, Some(&key));
+        let path = written(&here, "a", 3);
+        let text = fs::read_to_string(&path).unwrap();
+        let lines: Vec<&str> = text.split_inclusive('\n').collect();
+        assert_eq!((lines.len(), here.authorship("a").unwrap()), (4, Authorship::Own));
+        // What somebody without the key can write, with a right checksum.
+        let forged = |n: u64| {
+            let members = format!(r#""n":{n},"t":0,"run":1,"kind":"looked","changes":[],"effects":[]"#);
+            String::from_utf8(crate::session::line_of(&members)).unwrap()
+        };
+        for (case, altered, line) in [
+            ("a line is added", text.clone() + &forged(5), Some(5)),
+            ("a line is put in the place of another", lines[..2].concat() + &forged(3) + lines[3], Some(3)),
+            ("a line that was cut off ends otherwise", lines[..3].concat() + &forged(4), Some(4)),
+            ("the end is cut off", lines[..2].concat(), None),
+            ("a line is cut off in its middle", text[..text.len() - 9].to_owned(), None),
+            ("all but the first line is cut off", lines[0].to_owned(), None),
+        ] {
+            fs::write(&path, &altered).unwrap();
+            let expected = line.map_or(Authorship::Own, |line| Authorship::Altered { line });
+            assert_eq!(here.authorship("a").unwrap(), expected, "{case}");
+            assert!(here.is_made_here("a").unwrap(), "{case}: what its first line names is this person's");
+            let opened = here.open("a", Opening { must_be_own: true, ..Opening::default() });
+            assert_eq!(opened.is_ok(), line.is_none(), "{case}");
+            if let Err(error) = opened {
+                assert!(error.to_string().contains(&format!("line {}", line.unwrap())), "{case}: {error}");
+                assert_eq!(fs::read_to_string(&path).unwrap(), altered, "{case}: it is left as it was");
+                // With a word of the person for once nothing is vouched for.
+                drop(here.open("a", Opening::default()).unwrap());
+                assert_eq!(here.authorship("a").unwrap(), expected, "{case}");
+            } else {
+                drop(opened);
+                assert_eq!(here.authorship("a").unwrap(), Authorship::Own, "{case}: it went on from there");
+            }
+        }
+        // A copy is as its original was up to there.
+        fs::write(&path, text.clone() + &forged(5)).unwrap();
+        for (at, is_own) in [(2, true), (4, true), (5, false)] {
+            let fork = here.fork("a", Some(at)).unwrap();
+            assert_eq!((here.is_own(&fork).unwrap(), here.is_made_here(&fork).unwrap()), (is_own, is_own), "{at}");
+        }
+        here.make_own("a").unwrap();
+        assert_eq!(here.authorship("a").unwrap(), Authorship::Own, "the person said so");
+        assert!(!here.is_made_here("a").unwrap());
+        drop(here.open("a", Opening { must_be_own: true, ..Opening::default() }).unwrap());
+        assert_eq!(here.authorship("a").unwrap(), Authorship::Own);
+        fs::write(&path, &text).unwrap();
+        assert_eq!(here.authorship("a").unwrap(), Authorship::Unmarked, "lines that were said yes to are gone");
+    }
+
+    #[test]
+    fn damaged_session_is_own_up_to_the_damage() {
+        let folder = tempfile::tempdir().unwrap();
+        let (key, project) = (folder.path().join("own.key"), folder.path().join("project"));
+        let here = store(&project, Some(&key));
+        let path = written(&here, "a", 3);
+        let mut bytes = fs::read(&path).unwrap();
+        let at = bytes.len() - 5 - bytes.iter().rev().skip(1).position(|byte| *byte == b'\n').unwrap();
+        bytes[at] ^= 1;
+        fs::write(&path, bytes).unwrap();
+        assert_eq!(here.authorship("a").unwrap(), Authorship::Own);
+        let opening = Opening { must_be_own: true, up_to_damage: true, ..Opening::default() };
+        let opened = here.open("a", opening).unwrap();
+        assert!(opened.warnings[0].contains("damaged at line 3"), "{:?}", opened.warnings);
+        drop(opened);
+        assert_eq!(here.authorship("a").unwrap(), Authorship::Own);
+    }
+
+    /// As releases before this one left it: a mark of the first line, and lines without codes.
+    #[test]
+    fn mark_of_an_earlier_release_is_said_and_renewed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (key, project) = (folder.path().join("own.key"), folder.path().join("project"));
+        let path = written(&store(&project, None), "a", 2);
+        let here = store(&project, Some(&key));
+        let first = fs::read(&path).unwrap().split_inclusive(|byte| *byte == b'\n').next().unwrap().to_vec();
+        for (maker, is_made_here) in [(Maker::Person, true), (Maker::Other, false)] {
+            here.mark_first_line(&project.join("a"), maker, &first).unwrap();
+            assert_eq!(here.authorship("a").unwrap(), Authorship::FirstLine);
+            assert_eq!((here.is_own("a").unwrap(), here.is_made_here("a").unwrap()), (true, is_made_here));
+            let fork = here.fork("a", None).unwrap();
+            assert_eq!(here.authorship(&fork).unwrap(), Authorship::FirstLine, "no more is known of a copy");
+            fs::rename(project.join("a"), project.join("b")).unwrap();
+            assert_eq!(here.authorship("b").unwrap(), Authorship::Unmarked, "another name");
+            fs::rename(project.join("b"), project.join("a")).unwrap();
+            let open = || here.open("a", Opening { must_be_own: true, ..Opening::default() }).unwrap().warnings;
+            let warnings = open();
+            assert!(warnings.len() == 1 && warnings[0].contains("by an earlier release"), "{warnings:?}");
+            assert_eq!((here.authorship("a").unwrap(), open()), (Authorship::Own, Vec::new()), "it is told once");
+            assert_eq!(here.is_made_here("a").unwrap(), is_made_here);
+        }
+    }
+
+    #[test]
+    fn session_that_is_written_to_is_not_marked_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let here = store(&folder.path().join("project"), Some(&folder.path().join("own.key")));
+        let session = here.create(named("a")).unwrap();
+        assert!(matches!(here.make_own("a"), Err(SessionError::InUse { .. })));
+        drop(session);
+        here.make_own("a").unwrap();
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::{
 use super::{
     Digest, Header, Kind, Part, SessionError, Storage, StoredFile,
     attachments::restore,
+    chain::JournalVerifier,
     error::disk,
     format::{Envelope, NoHeader, OPENED, Own, Reference, checked, read_header},
     writer::{ATTACHMENTS, JOURNAL},
@@ -29,6 +30,8 @@ pub struct Journal {
     n: u64,
     warnings: Vec<String>,
     is_done: bool,
+    /// Compares its lines with its mark as they are read.
+    watch: JournalVerifier,
 }
 
 /// A line of a journal.
@@ -94,7 +97,30 @@ impl Journal {
             n: 1,
             warnings: Vec::new(),
             is_done: false,
+            watch: JournalVerifier::Unmarked,
         })
+    }
+
+    /// Opens the journal in this folder; whose its lines are is known once they are read.
+    pub(super) fn open_watched(
+        storage: Arc<dyn Storage>,
+        folder: PathBuf,
+        watch: impl FnOnce(&Header, &[u8]) -> Result<JournalVerifier, SessionError>,
+    ) -> Result<Self, SessionError> {
+        let mut journal = Self::open(storage, folder)?;
+        let path = journal.path();
+        let mut line = vec![0; usize::try_from(journal.read_to).unwrap_or_default()];
+        journal.file.read_full_at(&mut line, 0).map_err(disk("read", &path))?;
+        let mut watch = watch(&journal.header, &line)?;
+        line.pop();
+        watch.see(1, &line);
+        journal.watch = watch;
+        Ok(journal)
+    }
+
+    /// Whose the lines are that were read, and the chain with which further ones go on.
+    pub(super) fn watch(&self) -> &JournalVerifier {
+        &self.watch
     }
 
     /// The first line.
@@ -139,6 +165,19 @@ impl Journal {
         line
     }
 
+    /// The next line; none at the end, and where damage begins.
+    pub(super) fn next_before_damage(&mut self) -> Result<Option<Checked>, SessionError> {
+        match self.next_checked() {
+            Err(SessionError::Damaged { .. }) => Ok(None),
+            line => line,
+        }
+    }
+
+    /// Reads one more of the lines that the session's mark covers; `false` if it covers no more, or none is left.
+    pub(super) fn next_covered(&mut self) -> Result<bool, SessionError> {
+        Ok(matches!(self.watch, JournalVerifier::Covered { .. }) && self.next_before_damage()?.is_some())
+    }
+
     fn advance(&mut self) -> Result<Option<Checked>, SessionError> {
         let (start, n) = (self.at(), self.n + 1);
         let Some(length) = self.find_end()? else {
@@ -173,6 +212,7 @@ impl Journal {
         let Envelope { t, run, ref kind, .. } = envelope;
         let is_own = kind == OPENED;
         let attached = envelope.attached;
+        self.watch.see(n, text.as_bytes());
         self.looked_at += length + 1;
         self.n = n;
         Ok(Some(Checked { start, text, n, t, run, is_own, attached }))

@@ -1,107 +1,173 @@
-use std::{borrow::Cow, fmt, sync::Arc};
+use std::{
+    borrow::Cow,
+    fmt,
+    sync::{Arc, OnceLock},
+};
 
-use memchr::memmem;
+use aho_corasick::{AhoCorasick, AhoCorasickKind, Match, MatchKind};
 
-use crate::limits;
+use crate::{encodings::encodings_of, limits};
 
-/// Credentials that the host knows: none of them is written down.
+/// Credentials that the host knows: none of them is written down, printed or told to a client.
 ///
-/// They are looked for as they are, and as they stand in JSON and in JSON within JSON; not in other encodings.
+/// They are looked for in every way in which a server may echo them: as they are, in JSON, in URLs, as hexadecimal digits, as
+/// `\u` escapes and as base64.
 #[derive(Clone, Default)]
-pub struct Secrets(Arc<[Needle]>);
+pub struct Secrets(Arc<KnownSecrets>);
 
-struct Needle {
-    /// What is looked for, in texts and in attachments.
-    raw: memmem::Finder<'static>,
-    /// What is looked for in JSON.
-    escaped: Vec<memmem::Finder<'static>>,
-    /// What stands in its place.
-    instead: String,
+#[derive(Default)]
+struct KnownSecrets {
+    /// What stands in the place of each, and the credential.
+    named: Vec<(String, String)>,
+    /// Made when something is looked for first: some stores are opened to look at a name.
+    search: OnceLock<SecretSearch>,
+}
+
+/// Finds all forms of all credentials.
+struct SecretSearch {
+    forms: AhoCorasick,
+    /// The forms in small letters, sorted.
+    sorted: Vec<String>,
+    /// Of which credential each form is.
+    owners: Vec<usize>,
+    /// Bytes of the longest form.
+    longest: usize,
 }
 
 impl Secrets {
     /// The credentials, each with the name that stands in its place. Values of fewer than
     /// [`limits::SESSION_SECRET_BYTES`] bytes are not looked for: they would be found in what is no secret.
     pub fn new<N: Into<String>, V: AsRef<str>>(secrets: impl IntoIterator<Item = (N, V)>) -> Self {
-        let mut secrets: Vec<(String, V)> = secrets
-            .into_iter()
-            .map(|(name, value)| (name.into(), value))
-            .filter(|(_, value)| value.as_ref().len() >= limits::SESSION_SECRET_BYTES)
-            .collect();
-        // One that holds another goes first: the rest of it would stay.
-        secrets.sort_by_key(|(_, value)| std::cmp::Reverse(value.as_ref().len()));
-        Self(secrets.iter().map(|(name, value)| Needle::new(name, value.as_ref())).collect())
+        let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
+        let instead =
+            |name: N| format!("[secret {}]", Into::<String>::into(name).chars().map(plain).collect::<String>());
+        let long = secrets.into_iter().filter(|(_, value)| value.as_ref().trim().len() >= limits::SESSION_SECRET_BYTES);
+        let named = long.map(|(name, value)| (instead(name), value.as_ref().trim().to_owned())).collect();
+        Self(Arc::new(KnownSecrets { named, search: OnceLock::new() }))
+    }
+
+    /// Starts to take a text in pieces, and to hand it on without secrets.
+    pub fn stream(&self) -> SecretStream {
+        SecretStream { secrets: self.clone(), held: String::new() }
     }
 
     /// These bytes without secrets.
     pub(super) fn clean<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
-        let mut clean = Cow::Borrowed(bytes);
-        for needle in &*self.0 {
-            if let Some(replaced) = replaced(&clean, &needle.raw, &needle.instead) {
-                clean = Cow::Owned(replaced);
-            }
-        }
-        clean
+        self.replaced(bytes, |_| true).map_or(Cow::Borrowed(bytes), Cow::Owned)
     }
 
-    /// This text without secrets.
-    pub(super) fn clean_text(&self, text: &str) -> String {
+    /// Returns this text without secrets.
+    pub fn clean_text(&self, text: &str) -> String {
+        // What is replaced begins and ends where characters do.
         String::from_utf8_lossy(&self.clean(text.as_bytes())).into_owned()
     }
 
-    /// This JSON text without secrets. One that is itself a word of the format, such that the text is not `valid` without
+    /// Returns this JSON text without secrets. One that is itself a word of the format, such that the text is not `valid` without
     /// it, stays.
-    pub(super) fn clean_json(&self, json: Vec<u8>, valid: impl Fn(&[u8]) -> bool) -> Vec<u8> {
-        let mut clean = json;
-        for needle in &*self.0 {
-            for form in &needle.escaped {
-                if let Some(replaced) = replaced(&clean, form, &needle.instead).filter(|json| valid(json)) {
-                    clean = replaced;
-                }
+    pub fn clean_json(&self, json: Vec<u8>, valid: impl Fn(&[u8]) -> bool) -> Vec<u8> {
+        let Some(all) = self.replaced(&json, |_| true) else { return json };
+        if valid(&all) {
+            return all;
+        }
+        (0..self.0.named.len()).fold(json, |json, owner| {
+            let one = self.replaced(&json, |found| found == owner).filter(|one| valid(one));
+            one.unwrap_or(json)
+        })
+    }
+
+    /// The bytes with names in place of the credentials that are `wanted`; `None` if none of them was found. A whole key of a
+    /// JSON object stays as it is.
+    fn replaced(&self, bytes: &[u8], wanted: impl Fn(usize) -> bool) -> Option<Vec<u8>> {
+        let search = self.search()?;
+        let (mut clean, mut copied) = (Vec::new(), 0);
+        for found in search.forms.find_iter(bytes) {
+            let owner = search.owners[found.pattern().as_usize()];
+            if !wanted(owner) || is_key(bytes, &found) {
+                continue;
             }
+            clean.extend_from_slice(&bytes[copied..found.start()]);
+            clean.extend_from_slice(self.0.named[owner].0.as_bytes());
+            copied = found.end();
         }
-        clean
+        clean.extend_from_slice(&bytes[copied..]);
+        (copied > 0).then_some(clean)
+    }
+
+    /// The search; `None` if there is nothing to look for.
+    fn search(&self) -> Option<&SecretSearch> {
+        let KnownSecrets { named, search } = &*self.0;
+        (!named.is_empty()).then(|| search.get_or_init(|| SecretSearch::new(named)))
     }
 }
 
-impl Needle {
-    fn new(name: &str, value: &str) -> Self {
-        let once = escaped(value);
-        let twice = escaped(&once);
-        let finder = |text: &str| memmem::Finder::new(text).into_owned();
-        // The longer one first: it holds the other.
-        let forms = if once == twice { vec![finder(&once)] } else { vec![finder(&twice), finder(&once)] };
-        let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
-        let instead = format!("[secret {}]", name.chars().map(plain).collect::<String>());
-        Self { raw: finder(value), escaped: forms, instead }
+impl SecretSearch {
+    fn new(named: &[(String, String)]) -> Self {
+        let forms = |(owner, (_, secret)): (usize, &(String, String))| {
+            encodings_of(secret).into_iter().map(move |form| (form.to_ascii_lowercase(), owner)).collect::<Vec<_>>()
+        };
+        let mut all: Vec<_> = named.iter().enumerate().flat_map(forms).collect();
+        all.sort();
+        // Of two names of one credential the first one stands.
+        all.dedup_by(|next, first| next.0 == first.0);
+        let (sorted, owners): (Vec<_>, Vec<_>) = all.into_iter().unzip();
+        let mut builder = AhoCorasick::builder();
+        builder.ascii_case_insensitive(true).match_kind(MatchKind::LeftmostLongest);
+        let forms = builder.kind(Some(AhoCorasickKind::ContiguousNFA)).build(&sorted);
+        let forms = forms.expect("all credentials together are far from 2^31 bytes");
+        let longest = sorted.iter().map(String::len).max().unwrap_or_default();
+        Self { forms, sorted, owners, longest }
+    }
+
+    /// Returns `true` if a text is the beginning of a form and not all of it.
+    fn is_begun_by(&self, text: &str) -> bool {
+        // Nearly always the first bytes decide, so no copy in small letters is made.
+        let small = || text.bytes().map(|byte| byte.to_ascii_lowercase());
+        let at = self.sorted.partition_point(|form| form.bytes().cmp(small()).is_le());
+        self.sorted
+            .get(at)
+            .is_some_and(|form| form.len() > text.len() && form.bytes().zip(small()).all(|(a, b)| a == b))
+    }
+
+    /// Where what could yet become a form begins in a text that may go on.
+    fn open_end(&self, text: &str) -> usize {
+        let from = text.len().saturating_sub(self.longest);
+        let starts = text.char_indices().map(|(at, _)| at).skip_while(|at| *at < from);
+        let open = starts.into_iter().find(|at| self.is_begun_by(&text[*at..])).unwrap_or(text.len());
+        let across = self.forms.find_iter(text).find(|found| found.start() < open && open < found.end());
+        across.map_or(open, |found| found.start())
     }
 }
 
-fn escaped(text: &str) -> String {
-    let json = serde_json::Value::from(text).to_string();
-    json[1..json.len() - 1].to_owned()
+fn is_key(bytes: &[u8], found: &Match) -> bool {
+    let (before, behind) = (&bytes[..found.start()], &bytes[found.end()..]);
+    before.ends_with(b"\"") && !before.ends_with(b"\\\"") && behind.starts_with(b"\":")
 }
 
-/// The bytes with the other text instead; none if nothing was found. A whole key of a JSON object stays as it is.
-fn replaced(bytes: &[u8], finder: &memmem::Finder<'_>, instead: &str) -> Option<Vec<u8>> {
-    let (mut clean, mut copied) = (Vec::new(), 0);
-    for at in finder.find_iter(bytes) {
-        let end = at + finder.needle().len();
-        let is_key =
-            bytes[..at].ends_with(b"\"") && !bytes[..at].ends_with(b"\\\"") && bytes[end..].starts_with(b"\":");
-        if !is_key {
-            clean.extend_from_slice(&bytes[copied..at]);
-            clean.extend_from_slice(instead.as_bytes());
-            copied = end;
-        }
+/// A text that comes in pieces, and goes on without secrets. What could be the beginning of a secret is held back.
+#[derive(Debug)]
+pub struct SecretStream {
+    secrets: Secrets,
+    held: String,
+}
+
+impl SecretStream {
+    /// Takes a piece, and returns what can be shown now.
+    pub fn push(&mut self, piece: &str) -> String {
+        self.held.push_str(piece);
+        let open = self.secrets.search().map_or(self.held.len(), |search| search.open_end(&self.held));
+        let rest = self.held.split_off(open);
+        self.secrets.clean_text(&std::mem::replace(&mut self.held, rest))
     }
-    clean.extend_from_slice(&bytes[copied..]);
-    (copied > 0).then_some(clean)
+
+    /// Returns the rest: nothing comes after it.
+    pub fn finish(&mut self) -> String {
+        self.secrets.clean_text(&std::mem::take(&mut self.held))
+    }
 }
 
 impl fmt::Debug for Secrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Secrets({})", self.0.len())
+        write!(f, "Secrets({})", self.0.named.len())
     }
 }
 
@@ -120,6 +186,9 @@ mod tests {
             ("sk-12345".into(), "[secret KEY]"),
             ("a sk-12345 and sk-1234567.".into(), "a [secret KEY] and [secret LONG]."),
             (format!("<{quoted}>"), "<[secret Q_Q]>"),
+            ("SK-12345 c2stMTIzNDU 736B2d3132333435 %73%6b%2d%31%32%33%34%35".into(), {
+                "[secret KEY] [secret KEY] [secret KEY] [secret KEY]"
+            }),
         ] {
             assert_eq!(secrets.clean_text(&text), clean);
             let json = serde_json::to_vec(&text).unwrap();
@@ -144,5 +213,38 @@ mod tests {
         }
         let turn = br#"{"kind":"asked","iteration":1}"#.to_vec();
         assert_eq!(Secrets::new([("X", "iteration")]).clean_json(turn.clone(), |_| true), turn, "a key");
+    }
+
+    #[test]
+    fn text_in_pieces_is_cleaned_as_the_whole_text_is() {
+        let secrets = Secrets::new([("A", "sk-12345"), ("B", "sk-1234567"), ("C", "34567-and"), ("D", "ä-secret-ö")]);
+        for text in [
+            "",
+            "plain text without any",
+            "a sk-12345 b sk-1234567, sk-123456 and sk-1234",
+            "sk-12345sk-12345",
+            "sk-1234567-and more",
+            "sk-sk-12345",
+            "ä-secret-ö ä-secret- \u{1f469}",
+            "c2stMTIzNDU2Nw== SK-1234567",
+        ] {
+            let whole = secrets.clean_text(text);
+            let chars: Vec<_> = text.chars().collect();
+            for size in 1..=chars.len().max(1) {
+                let mut stream = secrets.stream();
+                let mut pieces = String::new();
+                for piece in chars.chunks(size) {
+                    let shown = stream.push(&piece.iter().collect::<String>());
+                    pieces.push_str(&shown);
+                    assert!(!pieces.to_lowercase().contains("sk-12345"), "{text}, {size}: {pieces}");
+                }
+                assert_eq!(pieces + &stream.finish(), whole, "{text}, {size}");
+            }
+        }
+        let mut stream = secrets.stream();
+        assert_eq!((stream.push("what is no "), stream.push("secret s")), ("what is no ".into(), "secret ".into()));
+        assert_eq!((stream.push("kip"), stream.finish()), ("skip".into(), String::new()));
+        let mut none = Secrets::default().stream();
+        assert_eq!(none.push("sk-"), "sk-");
     }
 }

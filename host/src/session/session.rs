@@ -11,6 +11,7 @@ use std::{
 use super::{
     Header, Part, Secrets,
     attachments::Body,
+    chain::LineChain,
     format::Own,
     writer::{self, Place, Queue},
 };
@@ -31,16 +32,17 @@ pub struct Session {
 }
 
 impl Session {
-    /// Opens it, with its last line, the bytes of all of it, and those that it may have.
+    /// Opens it, with its last line, the bytes of all of it, and those that it may have. Its lines go on with `chain`.
     pub(super) fn start(
         header: Header,
         place: Place,
         (last, total, most): (u64, u64, u64),
+        chain: Option<LineChain>,
         secrets: Secrets,
         top: HashSet<u64>,
     ) -> io::Result<Self> {
         let folder = place.folder.clone();
-        let queue = Arc::new(Queue::new(last, total, most));
+        let queue = Arc::new(Queue::new(last, total, most, chain));
         let for_thread = Arc::clone(&queue);
         let thread = thread::Builder::new().name("journal".into()).spawn(move || writer::write(&for_thread, place))?;
         Ok(Self { header, folder, queue, secrets, top: Mutex::new(top), thread: Some(thread), not_marked: None })

@@ -8,7 +8,8 @@ use std::{
 };
 
 use super::{
-    Header, Journal, Kind, LaunchOptions, Part, Secrets, Session, SessionError, Storage, StoredFile, What,
+    Authorship, Header, Journal, Kind, LaunchOptions, Part, Secrets, Session, SessionError, Storage, StoredFile, What,
+    chain::LineChain,
     error::disk,
     format::header_line,
     own::Maker,
@@ -88,6 +89,9 @@ pub struct Opening {
     pub up_to_damage: bool,
     /// What it is run with from now on.
     pub parts: Vec<Part>,
+    /// Whether one is refused that [is not own](Authorship::is_own). Else it is opened all the same; what is written to it is
+    /// not vouched for then.
+    pub must_be_own: bool,
 }
 
 /// A session that was opened, and what happened in it.
@@ -168,14 +172,15 @@ impl Store {
             };
             let end = self.write_header(folder, &header)?;
             // Without one it can be used: it is asked about when it is gone on with.
-            let not_marked = self.mark(folder, Maker::Person).err().map(|error| {
+            let marked = self.mark(folder, id, Maker::Person, (1, end)).map_err(|error| {
                 let report = error.report();
                 let hint = report.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
                 without_number(&report.to_string()) + &hint
             });
-            Ok((header, end, not_marked))
+            Ok((header, end, marked))
         })?;
-        let Made { folder, lock, filled: (header, end, not_marked), .. } = made;
+        let Made { folder, lock, filled: (header, end, marked), .. } = made;
+        let (chain, not_marked) = marked.map_or_else(|why| (None, Some(why)), |chain| (Some(chain), None));
         let path = folder.join(JOURNAL);
         let journal = self.storage.open(&path).map_err(disk("write", &path))?;
         let session = self.start(
@@ -189,8 +194,8 @@ impl Store {
                 kept: end,
                 _lock: lock,
             },
-            1,
-            end,
+            (1, end),
+            chain,
             HashSet::new(),
         )?;
         Ok(session.with_not_marked(not_marked))
@@ -208,7 +213,7 @@ impl Store {
         // Whoever copies sessions may leave out folders in which there is nothing.
         let attachments = folder.join(ATTACHMENTS);
         self.storage.create_folder(&attachments).map_err(disk("make", &attachments))?;
-        let mut journal = Journal::open(Arc::clone(&self.storage), folder.clone())?;
+        let mut journal = self.watched(&id)?;
         let mut header = journal.header().clone();
         header.id.clone_from(&id);
         let (mut records, mut parts, mut top) = (Vec::new(), header.parts.clone(), HashSet::new());
@@ -230,6 +235,11 @@ impl Store {
                 Err(error) => return Err(error),
             }
         }
+        let authorship = journal.watch().authorship();
+        if opening.must_be_own && !authorship.is_own() {
+            return Err(SessionError::NotOwn { id, has_key: self.has_key(), authorship });
+        }
+        let (mut chain, maker) = (journal.watch().chain(), journal.watch().maker());
         let mut warnings = journal.warnings().to_vec();
         let (last, end) = match damage {
             None => (journal.line(), journal.at()),
@@ -247,10 +257,21 @@ impl Store {
         if file.len().map_err(disk("read", &path))? > end {
             file.truncate(end).and_then(|()| file.sync()).map_err(disk("write", &path))?;
         }
+        if let (Authorship::FirstLine, Some(maker)) = (authorship, maker) {
+            warnings.push(
+                "this session was begun by an earlier release, whose mark says nothing of what was written to it since; from now \
+                 on its mark covers all of it"
+                    .into(),
+            );
+            match self.mark(&folder, &id, maker, (last, end)) {
+                Ok(marked) => chain = Some(marked),
+                Err(error) => warnings.push(format!("it cannot be marked anew: {}", error.report())),
+            }
+        }
         let total = self.bytes_of(&id);
         let place =
             Place { storage: Arc::clone(&self.storage), id, folder, journal: file, end, kept: end, _lock: lock };
-        let session = self.start(header, place, last, total, top)?;
+        let session = self.start(header, place, (last, total), chain, top)?;
         session.opened(opening.parts);
         Ok(Opened { session, records, parts, warnings })
     }
@@ -269,14 +290,15 @@ impl Store {
         &self,
         header: Header,
         mut place: Place,
-        last: u64,
-        total: u64,
+        (last, total): (u64, u64),
+        chain: Option<LineChain>,
         top: HashSet<u64>,
     ) -> Result<Session, SessionError> {
         place.id.clone_from(&header.id);
         let path = place.journal_path();
         let bounds = (last, total, self.options.session_bytes);
-        Session::start(header, place, bounds, self.options.secrets.clone(), top).map_err(disk("start to write", &path))
+        Session::start(header, place, bounds, chain, self.options.secrets.clone(), top)
+            .map_err(disk("start to write", &path))
     }
 
     /// Copies a journal, before a part of it is cut off.

@@ -321,7 +321,7 @@ fn damage_is_told_with_its_place_and_opened_up_to_there_on_request() {
         "{error}"
     );
     let mut line = Vec::new();
-    format::append_line(&mut line, format_args!("\"shelly_session\":2"), b"");
+    format::append_line(&mut line, format_args!("\"shelly_session\":2"), b"", None);
     fs::write(&journal, line).unwrap();
     let report = store.open("s", Opening::default()).unwrap_err().report();
     assert!(

@@ -16,6 +16,7 @@ use tokio::sync::watch;
 use super::{
     Digest, Kind, SessionError, Storage, StoredFile,
     attachments::{Attachment, Body},
+    chain::LineChain,
     error::disk,
     format::append_line,
 };
@@ -73,6 +74,8 @@ struct Pending {
     total: u64,
     /// Attachments that were told once.
     known: HashSet<Digest>,
+    /// By which lines are known as this person's; `None` where the session has no mark.
+    chain: Option<LineChain>,
     /// Why nothing more is taken.
     lost: Option<Lost>,
     is_asleep: bool,
@@ -88,10 +91,10 @@ struct Progress {
 }
 
 impl Queue {
-    /// Of a session that has so many lines and bytes.
-    pub fn new(last: u64, total: u64, most: u64) -> Self {
+    /// Of a session that has so many lines and bytes, whose lines go on with this chain.
+    pub fn new(last: u64, total: u64, most: u64, chain: Option<LineChain>) -> Self {
         Self {
-            pending: Mutex::new(Pending { last, total, ..Pending::default() }),
+            pending: Mutex::new(Pending { last, total, chain, ..Pending::default() }),
             wake: Condvar::new(),
             progress: watch::Sender::new(Progress { kept: last, lost: None }),
             most,
@@ -177,7 +180,9 @@ impl Pending {
         let (before, n) = (self.lines.len(), self.last + 1);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
         let top = if is_top { "\"top\":true," } else { "" };
-        append_line(&mut self.lines, format_args!("\"n\":{n},\"t\":{now},\"run\":{run},{top}"), &members);
+        let mut chain = self.chain.clone();
+        let envelope = format_args!("\"n\":{n},\"t\":{now},\"run\":{run},{top}");
+        append_line(&mut self.lines, envelope, &members, chain.as_mut());
         let bytes = self.lines.len() - before + files;
         // One that is too long alone is taken: it is bounded too.
         let refused = if self.total + bytes as u64 > most {
@@ -193,6 +198,7 @@ impl Pending {
             self.lines.truncate(before);
             return Err(reason);
         }
+        self.chain = chain;
         self.known.extend(fresh.iter().map(|file| file.digest));
         self.attachments.extend(fresh);
         self.bytes += bytes;
@@ -366,7 +372,7 @@ mod tests {
             (vec![body(9, 2 * all), body(9, 0)], 1, "the disk is too slow"),
             (vec![body(9, 0), Err("so".into()), body(9, 0)], 1, "cannot be written down: so"),
         ] {
-            let queue = Queue::new(1, 0, u64::MAX);
+            let queue = Queue::new(1, 0, u64::MAX, None);
             let marks: Vec<_> = pushed.into_iter().map(|body| queue.push(1, false, body)).collect();
             let expected = (0..marks.len()).map(|at| Mark(if at < taken { at as u64 + 2 } else { u64::MAX }));
             assert_eq!(marks, expected.collect::<Vec<_>>(), "{why}");
@@ -376,7 +382,7 @@ mod tests {
 
     #[test]
     fn the_same_attachment_waits_once() {
-        let queue = Queue::new(1, 0, u64::MAX);
+        let queue = Queue::new(1, 0, u64::MAX, None);
         for _ in 0..3 {
             queue.push(1, false, body(9, limits::SESSION_PENDING_BYTES / 2));
         }

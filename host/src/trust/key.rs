@@ -1,4 +1,4 @@
-use std::{io, path::PathBuf};
+use std::{fmt, io, path::PathBuf};
 
 use sha2::{Digest, Sha256};
 
@@ -53,6 +53,28 @@ impl OwnKey {
         Ok(self.read()?.is_some_and(|key| mark(&key, what, text) == given))
     }
 
+    /// Returns a key for one purpose, derived from the person's key; `None` where there is none yet.
+    ///
+    /// # Errors
+    ///
+    /// [`TrustError`]: the key cannot be read.
+    pub(crate) fn derived(&self, purpose: &str) -> Result<Option<DerivedKey>, TrustError> {
+        Ok(self.read()?.map(|key| DerivedKey::new(&key, purpose)))
+    }
+
+    /// Returns the same key, and makes the person's key where there is none yet.
+    ///
+    /// # Errors
+    ///
+    /// As [`OwnKey::mark`].
+    pub(crate) fn derived_or_made(&self, purpose: &str) -> Result<DerivedKey, TrustError> {
+        let key = match self.read()? {
+            Some(key) => key,
+            None => self.make()?,
+        };
+        Ok(DerivedKey::new(&key, purpose))
+    }
+
     fn read(&self) -> Result<Option<Key>, TrustError> {
         let Some(path) = &self.path else { return Ok(None) };
         let unusable = |reason: String| TrustError::Key { path: path.clone(), reason };
@@ -82,6 +104,32 @@ impl OwnKey {
     }
 }
 
+/// A key for one purpose, derived from a person's key, which it does not reveal.
+#[derive(Clone)]
+pub(crate) struct DerivedKey {
+    /// HMAC with SHA-256 up to the text: its two hashes with the key in them.
+    inner: Sha256,
+    outer: Sha256,
+}
+
+impl DerivedKey {
+    fn new(key: &Key, purpose: &str) -> Self {
+        let (inner, outer) = keyed(&hmac(key, &[b"derived", purpose.as_bytes()]));
+        Self { inner, outer }
+    }
+
+    /// Returns the authentication code of these parts, one after the other.
+    pub fn code(&self, parts: &[&[u8]]) -> [u8; 32] {
+        finished(self.inner.clone(), self.outer.clone(), parts)
+    }
+}
+
+impl fmt::Debug for DerivedKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("DerivedKey(***)")
+    }
+}
+
 fn mark(key: &Key, what: &str, text: &[u8]) -> String {
     let length = (what.len() as u64).to_le_bytes();
     format!("hmac-sha256:{}", hex(&hmac(key, &[&length, what.as_bytes(), text])))
@@ -89,15 +137,25 @@ fn mark(key: &Key, what: &str, text: &[u8]) -> String {
 
 /// HMAC (RFC 2104) with SHA-256.
 fn hmac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
+    let (inner, outer) = keyed(key);
+    finished(inner, outer, parts)
+}
+
+fn finished(mut inner: Sha256, outer: Sha256, parts: &[&[u8]]) -> [u8; 32] {
+    parts.iter().for_each(|part| inner.update(part));
+    outer.chain_update(inner.finalize()).finalize().into()
+}
+
+/// The inner and the outer hash of an HMAC, with the key in them.
+fn keyed(key: &[u8]) -> (Sha256, Sha256) {
     const BLOCK: usize = 64;
     let mut block = [0; BLOCK];
     match key.len() > BLOCK {
         true => block[..32].copy_from_slice(&Sha256::digest(key)),
         false => block[..key.len()].copy_from_slice(key),
     }
-    let mut inner = Sha256::new_with_prefix(block.map(|byte| byte ^ 0x36));
-    parts.iter().for_each(|part| inner.update(part));
-    Sha256::new_with_prefix(block.map(|byte| byte ^ 0x5c)).chain_update(inner.finalize()).finalize().into()
+    let padded = |pad: u8| Sha256::new_with_prefix(block.map(|byte| byte ^ pad));
+    (padded(0x36), padded(0x5c))
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -175,6 +233,21 @@ mod tests {
         fs::remove_file(&path).unwrap();
         assert!(!key.has_marked("a", b"text", &mark).unwrap());
         assert_ne!(key.mark("a", b"text").unwrap(), mark, "a new key");
+    }
+
+    #[test]
+    fn derived_keys_differ_by_purpose_and_person() {
+        let (_home, key, path) = key();
+        assert!(key.derived("a").unwrap().is_none() && !path.exists(), "to look makes nothing");
+        let code = |key: &OwnKey, purpose: &str| key.derived_or_made(purpose).unwrap().code(&[b"te", b"xt"]);
+        let first = code(&key, "a");
+        assert_eq!(key.derived("a").unwrap().unwrap().code(&[b"text"]), first);
+        let (_other_home, other, _) = self::key();
+        for another in [code(&key, "b"), code(&other, "a"), key.derived("a").unwrap().unwrap().code(&[b"texT"])] {
+            assert_ne!(another, first);
+        }
+        assert!(matches!(OwnKey::new(None).derived_or_made("a"), Err(TrustError::NoPlace)));
+        assert_eq!(format!("{:?}", key.derived("a").unwrap().unwrap()), "DerivedKey(***)");
     }
 
     #[test]

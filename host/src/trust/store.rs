@@ -159,6 +159,10 @@ impl TrustStore {
         Self { path }
     }
 
+    pub(super) fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
     /// What was said yes to in the project of this folder.
     ///
     /// # Errors
@@ -205,6 +209,7 @@ impl TrustStore {
     ///
     /// As [`TrustStore::change`].
     pub fn forget(&self, root: &Path) -> Result<bool, TrustError> {
+        self.forget_instructions(root)?;
         if self.of(root)? == Answered::default() {
             return Ok(false);
         }
@@ -227,7 +232,7 @@ impl Project {
 }
 
 /// How a project is called: by its folder, with links resolved. Two projects never have the same name.
-fn key(root: &Path) -> Result<String, TrustError> {
+pub(super) fn key(root: &Path) -> Result<String, TrustError> {
     // The folder that we are in has no name.
     let named = if root.as_os_str().is_empty() { Path::new(".") } else { root };
     let found = named.canonicalize();

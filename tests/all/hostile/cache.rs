@@ -121,3 +121,34 @@ async fn the_oldest_entries_go_when_there_is_too_much() {
     answer(&directory, &says("two")).await;
     assert!(!oldest.exists() && old.exists() && kept.exists());
 }
+
+#[test]
+fn altered_entry_of_the_cache_is_told_once() {
+    let place = crate::support::Place::new();
+    place.plugin_bytes("model", "kinds = [\"provider\"]", &Guest::of(&["provider"]).component());
+    let cache = place.path().join("cache");
+    let run = || {
+        let mut command = place.command(&["run", "--plugins", "plugins", "--model", "model", "go"]);
+        let ran = place.ran(command.env("SHELLY_CACHE_DIR", &cache).output().unwrap());
+        assert_eq!((ran.code, &*ran.stdout), (0, "ok\n"), "{}", ran.shown());
+        ran.stderr
+    };
+    let says = "is not what was written there; it is compiled anew";
+    assert!(!run().contains(says));
+    // That of the model and of the effects that every agent has.
+    let entries: Vec<_> = fs::read_dir(entry(&cache)).unwrap().map(|entry| entry.unwrap().path()).collect();
+    for entry in &entries {
+        let mut bytes = fs::read(entry).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        fs::write(entry, bytes).unwrap();
+    }
+    let told = run();
+    for entry in &entries {
+        let digest = &entry.file_name().unwrap().to_str().unwrap()[..64];
+        let says = format!("warning: the compiled code of the component {digest} in ");
+        assert_eq!(told.matches(&says).count(), 1, "{told}");
+    }
+    assert_eq!(told.matches(says).count(), entries.len(), "{told}");
+    assert!(!run().contains(says), "it is written anew");
+}

@@ -134,3 +134,22 @@ fn what_cannot_be_loaded_is_left_out_and_the_run_goes_on() {
         assert!(ran.stderr.contains(&format!("plugin `{id}` is left out")), "{}", ran.stderr);
     }
 }
+
+/// Who watches a reply come is told when it ends otherwise than it was shown.
+#[test]
+fn streamed_text_that_is_not_the_reply_is_told() {
+    for (streamed, differs) in [("ok", false), ("o", false), ("false words", true), ("ok and more", true)] {
+        let mut model = Guest::of(&["provider"]).import(guest::SINK);
+        let [at, bytes] = model.image().text(streamed);
+        let emit =
+            format!("(call $emit (i32.const 0) (i64.const {at}) (i64.const {bytes}) (i64.const 0) (i64.const 0))");
+        let place = place(&Guest::tool(), &model.on("complete", &emit));
+        let says = "the model `model` of plugin `model` streamed text to agent `assistant` that its reply does not have; the reply counts";
+        let ran = run(&place, &[]);
+        assert_eq!((ran.code, &*ran.stdout), (0, "ok\n"), "{}", ran.shown());
+        assert_eq!(ran.stderr.contains(says), differs, "{streamed}: {}", ran.stderr);
+        let ran = run(&place, &["--output", "events"]);
+        assert!(ran.stdout.contains(streamed) && ran.stdout.contains("\"answer\":\"ok\""), "{}", ran.stdout);
+        assert_eq!(ran.stdout.contains(&format!("\"warning\",\"message\":\"{says}")), differs, "{}", ran.stdout);
+    }
+}

@@ -1,7 +1,13 @@
 //! A credential is shown to the server that it is meant for, and to nobody else: wherever it comes from, however it is sent,
 //! and whatever the server makes of it.
 
-use std::{fs, path::Path, process::Command, sync::atomic, thread};
+use std::{
+    fs,
+    path::Path,
+    process::Command,
+    sync::{Arc, atomic},
+    thread,
+};
 
 use serde_json::{Value, json};
 
@@ -175,26 +181,31 @@ fn nothing_that_a_server_makes_of_a_key_is_shown() {
     });
 }
 
-/// What a model says to a person is theirs, whatever is in it. What is written down is not.
+/// One rule for all ways out: what is not written down is not shown either.
 #[test]
-fn a_key_in_an_answer_is_said_and_not_written_down() {
+fn key_in_an_answer_is_neither_shown_nor_written_down() {
     let arguments = json!({ "title": "t", "content": KEY }).to_string();
     let function = json!({ "name": "list_notes", "arguments": arguments });
     let call = json!({ "tool_calls": [{ "id": "1", "type": "function", "function": function }] });
     for way in &WAYS {
-        let (call, first) = (call.clone(), atomic::AtomicBool::new(true));
+        let (call, first) = (call.clone(), Arc::new(atomic::AtomicBool::new(true)));
+        let is_first = Arc::clone(&first);
         let server = Server::start(move |request| {
             if request.starts_with("GET ") {
                 return answer("404 Not Found", "");
             }
-            match first.swap(false, atomic::Ordering::SeqCst) {
+            match is_first.swap(false, atomic::Ordering::SeqCst) {
                 true => reply(&call, "tool_calls", "m"),
                 false => reply(&json!({ "content": format!("The word is {KEY}.") }), "stop", "m"),
             }
         });
         let place = place(way, &server);
-        let ran = run(&place, way, &server, &["run", "hi"]);
-        assert_eq!((ran.code, ran.stdout), (0, format!("The word is {KEY}.\n")), "{}\n{}", way.name, ran.stderr);
+        for output in ["text", "json", "events"] {
+            first.store(true, atomic::Ordering::SeqCst);
+            let ran = run(&place, way, &server, &["run", "hi", "--verbose", "--output", output]);
+            assert!(ran.code == 0 && ran.stdout.contains("The word is [secret "), "{}\n{}", way.name, ran.shown());
+            assert!(!is_shown(&ran.shown()), "{}\n{}", way.name, ran.shown());
+        }
         let journal = journal(&place);
         assert!(journal.contains("The word is [secret ") && !is_shown(&journal), "{}\n{journal}", way.name);
     }
@@ -213,10 +224,33 @@ fn a_key_in_a_reply_that_breaks_off_is_not_written_down() {
             assert_eq!(ran.code, 4, "{}", ran.shown());
             assert!(!is_shown(&ran.stderr), "{}, {output}\n{}", way.name, ran.stderr);
             // Whoever asks for events sees the words as they come; nobody else sees any of a reply that failed.
-            assert!(output == "events" || !is_shown(&ran.stdout), "{}, {output}\n{}", way.name, ran.stdout);
+            assert_eq!(ran.stdout.contains("The word is "), output == "events", "{}", ran.stdout);
+            assert!(!is_shown(&ran.stdout), "{}, {output}\n{}", way.name, ran.stdout);
         }
         let journal = journal(&place);
         assert!(journal.contains("hi") && !is_shown(&journal), "{}\n{journal}", way.name);
+    }
+}
+
+/// However a reply is cut into pieces, no piece of a key is shown by an event.
+#[test]
+fn key_in_pieces_of_a_reply_is_shown_by_no_event() {
+    let way = &WAYS[0];
+    for size in [1, 2, 7, KEY.len() - 1] {
+        let said: Vec<char> = format!("The word is {KEY} and that is all").chars().collect();
+        let piece = |piece: &[char]| json!({ "choices": [{ "delta": { "content": String::from_iter(piece) } }] });
+        let mut events: Vec<_> = said.chunks(size).map(piece).collect();
+        events.push(json!({ "choices": [{ "delta": {}, "finish_reason": "stop" }] }));
+        let server = Server::start(move |_| stream(&events));
+        let place = place(way, &server);
+        let ran = run(&place, way, &server, &["run", "hi", "--output", "events"]);
+        assert_eq!(ran.code, 0, "{}", ran.shown());
+        let lines: Vec<Value> = ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let deltas = lines.iter().filter(|line| line["event"] == "model_delta");
+        let texts = deltas.filter(|line| line["delta"]["kind"] == "text");
+        let shown: String = texts.filter_map(|line| line["delta"]["value"].as_str()).collect();
+        assert_eq!(shown, "The word is [secret providers.m.api_key] and that is all", "{size}\n{}", ran.stdout);
+        assert!(!is_shown(&ran.shown()), "{size}\n{}", ran.shown());
     }
 }
 

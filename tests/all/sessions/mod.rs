@@ -1,5 +1,6 @@
 //! Sessions: what is written down of runs, and that they go on from it.
 
+mod altered;
 mod around;
 pub mod chance;
 #[cfg(unix)]

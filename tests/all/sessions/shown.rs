@@ -244,7 +244,7 @@ fn sessions_are_listed_the_newest_first() {
     assert!(rows[0]["error"].as_str().unwrap().contains("damaged at line 1"), "{}", rows[0]);
     assert_eq!(rows[0]["title"], Value::Null);
     let bytes = |key: &str| rows[1][key].as_u64().unwrap();
-    let mark = "hmac-sha256:\n".len() as u64 + 64;
+    let mark = "2 person 1 hmac-sha256:\n".len() as u64 + 64;
     assert!(bytes("journal_bytes") > 2_000 && bytes("bytes") == bytes("journal_bytes") + mark, "{}", rows[1]);
     assert_eq!(rows[1]["in_use"], false);
 }

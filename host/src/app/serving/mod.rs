@@ -10,6 +10,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use agents::AgentTool;
 use async_trait::async_trait;
 use people::People;
+use serde::de::IgnoredAny;
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -18,13 +19,14 @@ use super::{App, Models, Notices, Shared, archive::Attachments, extend};
 use crate::{
     agent::Agent,
     approval::Inbox,
-    chat::{Snapshot, ToolCall, ToolResult},
+    chat::{Content, Snapshot, ToolCall, ToolResult},
     config::Who,
     error::Report,
     event::{Event, EventSink, RunCx},
     limits,
     mcp::serve::{Archive, Caller, Making, Prompt, Served, Shelf},
     model::ScriptedCompleter,
+    session::Secrets,
     skill::Skill,
     tool::{Begin, ToolBox, ToolCx},
 };
@@ -109,6 +111,11 @@ impl Serving {
         self.served.clone()
     }
 
+    /// Returns the credentials that are known by now, which no client is told.
+    pub fn secrets(&self) -> Secrets {
+        self.house.now().app.secrets()
+    }
+
     /// Waits until nothing is left over that models were asked, and MCP servers are closed: for when the program is about to
     /// end.
     pub async fn settled(&self) {
@@ -140,13 +147,40 @@ impl Caller for House {
         // What is called is finished with what it was begun with.
         let made = self.now();
         let cx = RunCx::new(Arc::clone(&made.agent.name)).with_run(run).with_events(events);
-        if !made.agents.contains(&call.name) {
-            return made.agent.call(&cx, &call).await;
-        }
-        let (tools, begin) = (made.agents.specs(), Begin::default());
-        let cx = ToolCx { run: cx, chat: Snapshot::default(), tools, begin };
-        made.agents.dispatch(&cx, &call).await.result
+        let result = match made.agents.contains(&call.name) {
+            false => made.agent.call(&cx, &call).await,
+            true => {
+                let (tools, begin) = (made.agents.specs(), Begin::default());
+                let cx = ToolCx { run: cx, chat: Snapshot::default(), tools, begin };
+                made.agents.dispatch(&cx, &call).await.result
+            }
+        };
+        without_secrets(result, &made.app.secrets())
     }
+
+    fn shown(&self, text: &str) -> String {
+        self.now().app.secrets().clean_text(text)
+    }
+}
+
+/// What a client is told of a call: nothing that is not written down either.
+fn without_secrets(mut result: ToolResult, secrets: &Secrets) -> ToolResult {
+    let is_json = |json: &[u8]| serde_json::from_slice::<IgnoredAny>(json).is_ok();
+    for content in &mut result.content {
+        match content {
+            Content::Text(text) => *text = secrets.clean_text(text),
+            Content::Json(json) => {
+                let clean = secrets.clean_json(json.clone().into_bytes(), is_json);
+                *json = String::from_utf8_lossy(&clean).into_owned();
+            }
+            Content::Other(other) => {
+                let clean = secrets.clean_json(other.json.clone().into_bytes(), is_json);
+                other.json = String::from_utf8_lossy(&clean).into_owned();
+            }
+            Content::Media(_) => {}
+        }
+    }
+    result
 }
 
 impl Made {
@@ -157,6 +191,7 @@ impl Made {
         agent.tools = agent.tools.without(&["ask_user".to_owned()]);
         let app = Arc::new(app);
         let agents = app.agents_as_tools(options, notices).await;
+        notices.warnings.extend(app.engine_warnings());
         // Names that clash, or look alike: the agent's own tool stays.
         let own = agent.toolbox();
         let mut all = own.clone();
@@ -258,9 +293,12 @@ async fn sources_changed(house: &House) -> Made {
 /// Makes everything anew whenever what lies in the folders has changed and has come to rest.
 async fn keep_up(house: Arc<House>, remake: Remake, shelf: watch::Sender<Arc<Shelf>>, mut traces: Traces) {
     let tell = async |message: String| house.options.events.emit(Event::Warning { message }).await;
+    // Why what lies there is not served: whoever says yes to it changes none of it.
+    let mut refused: Option<String> = None;
     loop {
         tokio::select! {
             () = traces.changed() => {}
+            () = tokio::time::sleep(limits::MCP_SERVE_LOOK_AGAIN), if refused.is_some() => {}
             made = sources_changed(&house) => {
                 let new = Arc::clone(&made.shelf);
                 *house.now.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(made);
@@ -284,13 +322,18 @@ async fn keep_up(house: Arc<House>, remake: Remake, shelf: watch::Sender<Arc<She
         };
         match made {
             Ok(made) => {
+                refused = None;
                 let new = Arc::clone(&made.shelf);
                 traces.look_at(&made.app);
                 *house.now.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(made);
                 shelf.send_replace(new);
             }
             Err(report) => {
-                tell(format!("what has changed is not served: {}", report.with_hint())).await;
+                let why = format!("what has changed is not served: {}", report.with_hint());
+                if refused.as_ref() != Some(&why) {
+                    tell(why.clone()).await;
+                }
+                refused = Some(why);
             }
         }
     }

@@ -1,4 +1,8 @@
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Mutex,
+};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -22,6 +26,8 @@ struct World {
     tools: ToolBox,
     events: EventStream,
     cx: RunCx,
+    /// Files that a person saw wholly.
+    seen: Arc<Mutex<Vec<PathBuf>>>,
 }
 
 /// A tool that proposes to write a new file, whose agent asks at this desk.
@@ -30,7 +36,10 @@ fn world(desk: &Desk, asks: AsksFor) -> World {
     let root = folder.path().canonicalize().unwrap().join("root");
     fs::create_dir(&root).unwrap();
     let key = OwnKey::new(Some(folder.path().join("key")));
-    let (changes, session) = (Changes::new([], key), folder.path().join("session"));
+    let seen = Arc::<Mutex<Vec<PathBuf>>>::default();
+    let told = Arc::clone(&seen);
+    let changes = Changes::new([], [], key).on_seen(move |files| told.lock().unwrap().extend_from_slice(files));
+    let session = folder.path().join("session");
     fs::create_dir(&session).unwrap();
     changes.of_session(folder.path().join("common"), &session);
     let tool = tool::function("write", "Writes.", move |_, Args { path }: Args| {
@@ -44,7 +53,7 @@ fn world(desk: &Desk, asks: AsksFor) -> World {
     let changing = ChangingTool::new(Arc::new(tool), changes, desk.clone(), "ada", "d", asks).pure();
     let (events, stream) = EventSink::channel();
     let cx = RunCx::new("ada-1").with_events(events);
-    World { folder, tools: ToolBox::new().with(changing), events: stream, cx }
+    World { folder, tools: ToolBox::new().with(changing), events: stream, cx, seen }
 }
 
 impl World {
@@ -89,7 +98,12 @@ async fn a_person_decides_with_the_difference_shown() {
     let person = async {
         let asked = inbox.next().await.unwrap();
         let QuestionKind::Permission { detail, .. } = &asked.question.kind else { panic!("{asked:?}") };
-        assert!(detail.starts_with("careful: .git/config: git runs programs that are named there\n"), "{detail}");
+        assert!(
+            detail.starts_with(
+                "careful: .git/config: version control runs programs that are named there, or goes by it\n"
+            ),
+            "{detail}"
+        );
         inbox.decide(asked.id, Verdict::No).unwrap();
     };
     let ((is_error, _), ()) = tokio::join!(world.call(".git/config", Begin::default()), person);
@@ -104,6 +118,8 @@ async fn a_person_decides_with_the_difference_shown() {
     }
     let by = |path: &str, by| (path.to_owned(), Some(by));
     assert_eq!(told, [by("b", AnsweredBy::Person), by("c", AnsweredBy::Person), by("d", AnsweredBy::Trust)]);
+    let root = world.folder.path().canonicalize().unwrap().join("root");
+    assert_eq!(*world.seen.lock().unwrap(), [root.join("b"), root.join("c")], "what a person was shown, and no other");
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use crate::{
     cli::{
         ask::{self, Approve},
         render::{self, DIM, Output, PLAIN, Progress, name, tell, warn},
-        signals, trust,
+        secrets, signals, trust,
     },
     config::Config,
     error::{ErrorKind, Report},
@@ -119,6 +119,7 @@ impl Serve {
             code = &mut interrupt => return Ok(code),
             serving = starting => serving?,
         };
+        secrets::hide(serving.secrets());
         serving.notes.iter().for_each(|note| tell(&format!("{DIM}{}{PLAIN}\n", name(note))));
         serving.warnings.iter().for_each(|warning| warn(warning));
 

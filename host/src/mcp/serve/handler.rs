@@ -76,6 +76,7 @@ impl Handler {
             mark: context.meta.get_progress_token(),
             level: context.meta.log_level().or(level),
             events: self.house.served.events.clone(),
+            caller: Arc::clone(&self.house.served.caller),
             said: Default::default(),
         }
     }

@@ -97,6 +97,11 @@ pub struct Making {
 pub trait Caller: Send + Sync + 'static {
     /// Makes one. Never fails: whatever goes wrong is in the result, which is bounded. Dropping the future cancels it.
     async fn call(&self, making: Making, call: ToolCall) -> ToolResult;
+
+    /// Returns a text of a call's progress or log as a client may be shown it.
+    fn shown(&self, text: &str) -> String {
+        text.to_owned()
+    }
 }
 
 /// Hands out resources.

@@ -1,6 +1,8 @@
 //! What a client is told while its call is under way: how far it is, and what is written to the log.
 #![expect(deprecated, reason = "clients of earlier revisions read the log")]
 
+use std::sync::Arc;
+
 use rmcp::{
     Peer, RoleServer,
     model::{LoggingLevel, LoggingMessageNotificationParam, ProgressNotificationParam, ProgressToken},
@@ -8,6 +10,7 @@ use rmcp::{
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::Caller;
 use crate::{
     error::cut,
     event::{Event, EventSink, LogLevel},
@@ -23,6 +26,8 @@ pub(super) struct Notes {
     pub level: Option<LoggingLevel>,
     /// Who is told the rest.
     pub events: EventSink,
+    /// Whose words they are.
+    pub caller: Arc<dyn Caller>,
     pub said: Said,
 }
 
@@ -63,7 +68,7 @@ impl Notes {
             && rank(of_log(*level)) >= rank(least)
             && self.said.lines.has_room()
         {
-            let entry = LoggingMessageNotificationParam::new(of_log(*level), Value::String(message.clone()));
+            let entry = LoggingMessageNotificationParam::new(of_log(*level), Value::String(self.caller.shown(message)));
             let _ = self.peer.notify_logging_message(entry.with_logger(&**plugin)).await;
             return;
         }
@@ -71,7 +76,7 @@ impl Notes {
             && let Some((progress, total, message)) = self.said.progress(call, &event)
         {
             let mut told = ProgressNotificationParam::new(mark.clone(), progress);
-            (told.total, told.message) = (total, message);
+            (told.total, told.message) = (total, message.map(|message| self.caller.shown(&message)));
             let _ = self.peer.notify_progress(told).await;
         }
         self.events.emit_now(event);

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::{
     error::Fault,
-    event::RunCx,
+    event::{Event, RunCx},
     limits,
     model::{self, Completer, Completion, CompletionRequest, DeltaSink, ModelInfo},
     net::{Failed, Retries, RetryObserver},
@@ -93,6 +93,18 @@ impl PluginModel {
         let completion = completion.await?;
         convert::completion(completion, &Attached::in_chat(&request.messages))
     }
+
+    /// Tells those who watched the pieces of a reply that its end says something else, which is what counts.
+    async fn tell_difference(&self, cx: &RunCx, what: &str) {
+        let (agent, model, plugin) = (&cx.agent, &self.info.name, &self.plugin.id);
+        let message = format!(
+            "the model `{}` of plugin `{}` streamed {what} to agent `{}` that its reply does not have; the reply counts",
+            model.escape_debug(),
+            plugin.escape_debug(),
+            agent.escape_debug()
+        );
+        cx.events.emit(Event::Warning { message }).await;
+    }
 }
 
 #[async_trait]
@@ -108,9 +120,13 @@ impl Completer for PluginModel {
         let deadline = Instant::now() + self.plugin.limits.completion_time;
         let attempt = || async {
             let (sink, seen) = sink.observed();
+            let (sink, shown) = sink.compared();
             let asker = self.plugin.asker(cx).map(|asker| Asker { idle: Some(self.idle), ..asker });
             let nobody_listens = asker.as_ref().map(|asker| Arc::clone(&asker.nobody_listens)).unwrap_or_default();
             let completion = self.attempt(cx, request, &asked, sink, asker).await;
+            if let Some(what) = completion.as_ref().ok().and_then(|reply| shown.differs_from(&reply.parts)) {
+                self.tell_difference(cx, what).await;
+            }
             let in_vain = || nobody_listens.load(Ordering::Relaxed);
             completion.map_err(|fault| Failed { fault, again: !seen.is_set() && !in_vain() })
         };

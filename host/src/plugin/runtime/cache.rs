@@ -5,6 +5,7 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
     io::{self, Read, Write},
     path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
 };
 
 use sha2::{Digest as _, Sha256};
@@ -18,11 +19,13 @@ use crate::{
 /// A directory of compiled components: `<component digest>-<settings>.bin`, a hash of that name and the
 /// code, and then the code.
 ///
-/// It is a cache: whatever is wrong with it is logged and the component is compiled again.
+/// It is a cache: whatever is wrong with it is told and the component is compiled again.
 pub(super) struct CompileCache {
     directory: PathBuf,
     /// Names wasmtime's version, the target and every setting that compiled code depends on.
     settings: String,
+    /// Entries that were not as they were written, in words for a person.
+    altered: Mutex<Vec<String>>,
 }
 
 const HASH: usize = 32;
@@ -31,7 +34,12 @@ impl CompileCache {
     pub fn new(directory: PathBuf, engine: &Engine) -> Self {
         let mut hasher = DefaultHasher::new();
         engine.precompile_compatibility_hash().hash(&mut hasher);
-        Self { directory, settings: format!("{:016x}", hasher.finish()) }
+        Self { directory, settings: format!("{:016x}", hasher.finish()), altered: Mutex::default() }
+    }
+
+    /// Returns what a person should know of entries since this was last called.
+    pub fn take_warnings(&self) -> Vec<String> {
+        std::mem::take(&mut *self.altered.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn path(&self, digest: Digest) -> PathBuf {
@@ -47,7 +55,18 @@ impl CompileCache {
             .map_err(|error| tracing::warn!(%error, "the compile cache is not used"))
             .ok()?;
         let path = self.path(digest);
-        let code = read_verified(&path)?;
+        let code = match read_verified(&path) {
+            Err(AlteredEntry) => {
+                let what = format!(
+                    "the compiled code of the component {digest} in {} is not what was written there; it is compiled anew: see \
+                     who may write there",
+                    path.display()
+                );
+                self.altered.lock().unwrap_or_else(PoisonError::into_inner).push(what);
+                return None;
+            }
+            Ok(code) => code?,
+        };
         // SAFETY: the code is run as it is. It was written by `put` of the same user in a directory that nobody else
         // can write, and its hash shows that it is whole and that of this component; `deserialize` checks version and settings once more.
         let component = unsafe { Component::deserialize(engine, &code) };
@@ -72,15 +91,16 @@ fn hash_of(path: &Path, code: &[u8]) -> [u8; HASH] {
     Sha256::new().chain_update(name).chain_update([0]).chain_update(code).finalize().into()
 }
 
-fn read_verified(path: &Path) -> Option<Vec<u8>> {
-    let mut file = files::open(path).ok()?;
+/// The entry is not what was written.
+#[derive(Debug, PartialEq, Eq)]
+struct AlteredEntry;
+
+/// The code of an entry; `None` if there is none.
+fn read_verified(path: &Path) -> Result<Option<Vec<u8>>, AlteredEntry> {
+    let Ok(mut file) = files::open(path) else { return Ok(None) };
     let (mut hash, mut code) = ([0; HASH], Vec::new());
     let read = file.read_exact(&mut hash).and_then(|()| file.read_to_end(&mut code));
-    if read.is_err() || hash_of(path, &code) != hash {
-        tracing::warn!(path = %path.display(), "a cached component is damaged and compiled again");
-        return None;
-    }
-    Some(code)
+    if read.is_err() || hash_of(path, &code) != hash { Err(AlteredEntry) } else { Ok(Some(code)) }
 }
 
 fn write_verified(path: &Path, code: &[u8]) -> io::Result<()> {
@@ -101,19 +121,19 @@ mod tests {
     fn an_entry_is_whole_or_not_there() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("entry");
-        assert_eq!(read_verified(&path), None);
+        assert_eq!(read_verified(&path), Ok(None));
         write_verified(&path, b"code").unwrap();
-        assert_eq!(read_verified(&path).as_deref(), Some(&b"code"[..]));
+        assert_eq!(read_verified(&path), Ok(Some(b"code".to_vec())));
         let whole = fs::read(&path).unwrap();
         for end in 0..whole.len() {
             fs::write(&path, &whole[..end]).unwrap();
-            assert_eq!(read_verified(&path), None, "cut at {end}");
+            assert_eq!(read_verified(&path), Err(AlteredEntry), "cut at {end}");
         }
         for at in 0..whole.len() {
             let mut damaged = whole.clone();
             damaged[at] ^= 1;
             fs::write(&path, damaged).unwrap();
-            assert_eq!(read_verified(&path), None, "damaged at {at}");
+            assert_eq!(read_verified(&path), Err(AlteredEntry), "damaged at {at}");
         }
     }
 

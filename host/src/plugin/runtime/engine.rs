@@ -250,6 +250,11 @@ impl PluginEngine {
         component
     }
 
+    /// Returns what a person should know of the cache since this was last called: entries that were not as they were written.
+    pub fn take_warnings(&self) -> Vec<String> {
+        self.cache.as_ref().map(CompileCache::take_warnings).unwrap_or_default()
+    }
+
     /// The tools that the component described under this configuration, if it was asked before.
     pub(in crate::plugin) fn specs(&self, digest: Digest, config: &str) -> Option<Arc<[Arc<ToolSpec>]>> {
         lock(&self.specs).get(&(digest, config.to_owned())).cloned()

@@ -1,0 +1,126 @@
+//! Credentials are on no way out of the program: what is never written down is never shown.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, PoisonError, RwLock},
+};
+
+use serde::de::IgnoredAny;
+
+use crate::{
+    event::Event,
+    model::Delta,
+    session::{SecretStream, Secrets},
+};
+
+/// The credentials of this process.
+static HIDDEN: RwLock<Option<Secrets>> = RwLock::new(None);
+
+/// Has these credentials blotted out of all that is shown from now on.
+pub fn hide(secrets: Secrets) {
+    *HIDDEN.write().unwrap_or_else(PoisonError::into_inner) = Some(secrets);
+}
+
+fn hidden() -> Secrets {
+    HIDDEN.read().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_default()
+}
+
+/// Returns a text without credentials.
+pub fn without_secrets(text: &str) -> String {
+    hidden().clean_text(text)
+}
+
+/// Returns a JSON text without credentials.
+pub fn json_without_secrets(json: String) -> String {
+    let is_json = |json: &[u8]| serde_json::from_slice::<IgnoredAny>(json).is_ok();
+    let clean = hidden().clean_json(json.into_bytes(), is_json);
+    String::from_utf8_lossy(&clean).into_owned()
+}
+
+/// Pieces of replies that are shown as they come: what could be the beginning of a credential is held back until it is known
+/// to be none.
+#[derive(Default)]
+pub struct ReplyPieces(BTreeMap<(Arc<str>, PieceKind), SecretStream>);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum PieceKind {
+    Text,
+    Thinking,
+}
+
+impl ReplyPieces {
+    /// Takes an event, and returns those that can be shown now.
+    pub fn pass(&mut self, event: &Event) -> Vec<Event> {
+        self.pass_by(&hidden(), event)
+    }
+
+    fn pass_by(&mut self, secrets: &Secrets, event: &Event) -> Vec<Event> {
+        use PieceKind::{Text, Thinking};
+        let (agent, ends, piece) = match event {
+            Event::ModelDelta { agent, delta: Delta::Text(text) } => (agent, &[Thinking][..], Some((Text, text))),
+            Event::ModelDelta { agent, delta: Delta::Thinking(text) } => (agent, &[Text][..], Some((Thinking, text))),
+            Event::ModelDelta { agent, delta: Delta::ToolCall(_) }
+            | Event::ModelStarted { agent, .. }
+            | Event::ModelFinished { agent, .. }
+            | Event::ModelFailed { agent, .. }
+            | Event::RunFinished { agent, .. } => (agent, &[Thinking, Text][..], None),
+            other => return vec![other.clone()],
+        };
+        let mut events: Vec<_> = ends.iter().filter_map(|kind| self.end(agent, *kind)).collect();
+        match piece {
+            None => events.push(event.clone()),
+            Some((kind, text)) => {
+                let stream = self.0.entry((Arc::clone(agent), kind)).or_insert_with(|| secrets.stream());
+                events.extend(shown(agent, kind, stream.push(text)));
+            }
+        }
+        events
+    }
+
+    /// The rest of the pieces of an agent; none of this kind follow one another any more.
+    fn end(&mut self, agent: &Arc<str>, kind: PieceKind) -> Option<Event> {
+        let mut stream = self.0.remove(&(Arc::clone(agent), kind))?;
+        shown(agent, kind, stream.finish())
+    }
+}
+
+fn shown(agent: &Arc<str>, kind: PieceKind, text: String) -> Option<Event> {
+    let delta = match kind {
+        PieceKind::Text => Delta::Text,
+        PieceKind::Thinking => Delta::Thinking,
+    };
+    (!text.is_empty()).then(|| Event::ModelDelta { agent: Arc::clone(agent), delta: delta(text) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_of_a_credential_are_shown_by_no_event() {
+        let secrets = Secrets::new([("KEY", "sk-12345")]);
+        let mut pieces = ReplyPieces::default();
+        let piece = |agent: &str, delta| Event::ModelDelta { agent: agent.into(), delta };
+        let (text, thought) = (|text: &str| Delta::Text(text.into()), |text: &str| Delta::Thinking(text.into()));
+        let failed = |agent: &str| Event::ModelFailed {
+            agent: agent.into(),
+            model: "m".into(),
+            reason: "gone".into(),
+            again: true,
+        };
+        for (event, expected) in [
+            (piece("a", text("It is s")), vec![piece("a", text("It is "))]),
+            (piece("b", text("so")), vec![piece("b", text("so"))]),
+            (piece("a", text("k-12")), vec![]),
+            (piece("a", text("345.")), vec![piece("a", text("[secret KEY]."))]),
+            (piece("a", thought("sk-")), vec![]),
+            (piece("a", text("12345")), vec![piece("a", thought("sk-")), piece("a", text("12345"))]),
+            (piece("b", text("sk-123")), vec![]),
+            (failed("a"), vec![failed("a")]),
+            (failed("b"), vec![piece("b", text("sk-123")), failed("b")]),
+        ] {
+            assert_eq!(pieces.pass_by(&secrets, &event), expected, "{event:?}");
+        }
+        assert!(pieces.0.is_empty());
+    }
+}

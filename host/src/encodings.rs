@@ -1,0 +1,49 @@
+//! The ways in which a credential may be written by whoever repeats it.
+
+use base64::{
+    Engine,
+    engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD},
+};
+use url::form_urlencoded::byte_serialize;
+
+/// Digits of base64 that are looked for in the middle of others: fewer are found by chance.
+const SHORTEST_PART: usize = 8;
+
+/// Returns the ways in which a text may be written, in large or small letters, the longest first: as it is, as JSON and as JSON in
+/// JSON, in a URL with as few and with as many characters encoded as can be, in hexadecimal digits, as `\u` escapes, and as base64,
+/// also where it is a part of what is encoded, such as `Bearer` and the credential.
+pub(crate) fn encodings_of(text: &str) -> Vec<String> {
+    let bytes = text.as_bytes();
+    let json = in_json(text);
+    let form: String = byte_serialize(bytes).collect();
+    let percent = form.replace('+', "%20").replace('*', "%2A").replace("%7E", "~");
+    let mut forms = vec![
+        text.to_owned(),
+        in_json(&json),
+        json,
+        form,
+        percent,
+        bytes.iter().map(|byte| format!("%{byte:02x}")).collect(),
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
+        text.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect(),
+        STANDARD_NO_PAD.encode(bytes),
+        URL_SAFE_NO_PAD.encode(bytes),
+    ];
+    for before in 0..3 {
+        let inner = [&[0; 2][..before], bytes].concat();
+        for encoded in [STANDARD_NO_PAD.encode(&inner), URL_SAFE_NO_PAD.encode(&inner)] {
+            // The first and the last digits are those of its neighbours, too.
+            let (start, end) = ((before * 4).div_ceil(3), inner.len() * 4 / 3);
+            forms.extend(encoded.get(start..end).filter(|part| part.len() >= SHORTEST_PART).map(String::from));
+        }
+    }
+    forms.sort_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
+    forms.dedup();
+    forms
+}
+
+/// A text as it stands between the quotes of a JSON string.
+fn in_json(text: &str) -> String {
+    let json = serde_json::Value::from(text).to_string();
+    json[1..json.len() - 1].into()
+}

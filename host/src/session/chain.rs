@@ -1,0 +1,286 @@
+//! Which lines of a journal a person's own programs wrote: the mark covers the first ones, and each further line has an
+//! authentication code that covers it and the code before it.
+
+use sha2::{Digest as _, Sha256};
+
+use super::{format::split_code, own::Maker};
+use crate::trust::DerivedKey;
+
+/// The purpose of the key from which marks and codes are made.
+pub(super) const PURPOSE: &str = "shelly-host session";
+
+/// Hexadecimal digits of the code of a line: 128 bits.
+pub(super) const CODE_DIGITS: usize = 32;
+
+/// The codes of a session's lines, up to the last one.
+#[derive(Debug, Clone)]
+pub(super) struct LineChain {
+    key: DerivedKey,
+    last: [u8; 32],
+}
+
+impl LineChain {
+    /// Returns the code of the next line, of which `content` is what the code covers.
+    pub fn extend(&mut self, content: &[u8]) -> String {
+        self.last = self.key.code(&[b"line", &self.last, content]);
+        hex(&self.last[..CODE_DIGITS / 2])
+    }
+
+    /// Returns `true` if the next line is this one; then the chain has it.
+    fn follows(&mut self, line: &[u8]) -> bool {
+        let Some((content, code)) = split_code(line) else { return false };
+        let mut next = self.clone();
+        let is_next = next.extend(content).as_bytes() == code;
+        if is_next {
+            *self = next;
+        }
+        is_next
+    }
+}
+
+/// The mark of a session: who made it, under which name, and with which first lines.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct SessionMark {
+    pub maker: Maker,
+    /// How many lines it covers itself, the first one among them.
+    pub lines: u64,
+    code: [u8; 32],
+}
+
+impl SessionMark {
+    /// Makes the mark of a session of this name whose first lines, with their ends, have this digest.
+    pub fn new(key: &DerivedKey, maker: Maker, name: &str, lines: u64, digest: Sha256) -> Self {
+        let code = key.code(&[
+            b"mark",
+            &[maker as u8],
+            &(name.len() as u64).to_le_bytes(),
+            name.as_bytes(),
+            &lines.to_le_bytes(),
+            &digest.finalize(),
+        ]);
+        Self { maker, lines, code }
+    }
+
+    /// The chain of the lines that follow those that it covers.
+    pub fn chain(&self, key: DerivedKey) -> LineChain {
+        LineChain { key, last: self.code }
+    }
+
+    /// The text of its file.
+    pub fn text(&self) -> String {
+        format!("2 {} {} hmac-sha256:{}\n", self.maker.word(), self.lines, hex(&self.code))
+    }
+
+    /// Reads the text of its file; `None` if it is none, or one of an earlier release.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (head, code) = text.strip_suffix('\n')?.split_once(" hmac-sha256:")?;
+        let mut words = head.split(' ');
+        let (version, maker, lines) = (words.next()?, words.next()?, words.next()?);
+        let mark = Self {
+            maker: Maker::of_word(maker)?,
+            lines: lines.parse().ok().filter(|lines| *lines > 0)?,
+            code: super::Digest::of_hex(code)?.0,
+        };
+        (version == "2" && words.next().is_none() && mark.text() == text).then_some(mark)
+    }
+}
+
+/// Compares a journal with its mark while it is read, from its first line on.
+#[derive(Debug)]
+pub(super) enum JournalVerifier {
+    /// There is no mark, or none that is right for the session's name and first lines.
+    Unmarked,
+    /// The mark is one of an earlier release, and is right for the first line.
+    FirstLine(Maker),
+    /// The lines that the mark covers are being read.
+    Covered { key: DerivedKey, name: String, mark: SessionMark, seen: Sha256 },
+    /// All lines so far are those that were written.
+    Chained(Maker, LineChain),
+    /// The mark is right, and this line is not one that was written.
+    Altered { maker: Maker, line: u64 },
+}
+
+impl JournalVerifier {
+    /// Watches for the lines of a session of this name, which has this mark.
+    pub fn new(key: DerivedKey, name: &str, mark: SessionMark) -> Self {
+        Self::Covered { key, name: name.to_owned(), mark, seen: Sha256::new() }
+    }
+
+    /// Takes the next line, without its end.
+    pub fn see(&mut self, n: u64, line: &[u8]) {
+        match self {
+            Self::Unmarked | Self::FirstLine(_) | Self::Altered { .. } => {}
+            Self::Covered { key, name, mark, seen } => {
+                seen.update(line);
+                seen.update(b"\n");
+                if n == mark.lines {
+                    let is_right = SessionMark::new(key, mark.maker, name, n, seen.clone()) == *mark;
+                    let marked = || Self::Chained(mark.maker, mark.chain(key.clone()));
+                    *self = if is_right { marked() } else { Self::Unmarked };
+                }
+            }
+            Self::Chained(maker, chain) => {
+                let maker = *maker;
+                if !chain.follows(line) {
+                    *self = Self::Altered { maker, line: n };
+                }
+            }
+        }
+    }
+
+    /// Who made the session, by its mark; `None` where it has none that is right.
+    pub fn maker(&self) -> Option<Maker> {
+        match self {
+            Self::Unmarked | Self::Covered { .. } => None,
+            Self::FirstLine(maker) | Self::Chained(maker, _) | Self::Altered { maker, .. } => Some(*maker),
+        }
+    }
+
+    /// Whose the lines are that were read.
+    pub fn authorship(&self) -> Authorship {
+        match self {
+            Self::Unmarked | Self::Covered { .. } => Authorship::Unmarked,
+            Self::FirstLine(_) => Authorship::FirstLine,
+            Self::Chained(..) => Authorship::Own,
+            Self::Altered { line, .. } => Authorship::Altered { line: *line },
+        }
+    }
+
+    /// The chain with which further lines go on; `None` where that would vouch for what somebody else wrote.
+    pub fn chain(&self) -> Option<LineChain> {
+        match self {
+            Self::Chained(_, chain) => Some(chain.clone()),
+            Self::Unmarked | Self::FirstLine(_) | Self::Covered { .. } | Self::Altered { .. } => None,
+        }
+    }
+}
+
+/// Whose the lines of a session are, by its mark and their codes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Authorship {
+    /// All of them were written by this person's programs, or this person has said that the session may be gone on with as it
+    /// was then. It may have been cut back to an earlier line since: each of them is a state from which it goes on.
+    Own,
+    /// The session was begun by this person with an earlier release, whose mark covers the first line alone: who wrote the
+    /// others is not known.
+    FirstLine,
+    /// The mark is right, and from this line on somebody else wrote.
+    Altered {
+        /// Its number.
+        line: u64,
+    },
+    /// There is no mark that is right for the session's name and first lines.
+    Unmarked,
+}
+
+impl Authorship {
+    /// Returns `true` if the session may be gone on with unasked.
+    pub fn is_own(self) -> bool {
+        matches!(self, Self::Own | Self::FirstLine)
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{session::format, trust::OwnKey};
+
+    fn key() -> DerivedKey {
+        let home = tempfile::tempdir().unwrap();
+        OwnKey::new(Some(home.path().join("key"))).derived_or_made(PURPOSE).unwrap()
+    }
+
+    /// A session of this name with so many further lines, and its mark.
+    fn session(key: &DerivedKey, name: &str, lines: u64) -> (SessionMark, Vec<Vec<u8>>) {
+        let header = b"the first line".to_vec();
+        let digest = Sha256::new_with_prefix(&header).chain_update(b"\n");
+        let mark = SessionMark::new(key, Maker::Person, name, 1, digest);
+        let mut chain = mark.chain(key.clone());
+        let mut all = vec![header];
+        for n in 2..lines + 2 {
+            let mut line = Vec::new();
+            format::append_line(&mut line, format_args!("\"n\":{n},"), b"\"kind\":\"said\"", Some(&mut chain));
+            line.pop();
+            all.push(line);
+        }
+        (mark, all)
+    }
+
+    fn authorship(key: &DerivedKey, name: &str, mark: &SessionMark, lines: &[Vec<u8>]) -> Authorship {
+        let mut watch = JournalVerifier::new(key.clone(), name, mark.clone());
+        lines.iter().zip(1..).for_each(|(line, n)| watch.see(n, line));
+        watch.authorship()
+    }
+
+    #[test]
+    fn mark_is_read_as_it_was_written() {
+        let key = key();
+        for maker in [Maker::Person, Maker::Other] {
+            let mark = SessionMark::new(&key, maker, "a", 7, Sha256::new());
+            let text = mark.text();
+            assert_eq!(SessionMark::parse(&text), Some(mark));
+            for wrong in
+                [text.trim_end(), &text.replace(" 7 ", " 07 "), &text.replace("2 ", "3 "), &text[1..], "", "x\n"]
+            {
+                assert_eq!(SessionMark::parse(wrong), None, "{wrong:?}");
+            }
+            assert_eq!(SessionMark::parse(&text.replace(" 7 ", " 0 ")), None);
+        }
+    }
+
+    #[test]
+    fn mark_holds_for_its_name_and_first_line_alone() {
+        let key = key();
+        let (mark, lines) = session(&key, "a", 3);
+        assert_eq!(authorship(&key, "a", &mark, &lines), Authorship::Own);
+        assert_eq!(authorship(&key, "b", &mark, &lines), Authorship::Unmarked, "another name");
+        assert_eq!(authorship(&self::key(), "a", &mark, &lines), Authorship::Unmarked, "another person");
+        let other = [vec![b"another first line".to_vec()], lines[1..].to_vec()].concat();
+        assert_eq!(authorship(&key, "a", &mark, &other), Authorship::Unmarked);
+        let adopted = SessionMark { maker: Maker::Other, ..mark };
+        assert_eq!(authorship(&key, "a", &adopted, &lines), Authorship::Unmarked, "another maker");
+        assert_eq!(
+            authorship(&key, "a", &SessionMark { lines: 9, ..adopted }, &lines),
+            Authorship::Unmarked,
+            "lines are gone"
+        );
+    }
+
+    proptest! {
+        /// What holds of every session: each prefix is its own, and whatever else is done to it is told, with its place.
+        #[test]
+        fn each_prefix_is_own_and_every_other_change_is_told(
+            count in 1..8_u64, at in any::<prop::sample::Index>(), byte in any::<prop::sample::Index>(), bit in 0..8_u32,
+        ) {
+            let key = key();
+            let (mark, lines) = session(&key, "a", count);
+            for length in 1..=lines.len() {
+                prop_assert_eq!(authorship(&key, "a", &mark, &lines[..length]), Authorship::Own);
+            }
+            let at = 1 + at.index(lines.len() - 1);
+            let altered = Authorship::Altered { line: at as u64 + 1 };
+            let mut changed = lines.clone();
+            let byte = byte.index(changed[at].len());
+            changed[at][byte] ^= 1 << bit;
+            // The checksum in front is not covered: the reader has compared it.
+            let is_checksum = byte < br#"{"crc":"00000000","#.len();
+            prop_assert_eq!(authorship(&key, "a", &mark, &changed), if is_checksum { Authorship::Own } else { altered });
+            let mut added = lines.clone();
+            added.insert(at, lines[at - 1].clone());
+            prop_assert_eq!(authorship(&key, "a", &mark, &added), altered, "a line twice");
+            let mut less = lines.clone();
+            less.remove(at);
+            let expected = if at == lines.len() - 1 { Authorship::Own } else { altered };
+            prop_assert_eq!(authorship(&key, "a", &mark, &less), expected, "a line less in the middle");
+            let (_, other) = session(&key, "b", count);
+            let mixed = [&lines[..at], &other[at..]].concat();
+            prop_assert_eq!(authorship(&key, "a", &mark, &mixed), altered, "lines of another session");
+        }
+    }
+}

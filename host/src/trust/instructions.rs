@@ -1,0 +1,256 @@
+//! Which instruction files of a project a person has seen, with what was in them.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::{TrustError, TrustStore, quoted, store};
+use crate::{
+    error::without_number,
+    files::{self, ReadError},
+    limits,
+};
+
+/// The shape of the file.
+const VERSION: u32 = 1;
+
+/// A file of a project that agents are given as instructions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InstructionFile {
+    /// Its path below the project's folder.
+    pub path: String,
+    /// SHA-256 of what agents are told of it, as `sha256:` and 64 hexadecimal digits.
+    pub digest: String,
+    /// What agents are told of it; `None` where it is too long to be kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
+impl InstructionFile {
+    /// The file at this path, of which agents are told this.
+    pub fn new(path: impl Into<String>, text: impl Into<String>) -> Self {
+        let text = text.into();
+        let digest = format!("sha256:{}", hex(&Sha256::digest(&text)));
+        Self { path: path.into(), digest, text: Some(text) }
+    }
+
+    /// Its line among what a project's files name.
+    pub fn fact(&self) -> String {
+        format!("the instructions {} for agents: {}", quoted(&self.path), self.digest)
+    }
+}
+
+/// The instruction files of a project that a person has seen, the newest last; of one path there may be several versions.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SeenInstructions(Vec<InstructionFile>);
+
+impl SeenInstructions {
+    /// Returns `true` if the person has seen the file as it is.
+    pub fn has(&self, file: &InstructionFile) -> bool {
+        self.0.iter().any(|seen| seen.path == file.path && seen.digest == file.digest)
+    }
+
+    /// Returns what was in the file at this path when the person last saw it; `None` where that is not known.
+    pub fn text_of(&self, path: &str) -> Option<&str> {
+        self.0.iter().rev().find(|seen| seen.path == path)?.text.as_deref()
+    }
+
+    /// Adds files that the person has seen now. Of too many the oldest go, and of too much text that of the oldest.
+    fn add(&mut self, files: &[InstructionFile]) {
+        self.0.retain(|seen| !files.iter().any(|file| file.path == seen.path && file.digest == seen.digest));
+        self.0.extend(files.iter().cloned());
+        self.0.drain(..self.0.len().saturating_sub(limits::INSTRUCTIONS_SEEN));
+        let mut room = limits::INSTRUCTIONS_SEEN_BYTES;
+        for file in self.0.iter_mut().rev() {
+            let bytes = file.text.as_ref().map_or(0, String::len);
+            match room.checked_sub(bytes) {
+                Some(left) => room = left,
+                None => file.text = None,
+            }
+        }
+    }
+}
+
+/// The file of one project.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    version: u32,
+    root: String,
+    files: Vec<InstructionFile>,
+}
+
+impl TrustStore {
+    /// Returns the instruction files of the project in this folder that the person has seen; `None` where none were ever
+    /// kept.
+    ///
+    /// # Errors
+    ///
+    /// [`TrustError`]: they cannot be read, are damaged, or the folder is not there.
+    pub fn seen_instructions(&self, root: &Path) -> Result<Option<SeenInstructions>, TrustError> {
+        let Some((path, _)) = self.instructions_of(root)? else { return Ok(None) };
+        let text = match files::read(&path, store::folder(&path), limits::INSTRUCTIONS_FILE_BYTES) {
+            Ok(text) => text,
+            Err(ReadError::Io(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(TrustError::Unreadable { path, reason: error.to_string() }),
+        };
+        match serde_json::from_str::<File>(&text) {
+            Ok(File { version: VERSION, files, .. }) => Ok(Some(SeenInstructions(files))),
+            Ok(File { version, .. }) => {
+                let reason = format!("its version is {version}, and this program knows {VERSION}");
+                Err(TrustError::Damaged { path, reason })
+            }
+            Err(error) => Err(TrustError::Damaged { path, reason: error.to_string() }),
+        }
+    }
+
+    /// Keeps that the person has seen these instruction files of a project, beside those that are kept. Where there is no room,
+    /// the projects are forgotten whose files were kept longest ago.
+    ///
+    /// # Errors
+    ///
+    /// As [`TrustStore::seen_instructions`]; they cannot be written, there is no place for them.
+    pub fn keep_instructions(&self, root: &Path, files: &[InstructionFile]) -> Result<(), TrustError> {
+        let (path, root_name) = self.instructions_of(root)?.ok_or(TrustError::NoPlace)?;
+        let unwritable = |error: io::Error| {
+            let reason = without_number(&error.to_string());
+            TrustError::Unwritable { path: path.clone(), reason }
+        };
+        files::create_private_folders(store::folder(&path)).map_err(unwritable)?;
+        let _lock = files::lock_folder(store::folder(&path)).map_err(unwritable)?;
+        let mut seen = self.seen_instructions(root)?.unwrap_or_default();
+        seen.add(files);
+        let file = File { version: VERSION, root: root_name, files: seen.0 };
+        let json = serde_json::to_string_pretty(&file).expect("texts under string keys") + "\n";
+        files::replace(&path, json.as_bytes()).and_then(|()| prune(store::folder(&path))).map_err(unwritable)
+    }
+
+    /// Forgets which instruction files of a project the person has seen.
+    pub(super) fn forget_instructions(&self, root: &Path) -> Result<(), TrustError> {
+        let Some((path, _)) = self.instructions_of(root)? else { return Ok(()) };
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                let reason = without_number(&error.to_string());
+                Err(TrustError::Unwritable { path, reason })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Where the instruction files of a project are kept, and what the project is called; `None` where nothing is kept.
+    fn instructions_of(&self, root: &Path) -> Result<Option<(PathBuf, String)>, TrustError> {
+        let Some(path) = self.path() else { return Ok(None) };
+        let name = store::key(root)?;
+        let file = format!("{}.json", hex(&Sha256::digest(&name)));
+        Ok(Some((store::folder(path).join("instructions").join(file), name)))
+    }
+}
+
+/// Removes the files that were written longest ago while there are more than may be.
+fn prune(folder: &Path) -> io::Result<()> {
+    let mut files: Vec<(SystemTime, PathBuf)> = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        files.push((entry.metadata()?.modified()?, entry.path()));
+    }
+    files.sort();
+    let beyond = files.len().saturating_sub(limits::TRUST_PROJECTS);
+    files.into_iter().take(beyond).try_for_each(|(_, path)| fs::remove_file(path))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct World {
+        home: tempfile::TempDir,
+    }
+
+    impl World {
+        fn store(&self) -> TrustStore {
+            TrustStore::new(Some(self.home.path().join("state/trust.json")))
+        }
+
+        fn root(&self, name: &str) -> PathBuf {
+            let root = self.home.path().join(name);
+            fs::create_dir_all(&root).unwrap();
+            root
+        }
+    }
+
+    #[test]
+    fn seen_files_are_kept_by_project_with_their_texts() {
+        let world = World { home: tempfile::tempdir().unwrap() };
+        let (store, one, two) = (world.store(), world.root("one"), world.root("two"));
+        let [first, second] = ["a", "b"].map(|text| InstructionFile::new("AGENTS.md", text));
+        assert_eq!(store.seen_instructions(&one).unwrap(), None);
+        assert!(!world.home.path().join("state").exists(), "to look makes nothing");
+        store.keep_instructions(&one, std::slice::from_ref(&first)).unwrap();
+        store.keep_instructions(&two, &[]).unwrap();
+        assert_eq!(
+            store.seen_instructions(&two).unwrap(),
+            Some(SeenInstructions::default()),
+            "seen that there are none"
+        );
+        let seen = store.seen_instructions(&one).unwrap().unwrap();
+        assert!(seen.has(&first) && !seen.has(&second) && seen.text_of("AGENTS.md") == Some("a"));
+        store.keep_instructions(&one, std::slice::from_ref(&second)).unwrap();
+        let seen = store.seen_instructions(&one).unwrap().unwrap();
+        assert!(seen.has(&first) && seen.has(&second) && seen.text_of("AGENTS.md") == Some("b"));
+        assert!(!seen.has(&InstructionFile::new("CLAUDE.md", "a")) && seen.text_of("CLAUDE.md").is_none());
+        store.forget(&one).unwrap();
+        assert_eq!(store.seen_instructions(&one).unwrap(), None);
+        let nowhere = TrustStore::new(None);
+        assert_eq!(nowhere.seen_instructions(&one).unwrap(), None);
+        assert!(matches!(nowhere.keep_instructions(&one, &[first]), Err(TrustError::NoPlace)));
+    }
+
+    #[test]
+    fn what_is_kept_of_instructions_is_bounded() {
+        let world = World { home: tempfile::tempdir().unwrap() };
+        let (store, root) = (world.store(), world.root("one"));
+        let half = "x".repeat(limits::INSTRUCTIONS_SEEN_BYTES / 2);
+        let files = ["a", "b", "c"].map(|path| InstructionFile::new(path, &*half));
+        store.keep_instructions(&root, &files).unwrap();
+        let seen = store.seen_instructions(&root).unwrap().unwrap();
+        assert!(files.iter().all(|file| seen.has(file)), "each is known all the same");
+        assert_eq!(["a", "b", "c"].map(|path| seen.text_of(path).is_some()), [false, true, true]);
+        let many: Vec<_> = (0..limits::INSTRUCTIONS_SEEN).map(|n| InstructionFile::new(format!("{n}"), "")).collect();
+        store.keep_instructions(&root, &many).unwrap();
+        let seen = store.seen_instructions(&root).unwrap().unwrap();
+        assert!(!seen.has(&files[2]) && many.iter().all(|file| seen.has(file)));
+        // As many projects as are kept, and one more.
+        let folder = world.home.path().join("state/instructions");
+        let old = SystemTime::UNIX_EPOCH;
+        for n in 0..limits::TRUST_PROJECTS {
+            fs::File::create(folder.join(format!("{n}.json"))).unwrap().set_modified(old).unwrap();
+        }
+        store.keep_instructions(&root, &[]).unwrap();
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), limits::TRUST_PROJECTS);
+        assert!(store.seen_instructions(&root).unwrap().is_some(), "the newest stays");
+    }
+
+    #[test]
+    fn damaged_record_of_seen_files_is_told() {
+        let world = World { home: tempfile::tempdir().unwrap() };
+        let (store, root) = (world.store(), world.root("one"));
+        store.keep_instructions(&root, &[]).unwrap();
+        let path = fs::read_dir(world.home.path().join("state/instructions")).unwrap().next().unwrap().unwrap().path();
+        for text in ["", "{}", "{\"version\": 2, \"root\": \"\", \"files\": []}", "[1]"] {
+            fs::write(&path, text).unwrap();
+            assert!(matches!(store.seen_instructions(&root), Err(TrustError::Damaged { .. })), "{text}");
+        }
+        fs::write(&path, vec![b' '; limits::INSTRUCTIONS_FILE_BYTES as usize + 1]).unwrap();
+        assert!(matches!(store.seen_instructions(&root), Err(TrustError::Unreadable { .. })));
+    }
+}
