@@ -74,8 +74,6 @@ struct Findings {
     checked: Option<(Standing, Effective)>,
     mistakes: Vec<Report>,
     warnings: Vec<String>,
-    /// The exit code of a signal that came before everything was looked at.
-    interrupted: Option<u8>,
 }
 
 impl Findings {
@@ -96,9 +94,8 @@ impl Findings {
                 return Self { mistakes, ..Self::default() };
             }
         };
-        match super::interruptible(app.validate_plugins()) {
-            Ok(Ok(())) => {}
-            Ok(Err(code)) => return Self { interrupted: Some(code), ..Self::default() },
+        match super::runtime() {
+            Ok(runtime) => runtime.block_on(app.validate_plugins()),
             Err(report) => return Self { mistakes: vec![report], ..Self::default() },
         }
         match app.check() {
@@ -121,13 +118,12 @@ impl Findings {
 
     /// Loads every plugin, unless the person says no to what the project's files name, and adds what is wrong with them.
     fn load_plugins(&mut self, app: &App, standing: &Standing, loading: Loading) {
-        let loaded = super::interruptible(async {
+        let loading = async {
             trust::admitted(standing, loading.is_trusted, ask::is_attended()).await?;
             app.check_plugins().await
-        });
-        match loaded.and_then(|loaded| loaded.map_or_else(|code| Ok(Err(code)), |loaded| loaded.map(Ok))) {
-            Ok(Err(code)) => self.interrupted = Some(code),
-            Ok(Ok((mistakes, warnings))) => {
+        };
+        match super::runtime().and_then(|runtime| runtime.block_on(loading)) {
+            Ok((mistakes, warnings)) => {
                 self.mistakes.extend(mistakes);
                 self.warnings.extend(warnings);
             }
@@ -157,9 +153,6 @@ fn check(config: Option<PathBuf>, plugins: &[PathBuf], loading: Option<Loading>,
             .hint("write one with shelly-host init, or name one with --config")
     })?;
     let mut findings = Findings::of(&path, is_named, plugins, loading);
-    if let Some(code) = findings.interrupted {
-        return Ok(code);
-    }
     // Whatever is wrong, it is the config that names it.
     findings.mistakes.iter_mut().for_each(|report| report.kind = ErrorKind::Usage);
     let shown = name(&path.display().to_string());

@@ -304,21 +304,6 @@ fn compiling() -> CompileConfig {
     CompileConfig { cache: cache_directory(), site, ..CompileConfig::default() }
 }
 
-/// Waits for the end of some work, or for a signal that ends it. The work is dropped then, and the exit code is in the `Err`.
-fn interruptible<T>(work: impl Future<Output = T>) -> Result<Result<T, u8>, Report> {
-    let runtime = runtime()?;
-    let done = runtime.block_on(async {
-        tokio::select! {
-            biased;
-            code = signals::ended() => Err(code),
-            done = work => Ok(done),
-        }
-    });
-    // A guest may be in the middle of a computation.
-    runtime.shutdown_background();
-    Ok(done)
-}
-
 /// Where compiled code is kept between runs.
 fn cache_directory() -> Option<PathBuf> {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);

@@ -130,10 +130,7 @@ fn list(config: Option<&PathBuf>, plugins: &[PathBuf], output: Format) -> Result
         return Err(Report::new(ErrorKind::Usage, "there is no plugin directory")
             .hint("name one with --plugins, or under `plugin_dirs` in the config"));
     }
-    let opening = catalog.open(catalog.iter().map(|(id, _)| id), CompileStep::Validate);
-    if let Err(code) = super::interruptible(opening)? {
-        return Ok(code);
-    }
+    super::runtime()?.block_on(catalog.open(catalog.iter().map(|(id, _)| id), CompileStep::Validate));
     match output {
         Format::Json => {
             let row = |(id, plugin): (&str, &CatalogEntry)| match plugin.package() {
@@ -207,7 +204,7 @@ async fn package(
 
 fn inspect(path: &Path, config: Option<&PathBuf>, plugins: &[PathBuf], output: Format) -> Result<u8, Report> {
     let compiler = Arc::new(ComponentCompiler::from(super::compiling()));
-    let loading = async {
+    let (package, plugin) = super::runtime()?.block_on(async {
         let package = package(path, config, plugins, &compiler).await?;
         let manifest = &package.manifest;
         let engine = Arc::new(PluginEngine::with_stack(Arc::clone(&compiler), limits::PLUGIN_STACK_BYTES)?);
@@ -220,14 +217,8 @@ fn inspect(path: &Path, config: Option<&PathBuf>, plugins: &[PathBuf], output: F
         };
         let plugin = Loaded::load(&engine, &package, &settings).await.map_err(|error| error.report())?;
         Ok::<_, Report>((package, plugin))
-    };
-    match super::interruptible(loading)? {
-        Ok(loaded) => {
-            let (package, plugin) = loaded?;
-            show(&package, &plugin, output)
-        }
-        Err(code) => Ok(code),
-    }
+    })?;
+    show(&package, &plugin, output)
 }
 
 fn show(package: &PluginPackage, plugin: &Loaded, output: Format) -> Result<u8, Report> {
@@ -304,18 +295,14 @@ fn certify(
     let (config, desk) = (super::config(config)?, Desk::new(Policy::Never, Trusted::default()));
     let app = App::new(config, super::plugin_dirs(plugins), super::compiling(), super::environment(), desk)?;
     let standing = app.standing(&trust::store(), is_named)?;
-    let certifying = async {
+    let certificate = super::runtime()?.block_on(async {
         // What follows runs code of the plugin.
         trust::admitted(&standing, is_trusted, ask::is_attended()).await?;
         match model {
             Some(model) => app.certify_model(model).await,
             None => app.certify(agent, id).await,
         }
-    };
-    let certificate = match super::interruptible(certifying)? {
-        Ok(certificate) => certificate?,
-        Err(code) => return Ok(code),
-    };
+    })?;
     if certificate.plugin != id {
         return Err(Report::new(ErrorKind::Usage, format!("that model is the plugin `{}`", certificate.plugin))
             .hint(format!("name it in place of `{}`", name(id))));

@@ -2,8 +2,7 @@
 
 use std::{
     borrow::Cow,
-    fs,
-    io::{self, Read},
+    io::Read,
     path::{Path, PathBuf},
 };
 
@@ -14,7 +13,7 @@ use super::{
     error::PluginError,
     manifest::Manifest,
 };
-use crate::limits;
+use crate::{files, limits};
 
 /// A plugin whose component has not been looked into.
 pub(super) struct Unread<'a> {
@@ -121,15 +120,12 @@ fn folder_of(path: &Path) -> &Path {
 /// Reads a file of at most `most` bytes. What is no file, such as a pipe that nobody writes to, is not opened.
 pub(crate) fn read_bounded(path: &Path, most: u64) -> Result<Vec<u8>, PluginError> {
     let unreadable = |source| PluginError::Unreadable { path: path.into(), source };
-    let metadata = fs::metadata(path).map_err(unreadable)?;
-    if !metadata.is_file() {
-        return Err(unreadable(io::Error::other("it is not a file")));
-    }
+    let file = files::open(path).map_err(unreadable)?;
+    let metadata = file.metadata().map_err(unreadable)?;
     if metadata.len() > most {
         return Err(PluginError::TooLarge { path: path.into(), size: metadata.len(), most });
     }
     let mut bytes = Vec::with_capacity(metadata.len() as usize);
-    let file = fs::File::open(path).map_err(unreadable)?;
     file.take(most).read_to_end(&mut bytes).map_err(unreadable)?;
     Ok(bytes)
 }
@@ -139,7 +135,8 @@ pub(super) fn read_inside(path: &Path, folder: &Path, most: u64) -> Result<Vec<u
     let unreadable = |source| PluginError::Unreadable { path: path.into(), source };
     let real = path.canonicalize().map_err(unreadable)?;
     match real.starts_with(folder.canonicalize().map_err(unreadable)?) {
-        true => read_bounded(path, most),
+        // Without the links that have just been followed: they may lead elsewhere by now.
+        true => read_bounded(&real, most),
         false => Err(PluginError::LeadsOut { path: path.into() }),
     }
 }

@@ -1,7 +1,6 @@
 //! Compiled code on disk. It is run as it is, so nobody else may write there, and each entry is verified before use.
 
 use std::{
-    fs,
     hash::{DefaultHasher, Hash, Hasher},
     io::{self, Read, Write},
     path::{Path, PathBuf},

@@ -218,7 +218,7 @@ impl PluginEngine {
             return Some(component);
         }
         let component = self.cache.as_ref()?.get(&self.engine, digest)?;
-        Some(self.share(digest, component))
+        Some(self.keep(digest, component))
     }
 
     /// Compiles a component in this process.
@@ -227,7 +227,7 @@ impl PluginEngine {
         if let Some(cache) = &self.cache {
             cache.put(digest, &component.serialize()?);
         }
-        Ok(self.share(digest, component))
+        Ok(self.keep(digest, component))
     }
 
     /// Takes code that a child has made of this component.
@@ -239,10 +239,10 @@ impl PluginEngine {
         if let Some(cache) = &self.cache {
             cache.put(digest, code);
         }
-        Ok(self.share(digest, component))
+        Ok(self.keep(digest, component))
     }
 
-    fn share(&self, digest: Digest, component: Component) -> Arc<Component> {
+    fn keep(&self, digest: Digest, component: Component) -> Arc<Component> {
         let component = Arc::new(component);
         let mut compiled = lock(&self.compiled);
         compiled.retain(|_, component| component.strong_count() > 0);
