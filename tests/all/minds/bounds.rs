@@ -22,21 +22,25 @@ async fn delegation_bomb_ends_at_the_bound_of_agents() {
     {
         let names = Arc::new(Mutex::new(std::collections::HashSet::new()));
         let seen = Arc::clone(&names);
-        // Whoever may delegate has thirty others do the same, as deep as a config can let agents delegate.
-        let bomb = Mind::new(move |asked| {
+        // Whoever may delegate has thirty others do the same, as deep as a config can let agents delegate. Nobody delegates to
+        // an agent of its own name.
+        let bomb = Arc::new(Mind::new(move |asked| {
             seen.lock().unwrap().insert(asked.agent.to_owned());
             let may = asked.request.tools.iter().any(|tool| tool.name == "delegate");
+            let other = if asked.agent.starts_with("ping") { "pong" } else { "ping" };
             match (asked.turn, may) {
-                (0, true) => delegate(&[("bomb", "again"); 30]),
+                (0, true) => delegate(&[(other, "again"); 30]),
                 _ => done("done"),
             }
-        });
+        }));
         let registry = Registry::new();
-        let mut bomb = agent("bomb", Arc::new(bomb));
-        bomb.options.max_delegation_depth = limits::DELEGATION_DEPTH_CEILING;
-        register(&registry, bomb);
+        for name in ["ping", "pong"] {
+            let mut bomb = agent(name, Arc::clone(&bomb) as _);
+            bomb.options.max_delegation_depth = limits::DELEGATION_DEPTH_CEILING;
+            register(&registry, bomb);
+        }
         let crew = Arc::new(Crew::new(registry).with_limits(limits));
-        let steps = [delegate(&[("bomb", "go"); 30]), delegate(&[("bomb", "go")]), text("done")];
+        let steps = [delegate(&[("ping", "go"); 30]), delegate(&[("pong", "go")]), text("done")];
         let mut lead = lead_of(&crew, steps);
         lead.options.max_delegation_depth = limits::DELEGATION_DEPTH_CEILING;
         let ran = run(&lead, "go").await;
