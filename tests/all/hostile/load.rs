@@ -304,11 +304,17 @@ fn files_that_are_too_large_or_no_files_are_not_read() {
         fs::remove_file(path).unwrap();
         std::os::unix::fs::symlink("/dev/zero", path).unwrap();
     };
+    let folder = |path: &std::path::Path| {
+        fs::remove_file(path).unwrap();
+        fs::create_dir(path).unwrap();
+    };
     for (error, says) in [
         (file("c.wasm", &grow(limits::COMPONENT_BYTES + 1)), "at most 268435456 are read"),
         (file("plugin.toml", &grow(limits::MANIFEST_BYTES + 1)), "at most 65536 are read"),
-        (file("c.wasm", &link), "it is not a file"),
-        (file("plugin.toml", &link), "it is not a file"),
+        (file("c.wasm", &link), "is a link that leads out of the plugin's folder"),
+        (file("plugin.toml", &link), "is a link that leads out of the plugin's folder"),
+        (file("c.wasm", &folder), "it is a folder"),
+        (file("plugin.toml", &folder), "it is a folder"),
     ] {
         assert!(error.contains(says), "{error}");
     }
