@@ -46,6 +46,7 @@ pub use check::{Checked, Unusable};
 pub use mcp::OfServer;
 pub use mcp_login::{mcp_login, mcp_logout, mcp_server_at};
 pub use probe::Probe;
+pub(crate) use project::instruction_files;
 pub use serving::{Remake, ServeOptions, Serving};
 pub use session::{Recording, Session, changed, sessions};
 pub use teams::Entrant;

@@ -149,6 +149,15 @@ impl Project {
     }
 }
 
+/// Returns the files that agents of the project of this config are given as instructions.
+///
+/// # Errors
+///
+/// A [`Report`]: the folder `.shelly` cannot be used, or a skill in it has a mistake.
+pub(crate) fn instruction_files(config: &Config) -> Result<Vec<InstructionFile>, Report> {
+    Project::read(config).map(|project| project.instructions.to_vec())
+}
+
 /// A skill as an instruction file: all that a model is told of it.
 fn instructions_of(skill: &Skill, layout: &Layout) -> InstructionFile {
     let Skill { name, description, content, dir } = skill;

@@ -7,12 +7,12 @@ use super::{
     render::{self, Output, name, print, warn},
 };
 use crate::{
-    app::key_variables_in_words,
+    app::{instruction_files, key_variables_in_words},
     config::Config,
     error::{ErrorKind, Report, without_number},
     files,
     project::Layout,
-    trust::TrustStore,
+    trust::{InstructionFile, TrustStore},
 };
 
 /// Write a commented config, and what belongs to it, into the folder .shelly of a project.
@@ -128,7 +128,8 @@ impl Init {
             })?;
             lines.push(format!("{} {}", if *is_there { "replaced " } else { "wrote    " }, shown(path)));
         }
-        trust_config(&layout, &super::trust::store());
+        let written: Vec<_> = files.iter().map(|(_, path, _)| path.clone()).collect();
+        trust_config(&layout, &super::trust::store(), &written);
         lines.push(self.next(&layout));
         Ok(lines.join("\n"))
     }
@@ -151,12 +152,19 @@ impl Init {
     }
 }
 
-/// Keeps that the person has said yes to what the config names that was just written, and to nothing else that lies in the
-/// project. Where that cannot be kept a run asks.
-fn trust_config(layout: &Layout, store: &TrustStore) {
-    let facts = Config::read(&layout.config()).map(|config| config.facts()).unwrap_or_default();
+/// Keeps that the person has said yes to what the config names that was just written, and to the instructions for agents among
+/// the files `written`, and to nothing else that lies in the project. Where that cannot be kept a run asks.
+fn trust_config(layout: &Layout, store: &TrustStore, written: &[PathBuf]) {
+    let Ok(config) = Config::read(&layout.config()) else { return };
+    let facts = config.facts();
     if !facts.is_empty() {
         let _ = store.change(layout.root(), |answered| answered.facts.extend(facts));
+    }
+    // Where none were ever kept, the first run keeps what is there then.
+    if let (Ok(Some(_)), Ok(files)) = (store.seen_instructions(layout.root()), instruction_files(&config)) {
+        let is_written = |file: &InstructionFile| written.contains(&layout.root().join(&file.path));
+        let files: Vec<_> = files.into_iter().filter(is_written).collect();
+        let _ = store.keep_instructions(layout.root(), &files);
     }
 }
 
@@ -225,12 +233,12 @@ mod tests {
         let project = tempfile::tempdir().unwrap();
         let layout = Layout::new(project.path());
         let store = TrustStore::new(Some(project.path().join("state/trust.json")));
-        trust_config(&layout, &store);
+        trust_config(&layout, &store, &[]);
         assert_eq!(store.of(project.path()).unwrap(), Answered::default(), "there is none");
         fs::create_dir_all(layout.local()).unwrap();
         fs::write(layout.permissions(), r#"{"trusted_tools": ["p/t"]}"#).unwrap();
         fs::write(layout.config(), "providers: [{name: m, kind: openai, model: m, base_url: 'http://h'}]").unwrap();
-        trust_config(&layout, &store);
+        trust_config(&layout, &store, &[]);
         let kept = store.of(project.path()).unwrap();
         let lines: Vec<_> = kept.facts.lines().collect();
         assert_eq!(lines, ["the model `m` is at `http://h`: conversations go there"]);

@@ -119,8 +119,13 @@ fn folder_of(path: &Path) -> &Path {
 
 /// Reads a file of at most `most` bytes. What is no file, such as a pipe that nobody writes to, is not opened.
 pub(crate) fn read_bounded(path: &Path, most: u64) -> Result<Vec<u8>, PluginError> {
+    read_at(path, path, most)
+}
+
+/// The same of the file at `real`, which errors name as `path`.
+fn read_at(real: &Path, path: &Path, most: u64) -> Result<Vec<u8>, PluginError> {
     let unreadable = |source| PluginError::Unreadable { path: path.into(), source };
-    let file = files::open(path).map_err(unreadable)?;
+    let file = files::open(real).map_err(unreadable)?;
     let metadata = file.metadata().map_err(unreadable)?;
     if metadata.len() > most {
         return Err(PluginError::TooLarge { path: path.into(), size: metadata.len(), most });
@@ -136,7 +141,7 @@ pub(super) fn read_inside(path: &Path, folder: &Path, most: u64) -> Result<Vec<u
     let real = path.canonicalize().map_err(unreadable)?;
     match real.starts_with(folder.canonicalize().map_err(unreadable)?) {
         // Without the links that have just been followed: they may lead elsewhere by now.
-        true => read_bounded(&real, most),
+        true => read_at(&real, path, most),
         false => Err(PluginError::LeadsOut { path: path.into() }),
     }
 }

@@ -373,7 +373,12 @@ const COMPONENT: u8 = 4;
 fn is_refused(error: &Misshapen) -> bool {
     matches!(
         error,
-        Misshapen::Invalid { .. } | Misshapen::CutOff { .. } | Misshapen::Feature { .. } | Misshapen::Async { .. }
+        Misshapen::Invalid { .. }
+            | Misshapen::CutOff { .. }
+            | Misshapen::Feature { .. }
+            | Misshapen::Async { .. }
+            // What it would make cannot be counted.
+            | Misshapen::Parametric
     )
 }
 

@@ -101,17 +101,22 @@ fn straight(bytes: usize) -> Vec<u8> {
     body(&[0x41, 1, 0x41, 1, 0x6a, 0x1a].repeat(bytes / 6))
 }
 
+/// As much code without a branch as is allowed: many seconds of work for a compiler.
+fn long_functions() -> Vec<u8> {
+    with_functions(&vec![straight(shelly_host::limits::FUNCTION_BYTES - 9); 60])
+}
+
 /// Shapes of components that pass the counts, some of which take a compiler gigabytes or minutes.
 fn shapes() -> Vec<(&'static str, Vec<u8>)> {
-    const FUNCTION: usize = shelly_host::limits::FUNCTION_BYTES;
+    use shelly_host::limits::{FUNCTION_BLOCK_DEPTH, FUNCTION_LOCALS, FUNCTION_LOOP_DEPTH, FUNCTION_LOOP_LOCALS};
     vec![
-        ("deep blocks", with_functions(&[nested(BLOCK, FUNCTION / 3 - 9)])),
-        ("deep loops", with_functions(&[nested(LOOP, FUNCTION / 3 - 9)])),
+        ("deep blocks", with_functions(&vec![nested(BLOCK, FUNCTION_BLOCK_DEPTH - 1); 200])),
+        ("deep loops", with_functions(&vec![nested(LOOP, FUNCTION_LOOP_DEPTH - 1); 200])),
         // The compiler takes no table with more targets.
         ("a wide table", with_functions(&vec![table(1, 65_000); 100])),
-        ("a table to many blocks", with_functions(&vec![table(60_000, 65_000); 8])),
-        ("many locals", with_functions(&[locals(2_000)])),
-        ("long functions", with_functions(&vec![straight(FUNCTION - 9); 60])),
+        ("a table to many blocks", with_functions(&vec![table(FUNCTION_BLOCK_DEPTH - 1, 65_000); 8])),
+        ("many locals", with_functions(&vec![locals(FUNCTION_LOOP_LOCALS / FUNCTION_LOCALS - 1); 100])),
+        ("long functions", long_functions()),
         ("many functions", with_functions(&vec![body(&[]); shelly_host::limits::COMPONENT_FUNCTIONS - 99])),
     ]
 }
@@ -185,7 +190,7 @@ async fn memory_and_time_of_compiling_are_bounded() {
     let little = CompileLimits { memory_bytes: 128 << 20, cpu: Duration::from_secs(60), ..usual };
     assert_eq!(failure(&place, "bomb", with(little)).await, Some(CompileFailure::Memory(128 << 20)));
     let second = Duration::from_secs(1);
-    put(&place, "bomb", &with_functions(&[nested(LOOP, 300_000)]));
+    put(&place, "bomb", &long_functions());
     let short = CompileLimits { memory_bytes: 4 << 30, cpu: second, ..usual };
     assert_eq!(failure(&place, "bomb", with(short)).await, Some(CompileFailure::Cpu(second)));
     let wall = CompileLimits { memory_bytes: 4 << 30, wall: second / 10, cpu: 60 * second, ..usual };
@@ -332,7 +337,7 @@ fn workers(parent: u32) -> Vec<i32> {
 
 /// Starts the program on a plugin that is long in compiling, and waits until it is at it.
 fn compiling(place: &Place, arguments: &[&str]) -> (std::process::Child, i32) {
-    put(place, "bomb", &with_functions(&[nested(LOOP, 340_000)]));
+    put(place, "bomb", &long_functions());
     let mut command = place.command(arguments);
     command.env("SHELLY_CACHE_DIR", place.path().join("cache")).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();

@@ -114,6 +114,8 @@ fn write_verified(path: &Path, code: &[u8]) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
