@@ -157,7 +157,9 @@ def tried(name, language, where, port):
     )
     run = [PROGRAM, "run", "--config", config, "--trust", "--no-session", "--output", "events", "go"]
     events = [json.loads(line) for line in said(run, env=kept, cwd=KEPT).splitlines()]
-    calls = [event for event in events if event.get("event") == "plugin_call" and event["function"] not in ("specs", "probe")]
+    # Effects that every agent has are plugins, too.
+    of_it = [event for event in events if event.get("event") == "plugin_call" and event["plugin"] == name]
+    calls = [event for event in of_it if event["function"] not in ("specs", "probe")]
     took = [event["duration_ms"] for event in calls]
     printed = [event["message"] for event in events if event.get("event") == "plugin_log"]
     wrong = []

@@ -49,7 +49,7 @@ impl Source<'_> {
 /// The beginning of a reply.
 pub enum Incoming {
     /// A stream of events.
-    Events(Events),
+    Events(Box<Events>),
     /// All of it, JSON.
     Json(Vec<u8>),
 }
@@ -94,14 +94,14 @@ impl Incoming {
                 let page = "answered with a web page: is this the base URL of an API?";
                 Err(Fault::other(format!("{} {page}", source.origin)))
             }
-            _ => Ok(Self::Events(Events::new(stream, limits::STREAM_EVENT_BYTES))),
+            _ => Ok(Self::Events(Box::new(Events::new(stream, limits::STREAM_EVENT_BYTES)))),
         }
     }
 
     /// Bounds the time for which a stream may go on without moving the reply on.
     pub fn with_idle_time(self, time: Duration) -> Self {
         match self {
-            Self::Events(events) => Self::Events(events.with_idle_time(time)),
+            Self::Events(events) => Self::Events(Box::new(events.with_idle_time(time))),
             json @ Self::Json(_) => json,
         }
     }

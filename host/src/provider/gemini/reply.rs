@@ -32,7 +32,7 @@ pub async fn read(
 ) -> Result<Completion, Fault> {
     let mut reply = Reply { assembly: Assembly::new(names, sink), source, stop: None, failure: None };
     match incoming {
-        Incoming::Events(events) => reply.take_events(events).await?,
+        Incoming::Events(events) => reply.take_events(*events).await?,
         Incoming::Json(json) => {
             // Without a stream of events the same chunks come as a list.
             let chunks: Result<Vec<Chunk>, _> = match json.first() {

@@ -41,7 +41,7 @@ pub async fn read(
 ) -> Result<Completion, Fault> {
     let reply = Reply::new(options, names, sink, source);
     match incoming {
-        Incoming::Events(events) => read_events(events, reply).await,
+        Incoming::Events(events) => read_events(*events, reply).await,
         Incoming::Json(json) => read_json(&json, reply).await,
     }
 }
