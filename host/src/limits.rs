@@ -753,7 +753,7 @@ pub const GUEST_MEMORY_LEAST: usize = 16 << 20;
 pub const GUEST_MEMORY_CEILING: usize = 1 << 40;
 /// The part of the guest memory that new calls leave to running ones, which give back what they hold when they are done.
 pub const GUEST_MEMORY_RESERVE_PART: usize = 8;
-/// How long a running call waits for more guest memory. What it holds itself is kept from others meanwhile.
+/// Time that a running call waits for more guest memory. The memory that it holds is kept from others meanwhile.
 pub const GUEST_MEMORY_WAIT: Duration = Duration::from_secs(10);
 /// Bytes that are read, at once, of a file in which the kernel says how much memory there is: each such file has less.
 pub const KERNEL_FILE_BYTES: usize = 8 << 10;
@@ -1263,7 +1263,7 @@ pub const MCP_SERVE_RESOURCE_BYTES: usize = MEDIA_BYTES;
 pub const MCP_SERVE_NAME_BYTES: usize = 1 << 10;
 /// How often the folders of plugins and skills are looked at for what has changed.
 pub const MCP_SERVE_LOOK: Duration = Duration::from_secs(1);
-/// How often what has changed there is looked at again while it is not served: a person may have said yes to it.
+/// Time between two looks at changed files that are not served yet: a person may have said yes to them.
 pub const MCP_SERVE_LOOK_AGAIN: Duration = Duration::from_secs(5);
 /// Bytes of one HTTP request's body: arguments, and the answer to a question beside them.
 pub const MCP_SERVE_BODY_BYTES: usize = 4 * ARGUMENT_BYTES;

@@ -246,7 +246,7 @@ fn skill_that_nobody_has_seen_is_served_once_the_person_says_so() {
     assert_eq!(served.end().0, 0);
 }
 
-/// What is not written down is not told to a client either.
+/// A client gets no credential that the journal does not have either.
 #[test]
 fn key_that_a_model_prints_is_told_to_no_client() {
     let key = "sk-never-shown-42";

@@ -28,7 +28,7 @@ impl Decisions<'_> {
         usize::from(u16::from_le_bytes([self.byte(), self.byte()])) % most
     }
 
-    /// How often something is to be there that has so many bytes: up to some ten thousand times, a few as a rule.
+    /// Returns a number of repetitions for something of so many bytes: up to some ten thousand, a few as a rule.
     fn times(&mut self, bytes: usize) -> usize {
         let times = 2 + (usize::from(self.byte()) << (self.byte() % 9));
         times.min(MADE_BYTES / bytes.max(1)).max(1)

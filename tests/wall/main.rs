@@ -6,7 +6,7 @@ use std::{fs, io, net::TcpListener, os::unix::net::UnixStream, process::Command,
 use rustix::process::{Resource, Rlimit, getppid, setrlimit, test_kill_process};
 use shelly_host::plugin::{CompileLimits, wall};
 
-/// What one part of a wall bounds.
+/// Bytes of memory that the wall allows here.
 const MEMORY: u64 = 256 << 20;
 
 fn main() {

@@ -173,7 +173,7 @@ impl Crew {
         Self { limits, places, conversations: Arc::new(ConversationBudget::new(limits.chat_bytes)), ..self }
     }
 
-    /// What the conversations of its agents hold together.
+    /// The bytes that the conversations of its agents hold together, and their bound.
     pub fn conversations(&self) -> &Arc<ConversationBudget> {
         &self.conversations
     }
@@ -304,7 +304,7 @@ impl Crew {
     ///
     /// # Errors
     ///
-    /// As for [`Crew::begin`].
+    /// [`TooManyAgents`], as for [`Crew::begin`].
     pub(crate) fn begin_member(&self, instance: &Arc<str>) -> Result<(), TooManyAgents> {
         let mut members = self.members.lock().unwrap_or_else(PoisonError::into_inner);
         if !members.contains(instance) {

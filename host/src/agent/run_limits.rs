@@ -1,6 +1,6 @@
 use crate::limits;
 
-/// What the agents of one run, or of the runs of one session, may take together.
+/// Bounds on what the agents of one run, or of the runs of one session, take together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunLimits {
     /// Agents that may work from the beginning to the end, whoever starts them and however deep.

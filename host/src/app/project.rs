@@ -71,7 +71,7 @@ impl Project {
         &self.instructions
     }
 
-    /// Whether the project has a folder `.shelly` with more than sessions in it.
+    /// Returns `true` if the project has a folder `.shelly` with more than sessions in it.
     pub fn is_there(&self) -> bool {
         self.is_there
     }

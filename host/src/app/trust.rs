@@ -179,7 +179,7 @@ impl Standing {
         facts
     }
 
-    /// What has changed in instruction files since the person last saw them, as unified diffs.
+    /// Returns the changes of instruction files since the person last saw them, as unified diffs.
     pub fn changed_instructions(&self) -> Vec<String> {
         let Some(seen) = &self.seen else { return Vec::new() };
         let changed = self.instructions.iter().flatten().filter(|file| !seen.has(file));

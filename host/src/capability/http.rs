@@ -182,7 +182,7 @@ impl Http {
         }
     }
 
-    /// Whether it names the host of this URL, with whatever scheme, port, method and path.
+    /// Returns `true` if a rule names the host of this URL, with whatever scheme, port, method and path.
     pub fn names_host(&self, url: &Url) -> bool {
         self.any(|rule| rule.is_at(url))
     }

@@ -8,9 +8,9 @@ use crate::error::{acts_on_terminal, is_unseen};
 /// Files that this host goes by, by the [names] in their paths.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Guarded {
-    /// What no tool changes, whoever says yes.
+    /// Paths that no tool changes, whoever says yes.
     never: Vec<Vec<String>>,
-    /// What agents are given as instructions, whatever it is called: links lead there.
+    /// Files that agents are given as instructions, whatever their names: links lead there.
     instructions: Vec<Vec<String>>,
 }
 

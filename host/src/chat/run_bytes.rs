@@ -1,4 +1,4 @@
-//! What the conversations of one run hold together.
+//! The bytes that the conversations of one run hold together.
 
 use std::sync::{
     Arc,

@@ -292,10 +292,10 @@ fn plugin_dirs(named: &[PathBuf]) -> PluginDirs {
     PluginDirs { named: named.to_vec(), standard, shipped, offers_standard: named.is_empty() }
 }
 
-/// Whether components are compiled by this process itself.
+/// `true` if components are compiled by this process itself.
 static COMPILES_HERE: AtomicBool = AtomicBool::new(false);
 
-/// How components are compiled: each in a process of its own, and what comes of it is kept between runs.
+/// Returns the settings of the compiler: each component is compiled in a process of its own, and its code is kept between runs.
 fn compiling() -> CompileConfig {
     let site = match COMPILES_HERE.load(Ordering::Relaxed) {
         true => CompileSite::InProcess,

@@ -226,7 +226,7 @@ fn question(standing: &Standing) -> String {
     format!("{what}:\n{}{lines}", changed_instructions(standing))
 }
 
-/// What has changed in instruction files, for a person: as many lines as can be looked over.
+/// Shows the changes of instruction files: as many lines as a person can look over.
 fn changed_instructions(standing: &Standing) -> String {
     let changed = standing.changed_instructions();
     let mut lines = changed.iter().flat_map(|change| change.lines());

@@ -177,8 +177,8 @@ impl LimitsConfig {
         }
     }
 
-    /// Whether one call can have the memory that these name: `at` is their place in the config, `total` what all plugins may hold
-    /// together.
+    /// Refuses more memory for one call than there can ever be for it: `at` is the place of these limits in the config, `total` the
+    /// bytes that all plugins may hold together.
     pub(super) fn check_memory(&self, at: &str, total: Option<u64>) -> Result<(), Report> {
         let Some((total, bytes)) = total.zip(self.memory_bytes) else { return Ok(()) };
         let most = total / 4 * u64::from(limits::PLUGIN_QUARTERS_OF_ONE);

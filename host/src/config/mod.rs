@@ -102,7 +102,7 @@ pub struct Config {
     /// What is written down of runs.
     #[serde(default)]
     pub sessions: SessionsConfig,
-    /// What the agents of one run may take together.
+    /// Bounds on what the agents of one run take together.
     #[serde(default)]
     pub runs: RunsConfig,
     /// What plugins may take.

@@ -1,4 +1,4 @@
-//! What the agents of one run may take together, as a config says it.
+//! The key `runs`: bounds on what the agents of one run take together.
 
 use serde::Deserialize;
 
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{agent::RunLimits, limits};
 
-/// What the agents of one run may take together. What is not named is as in [`RunLimits`].
+/// The value of the key `runs`. Bounds that it does not name are those of [`RunLimits::default`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunsConfig {
@@ -27,7 +27,7 @@ pub struct RunsConfig {
 }
 
 impl RunsConfig {
-    /// What holds.
+    /// Returns the bounds that hold.
     pub fn limits(&self) -> RunLimits {
         let default = RunLimits::default();
         let or =
@@ -39,7 +39,7 @@ impl RunsConfig {
         }
     }
 
-    /// What holds, and what of it is a default.
+    /// Returns the bounds that hold, and which of them are defaults.
     pub(super) fn setting(&self) -> Setting {
         let default = RunLimits::default();
         let shown = |value, default: usize, note| or(value, default as u64, note);

@@ -93,7 +93,7 @@ pub struct Attack {
     pub run_time: Option<Duration>,
     /// `true` if paths in its folder are exchanged with links that lead out of it, as long as it runs.
     pub swaps_links: bool,
-    /// What its component is made of.
+    /// The source of its component.
     pub(super) source: Arc<Source>,
     pub(super) repeat: Arc<[Repeat]>,
     pub(super) built: Arc<OnceLock<Result<Vec<u8>, String>>>,

@@ -46,11 +46,11 @@ pub struct Events {
 #[derive(Default)]
 struct IdlePhase {
     bytes: usize,
-    /// How long it may last; `None` if the caller bounds that.
+    /// The longest time without progress; `None` if the caller bounds that.
     time: Option<Duration>,
     /// When it has lasted too long.
     until: Option<Instant>,
-    /// What [`Events::note_progress`] was last given.
+    /// The value that [`Events::note_progress`] was last given.
     progress: u64,
 }
 

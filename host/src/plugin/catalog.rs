@@ -59,7 +59,7 @@ impl Digest {
         self.0
     }
 
-    /// As it is written down and compared: `sha256:` and the digits.
+    /// Returns the digest as it is written down and compared: `sha256:` and the digits.
     pub fn named(self) -> String {
         format!("sha256:{self}")
     }

@@ -42,7 +42,7 @@ impl LineChain {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SessionMark {
     pub maker: Maker,
-    /// How many lines it covers itself, the first one among them.
+    /// Number of lines that the mark covers itself, the first one among them.
     pub lines: u64,
     code: [u8; 32],
 }
@@ -253,7 +253,7 @@ mod tests {
     }
 
     proptest! {
-        /// What holds of every session: each prefix is its own, and whatever else is done to it is told, with its place.
+        /// Every prefix of a session is its own, and every other change of it is found, with its place.
         #[test]
         fn each_prefix_is_own_and_every_other_change_is_told(
             count in 1..8_u64, at in any::<prop::sample::Index>(), byte in any::<prop::sample::Index>(), bit in 0..8_u32,

@@ -27,7 +27,7 @@ pub(super) enum Maker {
 }
 
 impl Maker {
-    /// What a mark of an earlier release is of: the session's first line, under these words.
+    /// Label of the marks of earlier releases, which cover the session's first line.
     fn marked(self) -> &'static str {
         match self {
             Self::Person => "shelly-host session",
@@ -71,7 +71,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// As [`Store::authorship`].
+    /// The errors of [`Store::authorship`].
     pub fn is_own(&self, given: &str) -> Result<bool, SessionError> {
         self.authorship(given).map(Authorship::is_own)
     }
@@ -82,7 +82,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// As [`Store::authorship`].
+    /// The errors of [`Store::authorship`].
     pub fn is_made_here(&self, given: &str) -> Result<bool, SessionError> {
         self.maker(given).map(|maker| maker == Some(Maker::Person))
     }
@@ -92,7 +92,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// As [`Store::authorship`].
+    /// The errors of [`Store::authorship`].
     pub fn is_marked(&self, given: &str) -> Result<bool, SessionError> {
         self.maker(given).map(|maker| maker.is_some())
     }
@@ -151,7 +151,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// As [`Store::authorship`]; there is no place for a key, somebody writes to the session.
+    /// The errors of [`Store::authorship`]; there is no place for a key; somebody writes to the session.
     pub fn make_own(&self, given: &str) -> Result<(), SessionError> {
         let id = self.resolve(given)?;
         let folder = self.folder.join(&id);
@@ -365,7 +365,7 @@ mod tests {
         assert_eq!(here.authorship("a").unwrap(), Authorship::Own);
     }
 
-    /// As releases before this one left it: a mark of the first line, and lines without codes.
+    /// Makes a session as earlier releases left it: a mark of the first line, and lines without codes.
     #[test]
     fn mark_of_an_earlier_release_is_said_and_renewed() {
         let folder = tempfile::tempdir().unwrap();

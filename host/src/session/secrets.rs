@@ -17,7 +17,7 @@ pub struct Secrets(Arc<KnownSecrets>);
 
 #[derive(Default)]
 struct KnownSecrets {
-    /// What stands in the place of each, and the credential.
+    /// The text that replaces each credential, and the credential.
     named: Vec<(String, String)>,
     /// Made when something is looked for first: some stores are opened to look at a name.
     search: OnceLock<SecretSearch>,

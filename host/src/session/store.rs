@@ -89,8 +89,8 @@ pub struct Opening {
     pub up_to_damage: bool,
     /// What it is run with from now on.
     pub parts: Vec<Part>,
-    /// Whether one is refused that [is not own](Authorship::is_own). Else it is opened all the same; what is written to it is
-    /// not vouched for then.
+    /// `true`: a session that [is not own](Authorship::is_own) is refused. Otherwise it is opened all the same, and nobody
+    /// vouches for what is written to it.
     pub must_be_own: bool,
 }
 

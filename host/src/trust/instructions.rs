@@ -27,7 +27,7 @@ pub struct InstructionFile {
     pub path: String,
     /// SHA-256 of what agents are told of it, as `sha256:` and 64 hexadecimal digits.
     pub digest: String,
-    /// What agents are told of it; `None` where it is too long to be kept.
+    /// The text that agents get of it; `None` where it is too long to be kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
@@ -115,7 +115,7 @@ impl TrustStore {
     ///
     /// # Errors
     ///
-    /// As [`TrustStore::seen_instructions`]; they cannot be written, there is no place for them.
+    /// The errors of [`TrustStore::seen_instructions`]; the list cannot be written, or there is no place for it.
     pub fn keep_instructions(&self, root: &Path, files: &[InstructionFile]) -> Result<(), TrustError> {
         let (path, root_name) = self.instructions_of(root)?.ok_or(TrustError::NoPlace)?;
         let unwritable = |error: io::Error| {

@@ -66,7 +66,7 @@ impl OwnKey {
     ///
     /// # Errors
     ///
-    /// As [`OwnKey::mark`].
+    /// The errors of [`OwnKey::mark`].
     pub(crate) fn derived_or_made(&self, purpose: &str) -> Result<DerivedKey, TrustError> {
         let key = match self.read()? {
             Some(key) => key,

@@ -86,7 +86,7 @@ fn table(depth: usize, targets: usize) -> Vec<u8> {
     body(&[BLOCK.repeat(depth), jump, vec![END; depth]].concat())
 }
 
-/// As many locals as a function may have, each set in each of so many blocks.
+/// A body with the most locals that a function may have, each set in each of so many loops.
 fn locals(blocks: usize) -> Vec<u8> {
     const COUNT: usize = shelly_host::limits::FUNCTION_LOCALS;
     let declared = [vec![1], leb(COUNT), vec![0x7f]].concat();
@@ -101,7 +101,7 @@ fn straight(bytes: usize) -> Vec<u8> {
     body(&[0x41, 1, 0x41, 1, 0x6a, 0x1a].repeat(bytes / 6))
 }
 
-/// As much code without a branch as is allowed: many seconds of work for a compiler.
+/// A component with the most code without a branch that is allowed: many seconds of work for a compiler.
 fn long_functions() -> Vec<u8> {
     with_functions(&vec![straight(shelly_host::limits::FUNCTION_BYTES - 9); 60])
 }
@@ -392,7 +392,7 @@ fn child_ends_with_a_parent_that_was_killed() {
     }
 }
 
-/// What the program that tries to get past the wall has said, attempt by attempt.
+/// Runs the program that tries to get past the wall. Returns what it said of each attempt.
 fn tried(part: &str) -> Vec<(String, String)> {
     let mut child = Command::new(env!("CARGO_BIN_EXE_shelly-wall")).arg(part).stdout(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();

@@ -93,7 +93,7 @@ async fn holding(house: &House, plugin: &Arc<Plugin>, bytes: usize) -> (JoinHand
     (calling, stream)
 }
 
-/// How many of so many calls that grow succeed, and what the others say.
+/// Makes so many calls that grow. Returns how many succeed, and what the others say.
 async fn many_calls(house: &House, calls: usize, mebibytes: usize) -> (usize, Vec<String>) {
     let plugin = load(house, "helper", &guest("many", &grows(mebibytes))).await;
     let calls = (0..calls).map(|_| {
@@ -131,7 +131,7 @@ async fn calls_that_want_too_much_together_stay_in_the_budget() {
     assert!(started.elapsed() < limits::PLUGIN_PLACE_WAIT, "{:?}", started.elapsed());
 }
 
-/// What the test below has in its environment where it is the process that is measured: the bytes of the budget, and calls.
+/// Variable that tells the test below that it is the measured process: bytes of the budget, and calls.
 const MEASURED: &str = "SHELLY_TEST_PEAK_MEMORY";
 
 /// Bytes of memory that this process had at most.

@@ -1,4 +1,4 @@
-//! What the agents of one run may take together: how many there are, how many work, what their conversations hold.
+//! Bounds on the agents of one run: how many there are, how many work, and how much their conversations hold.
 
 use std::sync::{
     Arc, Mutex,

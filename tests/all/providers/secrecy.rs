@@ -232,7 +232,7 @@ fn a_key_in_a_reply_that_breaks_off_is_not_written_down() {
     }
 }
 
-/// However a reply is cut into pieces, no piece of a key is shown by an event.
+/// No event shows a piece of a key, in whatever pieces a reply comes.
 #[test]
 fn key_in_pieces_of_a_reply_is_shown_by_no_event() {
     let way = &WAYS[0];

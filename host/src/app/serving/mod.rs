@@ -163,7 +163,7 @@ impl Caller for House {
     }
 }
 
-/// What a client is told of a call: nothing that is not written down either.
+/// Cleans the text that a client gets of a call: it gets no credential that the journal does not have either.
 fn without_secrets(mut result: ToolResult, secrets: &Secrets) -> ToolResult {
     let is_json = |json: &[u8]| serde_json::from_slice::<IgnoredAny>(json).is_ok();
     for content in &mut result.content {

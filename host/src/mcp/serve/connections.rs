@@ -39,7 +39,7 @@ struct OpenConnection {
     closed: CancellationToken,
 }
 
-/// What a connection is used for. Those before are closed before those after, and the last ones never.
+/// The use of a connection. Where one must be closed, the first kinds of this list are closed first, and the last never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ConnectionUse {
     /// No whole request has come.

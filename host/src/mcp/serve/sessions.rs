@@ -51,7 +51,7 @@ pub(super) enum SessionsError {
 #[derive(Default)]
 struct SessionUses(SyncMutex<HashMap<SessionId, SessionUse>>);
 
-/// What a session is used for.
+/// The use of a session at this moment.
 struct SessionUse {
     peer: Option<IpAddr>,
     last: Instant,
@@ -59,7 +59,7 @@ struct SessionUse {
     listeners: usize,
 }
 
-/// What a stream of a session carries.
+/// The kind of messages that a stream of a session carries.
 #[derive(Clone, Copy)]
 enum StreamKind {
     Request,

@@ -64,7 +64,7 @@ impl Credential {
         &self.name
     }
 
-    /// Whether the host of a URL may have been sent it, whatever else is asked of that host.
+    /// Returns `true` if the host of a URL may have been sent this credential, in this request or another.
     pub(super) fn may_be_known_at(&self, url: &Url) -> bool {
         self.audience.names_host(url)
     }

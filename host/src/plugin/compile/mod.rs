@@ -89,7 +89,7 @@ impl From<Option<PathBuf>> for CompileConfig {
     }
 }
 
-/// How far a component is taken.
+/// The last step that the compiler takes with a component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CompileStep {
     /// It is validated: enough to look into it.
@@ -98,7 +98,7 @@ pub enum CompileStep {
     Compile,
 }
 
-/// How the engine that is to run the code lays out memories, which the code depends on.
+/// Layout of linear memories in the engine that is to run the code, on which the code depends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemoryLayout {
     /// In a pool.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{CompileStep, MemoryLayout, Walls};
 use crate::{error::cut, limits, plugin::misshapen::Misshapen};
 
-/// What the child is asked to do with a component.
+/// A request to the child: a component, and the step to take with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request<'a> {
     pub step: CompileStep,
@@ -64,7 +64,7 @@ pub fn read_request(from: &mut dyn Read) -> io::Result<(CompileStep, MemoryLayou
     Ok((step, layout, component))
 }
 
-/// What became of a component in the child.
+/// The child's answer to a [`Request`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// It is valid.

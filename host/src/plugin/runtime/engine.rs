@@ -32,7 +32,7 @@ pub struct PluginEngine {
     stack_bytes: usize,
     turns: Turns,
     compiler: Arc<ComponentCompiler>,
-    /// How the engine lays out memories.
+    /// Layout of linear memories, on which compiled code depends.
     layout: MemoryLayout,
     cache: Option<CompileCache>,
     /// What plugins have of it: the code of one that nobody has any more is let go.
@@ -42,7 +42,7 @@ pub struct PluginEngine {
     crowds: Mutex<HashMap<Digest, Weak<Crowd>>>,
     /// Of all plugins together.
     memory: Arc<GuestMemoryBudget>,
-    /// What the plugins of each agent hold of it, by the agent's name in the config.
+    /// The accounts of the agents in it, by the agent's name in the config.
     agents_memory: Mutex<HashMap<String, Weak<MemoryAccount>>>,
     steps: Arc<Semaphore>,
     streams: Arc<Semaphore>,
@@ -129,7 +129,7 @@ impl PluginEngine {
         guest_memory(named, GuestMemoryBudget::total_for(memory_bytes))
     }
 
-    /// What all guests hold, and may hold.
+    /// The budget of memory of all guests.
     pub fn guest_memory(&self) -> GuestMemoryUse {
         self.memory.usage()
     }
@@ -156,14 +156,14 @@ impl PluginEngine {
         }
     }
 
-    /// What all calls of one plugin of an agent share.
+    /// Returns the state that all calls of one plugin of an agent share.
     pub(in crate::plugin) fn share(&self, limits: &Limits, digest: Digest, agent: &str) -> Share {
         let crowd = self.crowd(digest);
         let memory = MemoryShare::new(Arc::clone(&self.memory), Arc::clone(crowd.memory()), self.agent_memory(agent));
         Share::new(limits, crowd, Arc::new(memory))
     }
 
-    /// What the plugins of this agent hold of the memory.
+    /// Returns the memory account of this agent's plugins.
     fn agent_memory(&self, agent: &str) -> Arc<MemoryAccount> {
         let mut accounts = lock(&self.agents_memory);
         if let Some(account) = accounts.get(agent).and_then(Weak::upgrade) {
@@ -200,7 +200,7 @@ impl PluginEngine {
         &self.compiler
     }
 
-    /// How it lays out memories, which compiled code depends on.
+    /// Returns the layout of linear memories, on which compiled code depends.
     pub(in crate::plugin) fn layout(&self) -> MemoryLayout {
         self.layout
     }

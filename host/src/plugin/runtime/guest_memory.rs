@@ -36,26 +36,26 @@ use tokio::{sync::oneshot, time::timeout};
 
 use crate::limits;
 
-/// What all guests of the process hold, and may hold.
+/// The memory that all guests of the process hold together, and its bound.
 #[derive(Debug)]
 pub struct GuestMemoryBudget {
     total: usize,
     held: AtomicUsize,
-    /// How many wait: read without the lock by those who reserve and give back.
+    /// Number of calls that wait; read without the lock by calls that reserve and give back.
     waiting: AtomicUsize,
     queue: Mutex<Queue>,
 }
 
-/// How much guests hold of the budget of the process, in bytes.
+/// Bytes that guests hold of the budget of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GuestMemoryUse {
-    /// What instances hold now.
+    /// Bytes that instances hold now.
     pub held: usize,
-    /// What they may hold.
+    /// Bytes that instances may hold together.
     pub total: usize,
 }
 
-/// What one component or one agent holds of the budget.
+/// The part of the budget that one component or one agent holds.
 #[derive(Debug, Default)]
 pub struct MemoryAccount(AtomicUsize);
 
@@ -67,7 +67,7 @@ pub struct MemoryShare {
     agent: Arc<MemoryAccount>,
 }
 
-/// What one instance holds; given back when it is dropped.
+/// The memory that one instance holds; given back when this is dropped.
 #[derive(Debug)]
 pub struct MemoryReservation {
     share: Arc<MemoryShare>,
@@ -119,7 +119,7 @@ struct Waiter {
     id: u64,
     share: Arc<MemoryShare>,
     bytes: usize,
-    /// What its instance holds.
+    /// Bytes that its instance holds.
     holds: usize,
     is_new: bool,
     told: oneshot::Sender<Result<(), MemoryRefusal>>,

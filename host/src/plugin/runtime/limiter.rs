@@ -9,14 +9,14 @@ use crate::{event::Event, limits};
 /// Counts what one instance takes and stops it at its bound: all its memories together, all its tables together. What it
 /// gets is reserved of the process's guest memory first.
 ///
-/// As a [`ResourceLimiter`] it never waits, which costs no allocation. A [`PluginState`] is the same as a
+/// Used as a [`ResourceLimiter`] it never waits, which costs no allocation. A [`PluginState`] is the same as a
 /// [`ResourceLimiterAsync`], which waits where there is too little.
 #[derive(Debug)]
 pub struct Limiter {
     limits: Arc<Limits>,
     memory: usize,
     tables: usize,
-    /// What is reserved for both.
+    /// The reservation for both.
     reserved: MemoryReservation,
     /// Its instance is being made.
     is_new: bool,
@@ -37,7 +37,7 @@ pub enum Bound {
     ProcessMemory(MemoryRefusal),
 }
 
-/// What an instance would hold after it grows.
+/// The amounts that an instance would hold after it grows.
 #[derive(Debug, Clone, Copy)]
 struct Growth {
     memory: usize,
@@ -76,7 +76,7 @@ impl Limiter {
         (self.hit, self.is_told) = (None, false);
     }
 
-    /// What the instance would hold with a memory of so many bytes; `None` if it may not.
+    /// Returns the amounts that the instance would hold with a memory of so many bytes; `None` if it may not have it.
     fn with_memory(&mut self, current: usize, desired: usize, most: Option<usize>) -> Option<Growth> {
         let memory = self.memory.saturating_add(desired.saturating_sub(current));
         if memory > self.limits.memory_bytes {
@@ -86,7 +86,7 @@ impl Limiter {
         (!is_beyond(desired, most)).then_some(Growth { memory, tables: self.tables })
     }
 
-    /// What the instance would hold with a table of so many elements; `None` if it may not.
+    /// Returns the amounts that the instance would hold with a table of so many elements; `None` if it may not have it.
     fn with_table(&mut self, current: usize, desired: usize, most: Option<usize>) -> Option<Growth> {
         let tables = self.tables.saturating_add(desired.saturating_sub(current));
         if tables > self.limits.table_elements {

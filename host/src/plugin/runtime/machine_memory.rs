@@ -1,4 +1,4 @@
-//! How much memory there is: of the machine, or less if this process's control group is bounded.
+//! The memory that there is: the machine's, or less if this process's control group has a bound.
 
 use std::{
     fs,
@@ -21,7 +21,7 @@ pub enum MemorySource {
     ControlGroup,
     /// Neither says how much there is.
     Unknown,
-    /// What one call of a plugin may take asks for more than the share of what there is.
+    /// The memory that one call of a plugin may take is more than the share of what there is.
     OneCall,
 }
 

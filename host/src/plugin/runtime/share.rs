@@ -70,7 +70,7 @@ pub struct Crowd {
     steps: Arc<Semaphore>,
     streams: Arc<Semaphore>,
     kept: Arc<Semaphore>,
-    /// What its instances hold.
+    /// The memory that its instances hold.
     memory: Arc<MemoryAccount>,
     /// Who computes first takes a turn among the calls of its own plugin, so that a plugin with many calls waits in the line
     /// of all plugins no more often than one with few.
