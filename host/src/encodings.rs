@@ -1,4 +1,4 @@
-//! The ways in which a credential may be written by whoever repeats it.
+//! The ways in which a server or a model may write a credential that it repeats.
 
 use base64::{
     Engine,
@@ -9,9 +9,10 @@ use url::form_urlencoded::byte_serialize;
 /// Digits of base64 that are looked for in the middle of others: fewer are found by chance.
 const SHORTEST_PART: usize = 8;
 
-/// Returns the ways in which a text may be written, in large or small letters, the longest first: as it is, as JSON and as JSON in
-/// JSON, in a URL with as few and with as many characters encoded as can be, in hexadecimal digits, as `\u` escapes, and as base64,
-/// also where it is a part of what is encoded, such as `Bearer` and the credential.
+/// Returns the ways in which a text may be written, the longest first; whoever looks for them takes large and small letters
+/// for the same. They are: the text as it is; escaped in JSON, with `/` or `\/`, and escaped twice; percent-encoded as in a
+/// form, as in a URL with and without its slashes, and completely; hexadecimal digits; `\u` escapes; base64 of both alphabets,
+/// of the text alone and at each of the three places within a longer one, such as `Bearer` and the text.
 pub(crate) fn encodings_of(text: &str) -> Vec<String> {
     let bytes = text.as_bytes();
     let json = in_json(text);
@@ -20,8 +21,10 @@ pub(crate) fn encodings_of(text: &str) -> Vec<String> {
     let mut forms = vec![
         text.to_owned(),
         in_json(&json),
+        json.replace('/', "\\/"),
         json,
         form,
+        percent.replace("%2F", "/"),
         percent,
         bytes.iter().map(|byte| format!("%{byte:02x}")).collect(),
         bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
@@ -32,7 +35,7 @@ pub(crate) fn encodings_of(text: &str) -> Vec<String> {
     for before in 0..3 {
         let inner = [&[0; 2][..before], bytes].concat();
         for encoded in [STANDARD_NO_PAD.encode(&inner), URL_SAFE_NO_PAD.encode(&inner)] {
-            // The first and the last digits are those of its neighbours, too.
+            // The first and the last digits hold bits of the bytes beside it, too.
             let (start, end) = ((before * 4).div_ceil(3), inner.len() * 4 / 3);
             forms.extend(encoded.get(start..end).filter(|part| part.len() >= SHORTEST_PART).map(String::from));
         }

@@ -187,7 +187,7 @@ mod tests {
         ),
         (
             "builds",
-            "Makefile makefile GNUmakefile rules.mk justfile .justfile Taskfile.yml CMakeLists.txt a.cmake meson.build \
+            "Makefile makefile GNUmakefile rules.mk justfile .justfile Taskfile.yml Taskfile.dist.yaml CMakeLists.txt a.cmake meson.build \
              build.gradle build.gradle.kts settings.gradle gradlew pom.xml mvnw build.sbt BUILD BUILD.bazel MODULE.bazel \
              .bazelrc a.bzl Cargo.toml build.rs .cargo/config.toml rust-toolchain.toml build.zig go.mod a.csproj \
              Directory.Build.props configure configure.ac flake.nix default.nix shell.nix SConstruct wscript a.cabal dune Cargo.lock build.sh a.sln App.xcodeproj/project.pbxproj \
@@ -204,7 +204,7 @@ mod tests {
         ),
         (
             "deployment",
-            "Dockerfile Dockerfile.dev Containerfile docker-compose.yml docker-compose.override.yaml compose.yaml Vagrantfile \
+            "Dockerfile Dockerfile.dev Containerfile docker-compose.yml docker-compose.override.yaml compose.yaml compose.override.yml Vagrantfile \
              Procfile main.tf fly.toml vercel.json netlify.toml wrangler.toml Tiltfile skaffold.yaml serverless.yml kustomization.yaml helmfile.yaml docker-bake.hcl cdk.json firebase.json main.bicep \
              playbook.yml",
         ),

@@ -20,8 +20,8 @@ pub(super) const KNOWN_NAMES: [(&str, &str); 9] = [
         "version control runs programs that are named there, or goes by it",
         ".commitlintrc* .git/ .gitattributes .gitconfig .githooks/ .gitlint .gitmessage .gitmodules .hg/ .hgrc \
          .husky/ .huskyrc* .jj/ .lefthook*/ .lfsconfig .lintstagedrc* .overcommit.yml .pre-commit-config.y*ml \
-         .pre-commit-hooks.y*ml .sl/ .svn/ commit-msg head lefthook.* post-checkout post-commit post-merge pre-commit \
-         pre-push pre-receive prepare-commit-msg",
+         .pre-commit-hooks.y*ml .sl/ .svn/ commit-msg head lefthook.* post-checkout post-commit post-merge post-rewrite pre-commit \
+         pre-merge-commit pre-push pre-rebase pre-receive prepare-commit-msg .simple-git-hooks.*",
     ),
     (
         "it is run where the project is built",
@@ -48,7 +48,7 @@ pub(super) const KNOWN_NAMES: [(&str, &str); 9] = [
          .octaverc .pam_environment .pdbrc .pgpass .procmailrc .profile .pryrc .psqlrc .pypirc .pythonrc* .renviron \
          .rprofile .sbclrc .screenrc .sqliterc .ssh/ .tcshrc .tmux.conf .utoprc .wgetrc .xinitrc .xprofile \
          .xresources .xsession* .zlogin .zlogout .zprofile .zsh* *.desktop *.mount *.plist *.service *.socket *.timer \
-         authorized_keys* autorun.inf autostart/ config.fish crontab crontab* desktop.ini init.vim launchagents/ \
+         authorized_keys* autorun.inf autostart/ config.fish crontab* desktop.ini init.vim launchagents/ \
          launchdaemons/ pip.conf pip.ini startup.jl",
     ),
     (
@@ -66,18 +66,18 @@ pub(super) const KNOWN_NAMES: [(&str, &str); 9] = [
          gradlew* guix.scm hie.yaml install-sh justfile magefile.go make.bat makefile* maven-*.xml meson.build \
          meson.options meson_options.txt module.bazel mvnw* nuget.config package.yaml packages.config paket.* \
          pants.toml pom.xml premake5.lua rules.ninja rust-toolchain* sconscript sconstruct sconstruct.py setup.hs \
-         shard.yml spago.* stack.yaml taskfile.y*ml v.mod vcpkg*.json waf workspace workspace.bazel wscript xmake.lua",
+         shard.yml spago.* stack.yaml taskfile*.y*ml v.mod vcpkg*.json waf workspace workspace.bazel wscript xmake.lua",
     ),
     (
         "package managers, builds and tests go by it, and run what it names",
-        ".asdfrc .babelrc* .bunfig.toml .coveragerc .eslintrc* .flake8 .formatter.exs .mise.toml .mocharc* \
+        ".asdfrc .babelrc* .bunfig.toml .coveragerc .eslintrc* .flake8 .formatter.exs .mise*.toml .mocharc* \
          .node-version .npmrc .nvmrc .nycrc* .php-cs-fixer* .pnpmfile* .postcssrc* .prettierrc* .pylintrc \
          .python-version .remarkrc* .rspec .rubocop.y*ml .ruby-version .sdkmanrc .stylelintrc* .swcrc .tool-versions \
          .yarn/ .yarnrc* *.conf.cjs *.conf.js *.conf.mjs *.conf.ts *.config.cjs *.config.js *.config.mjs *.config.mts \
          *.config.ts *.pth *.rake angular.json appraisals bb.edn berksfile bower.json box.json bun.lock* bunfig.toml \
          capfile composer.json composer.lock config.ru conftest.py dangerfile deno.json* deno.lock deps.edn dodo.py \
          doit.cfg ember-cli-build.js environment.y*ml fabfile.py gemfile* gruntfile.* guardfile gulpfile.* hatch.toml \
-         hatch_build.py karma.conf.* lefthook-local.* lerna.json manage.py mise.toml mix.exs mix.lock mypy.ini \
+         hatch_build.py karma.conf.* lefthook-local.* lerna.json manage.py mise*.toml mix.exs mix.lock mypy.ini \
          nest-cli.json nodemon.json noxfile.py npm-shrinkwrap.json nx.json package-lock.json package.json \
          package.swift pavement.py pdm.lock pdm.toml phpunit.xml* pipfile* pixi.toml pnpm-*.yaml pnpmfile.* podfile \
          poetry.lock project.clj pubspec.lock pubspec.y*ml pylintrc pyproject.toml pytest.ini rakefile rebar.config \
@@ -87,7 +87,7 @@ pub(super) const KNOWN_NAMES: [(&str, &str); 9] = [
     (
         "it says what is started or deployed",
         ".ebextensions/ .kitchen.y*ml .platform* *.bicep *.hcl *.nomad *.tf *.tfvars *.tofu amplify.yml ansible.cfg \
-         cdk.json chart.yaml cloudformation*.y*ml compose.y*ml containerfile* devbox.json docker-bake.* \
+         cdk.json chart.yaml cloudformation*.y*ml compose*.y*ml containerfile* devbox.json docker-bake.* \
          docker-compose*.y*ml docker-stack.y*ml dockerfile* firebase.json fly.toml helmfile.y*ml heroku.yml \
          kustomization.y*ml netlify.toml nixpacks.toml now.json playbook*.y*ml procfile* pulumi.yaml railway.* \
          render.y*ml samconfig.toml serverless.y*ml skaffold.yaml terragrunt.hcl tiltfile vagrantfile vercel.json \

@@ -9,8 +9,8 @@ use super::{Chat, log::Log};
 
 /// A bound on the bytes of all conversations of one run, and what they hold now.
 ///
-/// A conversation is counted from the first run in it until it goes away. Every message and edit is compared with the bound
-/// when it is made, except replies of models, which have a bound of their own: each run looks before it asks its model again.
+/// A conversation counts from the first run in it until it is dropped. Messages and edits are compared with the bound when they
+/// are made. A model's reply is not, since it has a bound of its own: each run compares before it asks its model again.
 #[derive(Debug)]
 pub struct ConversationBudget {
     most: usize,
@@ -57,7 +57,7 @@ impl CountedBytes {
         self.bytes = bytes;
     }
 
-    /// The budget, if the conversation does not fit into it with so many bytes more and these less.
+    /// Returns the budget if it would be exceeded by `more` bytes that come and `gone` that go.
     pub fn exceeded_by(&self, more: usize, gone: usize) -> Option<&ConversationBudget> {
         let budget = self.budget.as_deref()?;
         (budget.held().saturating_add(more) > budget.most.saturating_add(gone)).then_some(budget)

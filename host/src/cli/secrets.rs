@@ -1,4 +1,4 @@
-//! Credentials are on no way out of the program: what is never written down is never shown.
+//! Removes credentials from everything that the command line prints.
 
 use std::{
     collections::BTreeMap,
@@ -49,7 +49,8 @@ enum PieceKind {
 }
 
 impl ReplyPieces {
-    /// Takes an event, and returns those that can be shown now.
+    /// Takes an event, and returns the events to show now: text that may begin a credential is held back until the next piece
+    /// decides.
     pub fn pass(&mut self, event: &Event) -> Vec<Event> {
         self.pass_by(&hidden(), event)
     }
@@ -77,7 +78,7 @@ impl ReplyPieces {
         events
     }
 
-    /// The rest of the pieces of an agent; none of this kind follow one another any more.
+    /// Ends the pieces of one agent and kind. Returns the text that was held back, if there is any.
     fn end(&mut self, agent: &Arc<str>, kind: PieceKind) -> Option<Event> {
         let mut stream = self.0.remove(&(Arc::clone(agent), kind))?;
         shown(agent, kind, stream.finish())

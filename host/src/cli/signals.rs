@@ -25,9 +25,9 @@ static SIGNALLED: LazyLock<watch::Sender<Option<u8>>> = LazyLock::new(|| watch::
 /// Futures of [`ended`] that have been made and not yet told of a signal.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
 
-/// Watches signals from now on, until the process ends. Returns once they are watched. A signal ends the process at once
-/// where no command waits for it with [`ended`], and after [`limits::CANCEL_GRACE`] where one does that cannot look: it is in
-/// the middle of reading or compiling. Where no thread can be made, signals end the process as they end any other.
+/// Watches signals until the process ends. Returns once the handlers are installed. If no command waits in [`ended`], a signal
+/// ends the process at once. If one waits but has not noticed the signal within [`limits::CANCEL_GRACE`], because it is in
+/// the middle of reading or compiling, the process ends then. Where no thread can be made, signals keep their usual effect.
 pub fn watch() {
     let (ready, watched) = std::sync::mpsc::sync_channel(1);
     let watching = move || {
@@ -37,8 +37,10 @@ pub fn watch() {
             let _ = ready.send(());
             let Some(mut signals) = signals else { return };
             let code = signals.next().await;
+            // Before a command is told: it waits no longer then.
+            let is_awaited = WAITING.load(Ordering::SeqCst) > 0;
             SIGNALLED.send_replace(Some(code));
-            if WAITING.load(Ordering::SeqCst) > 0 {
+            if is_awaited {
                 tokio::time::sleep(limits::CANCEL_GRACE).await;
                 if WAITING.load(Ordering::SeqCst) == 0 {
                     // The command has been told, and ends by itself.
@@ -68,8 +70,8 @@ pub fn exit(code: u8) -> ! {
     std::process::exit(i32::from(code))
 }
 
-/// Waits for a signal that ends a command, also one that came before. Returns the exit code: what shells give a program that
-/// this signal ended. From the call on, the command is given time to end by itself.
+/// Returns a future of the exit code for the first signal that ends a command, also one that came before. From this call until
+/// the future is ready or dropped, a signal leaves the command [`limits::CANCEL_GRACE`] to end by itself.
 pub fn ended() -> impl Future<Output = u8> {
     let waiting = WaitingCommand::new();
     async move {

@@ -1,10 +1,11 @@
-//! The directory of what comes of compiling. What lies there is run as it is, or believed, so nobody else may write it.
+//! The directory of compiled code and verdicts. Its files are run or believed as they are, so nobody but this user may write
+//! there.
 
 use std::{fs, io, path::Path};
 
 use crate::limits;
 
-/// Makes a directory that only this person can write, and those around it.
+/// Makes the directory and the missing ones around it with mode 0700, and [checks](check) it.
 pub(super) fn make(directory: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
@@ -36,12 +37,17 @@ pub(super) fn check(directory: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes the files that were written longest ago while there are too many, or all of them together are too large.
+/// Removes the files that were written longest ago while there are too many, or all of them together are too large. Another
+/// process may do the same at the same time.
 pub(super) fn prune(directory: &Path) -> io::Result<()> {
+    let is_gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
     let mut entries = Vec::new();
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
-        let metadata = entry.metadata()?;
+        let metadata = match entry.metadata() {
+            Err(error) if is_gone(&error) => continue,
+            metadata => metadata?,
+        };
         if metadata.is_file() {
             entries.push((metadata.modified()?, metadata.len(), entry.path()));
         }
@@ -52,7 +58,7 @@ pub(super) fn prune(directory: &Path) -> io::Result<()> {
         let (is_too_much, are_too_many) = (total > limits::CACHE_BYTES, count > limits::CACHE_ENTRIES);
         // What says that a component is valid takes no room.
         if are_too_many || is_too_much && size > 0 {
-            fs::remove_file(path)?;
+            fs::remove_file(path).or_else(|error| if is_gone(&error) { Ok(()) } else { Err(error) })?;
             (total, count) = (total - size, count - 1);
         }
     }

@@ -34,7 +34,7 @@ impl<'a> Unread<'a> {
         Ok(Self { manifest: Some(Cow::Owned(Manifest::read(folder)?)), place: folder })
     }
 
-    /// The plugin of a folder whose component is this file, if it is.
+    /// Returns the plugin of the folder around `path` if the folder's manifest names this file as its component.
     pub fn of_folder_around(path: &'a Path) -> Option<Self> {
         let unread = Self::of_folder(folder_of(path)).ok()?;
         let is_its =
@@ -117,12 +117,12 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Reads a file of at most `most` bytes. What is no file, such as a pipe that nobody writes to, is not opened.
+/// Reads a regular file of at most `most` bytes. Pipes and devices are not opened.
 pub(crate) fn read_bounded(path: &Path, most: u64) -> Result<Vec<u8>, PluginError> {
     read_at(path, path, most)
 }
 
-/// The same of the file at `real`, which errors name as `path`.
+/// Reads the file at `real` in the same way; errors name it `path`.
 fn read_at(real: &Path, path: &Path, most: u64) -> Result<Vec<u8>, PluginError> {
     let unreadable = |source| PluginError::Unreadable { path: path.into(), source };
     let file = files::open(real).map_err(unreadable)?;
@@ -135,7 +135,7 @@ fn read_at(real: &Path, path: &Path, most: u64) -> Result<Vec<u8>, PluginError> 
     Ok(bytes)
 }
 
-/// The same of a file that must lie in this folder: a link there may not lead out of it.
+/// Reads a file as [`read_bounded`] does. A link that leads out of `folder` is refused.
 pub(super) fn read_inside(path: &Path, folder: &Path, most: u64) -> Result<Vec<u8>, PluginError> {
     let unreadable = |source| PluginError::Unreadable { path: path.into(), source };
     let real = path.canonicalize().map_err(unreadable)?;

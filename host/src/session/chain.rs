@@ -1,5 +1,5 @@
-//! Which lines of a journal a person's own programs wrote: the mark covers the first ones, and each further line has an
-//! authentication code that covers it and the code before it.
+//! Authenticates the lines of a journal: the mark covers the first ones, and each further line has an authentication code that
+//! covers it and the code before it.
 
 use sha2::{Digest as _, Sha256};
 
@@ -158,8 +158,8 @@ impl JournalVerifier {
 /// Whose the lines of a session are, by its mark and their codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Authorship {
-    /// All of them were written by this person's programs, or this person has said that the session may be gone on with as it
-    /// was then. It may have been cut back to an earlier line since: each of them is a state from which it goes on.
+    /// This person's programs wrote every line, or this person accepted the session as it was. It may have been cut back to an
+    /// earlier line since: each prefix of it is `Own`, too.
     Own,
     /// The session was begun by this person with an earlier release, whose mark covers the first line alone: who wrote the
     /// others is not known.

@@ -1,6 +1,6 @@
-//! Whose a session is. One that was made here has a mark in its folder, made under a key that only this person has: it covers
-//! the session's name and its first lines, and starts the [chain](super::chain) of those that follow. One that came with a
-//! project has none that is right, and its calls must not be made unasked.
+//! Decides who wrote a session. A session that was made here has a file `mark` in its folder: a code under a key that only this
+//! person has, over the session's name and its first lines, which starts the [chain](super::chain) of codes of the lines that
+//! follow. A session that came with a project has no valid mark, and its open calls need consent.
 
 use std::{io, path::Path, sync::Arc};
 
@@ -66,8 +66,8 @@ impl Store {
         Ok(journal.watch().authorship())
     }
 
-    /// Returns `true` if the session was written by the person whose key [`Options`](super::Options) names, or this person has
-    /// said that it may be gone on with and nobody else has written to it since.
+    /// Returns `true` if the session may go on unasked for the person whose key [`Options`](super::Options) names: its lines are
+    /// [`Authorship::Own`] or [`Authorship::FirstLine`].
     ///
     /// # Errors
     ///
@@ -76,9 +76,9 @@ impl Store {
         self.authorship(given).map(Authorship::is_own)
     }
 
-    /// Returns `true` if the session was made here by the person whose key [`Options`](super::Options) names: what its header
-    /// names may be acted on. That somebody else's may be gone on with says nothing of that, and no line but those that the mark
-    /// covers is looked at.
+    /// Returns `true` if the person whose key [`Options`](super::Options) names made the session here: what its header names may be
+    /// acted on. Returns `false` for a session of somebody else that this person accepted. Only the lines that the mark covers
+    /// are read.
     ///
     /// # Errors
     ///
@@ -147,7 +147,7 @@ impl Store {
         Ok(String::from_utf8(mark).ok())
     }
 
-    /// Marks a session as this person's own as it is now: it is gone on with from now on.
+    /// Accepts a session of somebody else as it is now: marks all its whole lines.
     ///
     /// # Errors
     ///

@@ -46,7 +46,8 @@ impl InstructionFile {
     }
 }
 
-/// The instruction files of a project that a person has seen, the newest last; of one path there may be several versions.
+/// The instruction files of a project that a person has seen, the newest last. Every version that was seen stays accepted: a file
+/// that goes back to an earlier one is not asked about again.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SeenInstructions(Vec<InstructionFile>);
 

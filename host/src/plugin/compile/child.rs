@@ -42,13 +42,13 @@ impl fmt::Display for CompileFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = |time: &Duration| humantime::format_duration(*time);
         match self {
-            Self::Memory(bytes) => write!(f, "compiling it takes more than {} MiB of memory", bytes >> 20),
-            Self::Cpu(time) => write!(f, "compiling it takes more than {} of processor time", shown(time)),
-            Self::Wall(time) => write!(f, "compiling it takes longer than {}", shown(time)),
-            Self::Code(bytes) => write!(f, "it compiles to more than {} MiB of code", bytes >> 20),
-            Self::Ended(how) => write!(f, "the process that compiled it ended with {how}"),
-            Self::Answer => f.write_str("the process that compiled it gave no answer that can be used"),
-            Self::Start(why) => write!(f, "the process that compiles it does not start: {why}"),
+            Self::Memory(bytes) => write!(f, "compiling the component takes more than {} MiB of memory", bytes >> 20),
+            Self::Cpu(time) => write!(f, "compiling the component takes more than {} of processor time", shown(time)),
+            Self::Wall(time) => write!(f, "compiling the component takes longer than {}", shown(time)),
+            Self::Code(bytes) => write!(f, "the component compiles to more than {} MiB of code", bytes >> 20),
+            Self::Ended(how) => write!(f, "the process that compiled the component ended with {how}"),
+            Self::Answer => f.write_str("the process that compiled the component returned no valid answer"),
+            Self::Start(why) => write!(f, "cannot run the process that compiles the component: {why}"),
         }
     }
 }

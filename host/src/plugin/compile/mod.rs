@@ -5,9 +5,9 @@
 //! a component from its standard input and writes a verdict or the code to its standard output (`protocol`), behind the wall
 //! that `wall` puts up first. `child` starts it, waits for it and tells how it ended.
 //!
-//! The parent writes the cache entry, not the child: so the child needs no file that it may write, and a subverted one can
-//! name no other component's entry. What it hands over for its own component is native code that the parent runs: the wall
-//! bounds what compiling takes, and what a subverted compiler reaches before its code is run, and not that code.
+//! The parent writes the cache entry, so the child needs no file that it can write, and cannot overwrite another component's
+//! entry. The child returns native code that the parent runs: the wall bounds what compiling costs and what a compromised
+//! compiler reaches, but does not make that code trustworthy.
 
 mod child;
 mod protocol;
@@ -132,8 +132,8 @@ impl ComponentCompiler {
         &self.config
     }
 
-    /// Returns `true` if nothing stands between a component and a validator in this process: it is known to be valid within the
-    /// limits, or there are none.
+    /// Returns `true` if this process may validate the component itself: components are compiled in this process, or an earlier
+    /// child found this one valid within its limits.
     pub(in crate::plugin) fn is_admitted(&self, digest: Digest) -> bool {
         if self.config.site == CompileSite::InProcess {
             return true;
@@ -145,8 +145,8 @@ impl ComponentCompiler {
         self.verdict_path(digest).is_some_and(is_kept)
     }
 
-    /// Has a component validated, and compiled if that is where the way leads, unless it [is admitted](Self::is_admitted).
-    /// `plugin` is named where that fails. The code is kept until the engine asks for it.
+    /// Validates a component in a process of its own, and compiles it for [`CompileStep::Compile`]; does nothing if it
+    /// [is admitted](Self::is_admitted). The code is kept until the engine asks for it.
     ///
     /// # Errors
     ///
@@ -242,7 +242,7 @@ impl ComponentCompiler {
             .and_then(|()| fs::File::create(&path).map(drop))
             .and_then(|()| private::prune(directory));
         if let Err(error) = kept {
-            tracing::warn!(%error, path = %path.display(), "it could not be kept that a component is valid");
+            tracing::warn!(%error, path = %path.display(), "cannot record that the component is valid; it will be validated again");
         }
     }
 }

@@ -5,8 +5,8 @@ use std::io;
 
 use super::CompileLimits;
 
-/// The parts of the wall that are up. The system may lack some of them: a kernel without Landlock or seccomp, another
-/// system than Linux.
+/// The parts of the wall that are up. One that the system lacks is `false`, such as on a kernel without Landlock or seccomp or on
+/// another system than Linux, and the child compiles all the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Walls {
     /// Memory, processor time, size of files and number of open files are bounded.
@@ -47,10 +47,11 @@ pub fn raise(limits: CompileLimits) -> Walls {
 /// The system does not take one of the bounds.
 #[cfg(unix)]
 pub fn bound_resources(limits: CompileLimits) -> io::Result<()> {
-    use rustix::process::{Resource, Rlimit, setrlimit};
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     // At the first bound the kernel sends SIGXCPU, by which the parent knows the cause; at the second SIGKILL.
     let seconds = limits.cpu.as_secs().max(1);
     let most = |bound: u64| (bound, bound);
+    let mut done = Ok(());
     for (resource, (soft, hard)) in [
         (Resource::Cpu, (seconds, seconds + 1)),
         (Resource::Data, most(limits.memory_bytes)),
@@ -61,13 +62,16 @@ pub fn bound_resources(limits: CompileLimits) -> io::Result<()> {
         (Resource::Core, most(0)),
         (Resource::Nofile, most(crate::limits::COMPILE_OPEN_FILES)),
     ] {
-        let result = setrlimit(resource, Rlimit { current: Some(soft), maximum: Some(hard) });
+        // Where this process may have less already, the lower bound holds: it could not be raised.
+        let there = getrlimit(resource).maximum.unwrap_or(u64::MAX);
+        let result = setrlimit(resource, Rlimit { current: Some(soft.min(there)), maximum: Some(hard.min(there)) });
         // Other systems than Linux do not bound memory by each of the two.
         if cfg!(target_os = "linux") || !matches!(resource, Resource::Data | Resource::As) {
-            result?;
+            // One that is refused must not keep the others away.
+            done = done.and(result.map_err(io::Error::from));
         }
     }
-    Ok(())
+    done
 }
 
 /// Says that there are no bounds here.
@@ -125,8 +129,8 @@ mod filter {
         let errno = |number: i32| SeccompAction::Errno(number.unsigned_abs());
         let programs = allowed().and_then(|allowed| {
             let arch = std::env::consts::ARCH.try_into()?;
-            // What a new thread is made with lies in memory that a filter does not see; the C library then falls back to the
-            // call whose flags are in a register.
+            // `clone3` passes its flags in memory, which a filter cannot read. Where it does not exist the C library uses `clone`,
+            // whose flags are in a register.
             let unseen: Rules = [(libc::SYS_clone3, vec![])].into();
             let unseen = SeccompFilter::new(unseen, SeccompAction::Allow, errno(libc::ENOSYS), arch)?;
             let allowed = SeccompFilter::new(allowed, errno(libc::EPERM), SeccompAction::Allow, arch)?;
@@ -185,10 +189,10 @@ mod filter {
             let to = [libc::STDOUT_FILENO, libc::STDERR_FILENO];
             rules.insert(call, to.map(|to| rule(word(0, to))).into_iter().collect::<Result<_, _>>()?);
         }
-        // No memory can be executed that was not when the program began.
-        for call in [libc::SYS_mmap, libc::SYS_mprotect] {
-            rules.insert(call, vec![rule(bits(2, libc::PROT_EXEC, 0))?]);
-        }
+        // No memory can be executed that was not when the program began, and no file that the parent left open is mapped.
+        let anonymous = bits(3, libc::MAP_ANONYMOUS, libc::MAP_ANONYMOUS)?;
+        rules.insert(libc::SYS_mmap, vec![SeccompRule::new(vec![bits(2, libc::PROT_EXEC, 0)?, anonymous])?]);
+        rules.insert(libc::SYS_mprotect, vec![rule(bits(2, libc::PROT_EXEC, 0))?]);
         // Threads and no processes.
         rules.insert(libc::SYS_clone, vec![rule(bits(0, libc::CLONE_THREAD, libc::CLONE_THREAD))?]);
         rules.insert(libc::SYS_prctl, vec![rule(word(0, libc::PR_SET_NAME))?]);

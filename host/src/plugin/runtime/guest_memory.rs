@@ -8,15 +8,15 @@
 //! find some. An instance that is being made leaves [`limits::GUEST_MEMORY_RESERVE_PART`] of the total free: running calls
 //! finish with it, and so give back what they hold.
 //!
-//! **Waiting.** A call for which there is too little waits. Whoever's component holds least comes first, in one component
-//! running calls before new ones, and those that hold most before others: they are done soonest. While a running call that comes first finds too little
-//! in all, nobody behind it is served: what comes free is not taken away piece by piece.
+//! **Waiting.** A call that finds too little waits. Calls are served in this order: the component that holds least; within it
+//! running calls before new ones; among those the call that holds most, since it is likely to finish first; then the one
+//! that has waited longest. When a running call finds too little in the whole process, nobody behind it is served: freed
+//! bytes collect for it.
 //!
-//! **No deadlock.** Calls that hold memory and wait for more could wait for each other. Each wait therefore has an end:
-//! [`limits::GUEST_MEMORY_WAIT`] for a running call, [`limits::PLUGIN_PLACE_WAIT`] for a new one. Where it is known sooner
-//! that nobody will give anything back, because all bytes of the total, of the component or of the agent are held by calls
-//! that wait, one is refused at once: of the component that holds most, the call that holds least, with which least work is
-//! lost. A refused call is ended with a trap, not told that its memory does not grow: it gives back what it holds.
+//! **No deadlock.** Calls that hold memory could wait for each other, so every wait ends: after [`limits::GUEST_MEMORY_WAIT`] for
+//! a running call, after [`limits::PLUGIN_PLACE_WAIT`] for a new one. If all bytes of the total, of a component or of an agent
+//! are held by calls that wait, one call is refused at once: of the component that holds most, the call that holds least. A
+//! refused call traps. Its `memory.grow` does not return -1, since it would then keep what it holds.
 //!
 //! **Cost.** While nobody waits a reservation adds to three counters, and takes no lock.
 
