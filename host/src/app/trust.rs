@@ -98,14 +98,16 @@ impl App {
         }));
         let fact = |id: &str| {
             let plugin = self.catalog.entry(id).filter(|plugin| !self.catalog.is_shipped(plugin))?;
-            let sealed = plugin.sealed()?;
             let place = plugin.place();
             let folder = place.canonicalize().unwrap_or_else(|_| place.to_owned());
             let is_named = [place.parent(), folder.parent()].into_iter().flatten().any(|parent| {
                 let parent = parent.canonicalize().ok();
                 self.named_dirs.iter().any(|named| parent.is_some() && named.canonicalize().ok() == parent)
             });
-            let (id, folder, digest) = (quoted(id), quoted_path(&folder), sealed.digest.named());
+            if is_named {
+                return None;
+            }
+            let (id, folder, digest) = (quoted(id), quoted_path(&folder), plugin.sealed()?.digest.named());
             // What it asks for stands beside its code, and decides what it gets of what it is granted.
             let wants = plugin.written_manifest().map(|manifest| {
                 let lines = Grant::default().missing(&manifest.wants).into_iter().map(|wanted| quoted(&wanted.line));
@@ -116,8 +118,7 @@ impl App {
                 Some(wants) if wants.is_empty() => "nothing".to_owned(),
                 Some(wants) => wants,
             };
-            let line = || format!("the plugin {id} in {folder}: {digest}, asks for {wants}");
-            (!is_named).then(|| (Danger::Reads, line()))
+            Some((Danger::Reads, format!("the plugin {id} in {folder}: {digest}, asks for {wants}")))
         };
         used.into_iter()
             .filter_map(fact)

@@ -364,11 +364,17 @@ impl Module {
 /// Returns `true` if a function may have too many blocks or loops. Each of them has its opcode among the bytes: most functions
 /// need no look at their instructions.
 fn may_be_deep(bytes: &[u8], locals: usize) -> bool {
+    const BLOCK: u8 = 0x02;
     const LOOP: u8 = 0x03;
-    /// `block`, `loop`, `if` and `try_table`.
-    const BLOCKS: [u8; 4] = [0x02, LOOP, 0x04, 0x1f];
-    let loops = bytes.iter().filter(|byte| **byte == LOOP).count();
-    let blocks = bytes.iter().filter(|byte| BLOCKS.contains(byte)).count();
+    const IF: u8 = 0x04;
+    const TRY_TABLE: u8 = 0x1f;
+    // Each has an opcode, a type and an end: a short function has no room for too many.
+    let room = bytes.len() / 3;
+    if room <= limits::FUNCTION_LOOP_DEPTH && room.saturating_mul(locals) <= limits::FUNCTION_NESTED_LOOP_LOCALS {
+        return false;
+    }
+    let loops = memchr::memchr_iter(LOOP, bytes).count();
+    let blocks = memchr::memchr3_iter(BLOCK, LOOP, IF, bytes).count() + memchr::memchr_iter(TRY_TABLE, bytes).count();
     loops > limits::FUNCTION_LOOP_DEPTH
         || loops.saturating_mul(locals) > limits::FUNCTION_NESTED_LOOP_LOCALS
         || blocks > limits::FUNCTION_BLOCK_DEPTH
