@@ -22,7 +22,7 @@ impl Secret {
         &self.0
     }
 
-    /// `text` without the credential, should a server have echoed it: in any of the ways of [`Self::forms`], in large or small
+    /// `text` without the credential, should a server have echoed it: in any encoding that is looked for, in large or small
     /// letters.
     pub fn blot(&self, text: &str) -> String {
         if self.0.len() < Self::SHORTEST {
