@@ -116,7 +116,10 @@ impl Serve {
         let starting = Serving::start(app, self.remake(&config, &desk), inbox, options);
         let serving = tokio::select! {
             biased;
-            code = &mut interrupt => return Ok(code),
+            code = &mut interrupt => {
+                tell("cancelled\n");
+                return Ok(code);
+            }
             serving = starting => serving?,
         };
         secrets::hide(serving.secrets());
