@@ -131,6 +131,13 @@ async fn a_guest_runs_into_each_limit_that_a_config_sets() {
             "needs more than its 64 KiB of stack (its limit `stack_bytes`); to raise it write `limits: {stack_bytes: …}` \
              at the top of the config, at most 8388608",
         ),
+        // It went on without the memory that it did not get: that is not what ended it.
+        (
+            "{stack_bytes: 65536}",
+            Guest::tool().with(DEEP).attack("(drop (memory.grow (i32.const 65000))) (drop (call $deep (i32.const 0)))"),
+            "limit",
+            "needs more than its 64 KiB of stack (its limit `stack_bytes`)",
+        ),
         (
             "{input_bytes: 1000}",
             Guest::tool().import(guest::RANDOM).attack(&times(3, &random(400))),

@@ -123,10 +123,8 @@ async fn calls_that_want_too_much_together_stay_in_the_budget() {
     let (done, refused) = many_calls(&house, 96, 12).await;
     assert!(done > 0 && done + refused.len() == 96, "{done}");
     for text in &refused {
-        // One of those who wait for each other is ended at once; whoever waits too long on a busy machine is refused.
-        let (ended, refused) =
-            ("was ended, since all calls that hold memory wait for more", "did not get 4 MiB more of memory");
-        assert!(text.contains(ended) || text.contains(refused), "{text}");
+        // One of those that wait for each other is ended at once.
+        assert!(text.contains("was ended, since all calls that hold memory wait for more"), "{text}");
         assert!(text.contains("one plugin may hold 48 MiB of the 64 MiB of all plugins (limit `total_memory_bytes`)"));
         assert!(text.contains("write a larger `limits: {total_memory_bytes: …}` at the top of the config"), "{text}");
     }

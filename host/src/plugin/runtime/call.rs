@@ -250,7 +250,10 @@ impl Plugin {
     fn crashed<R>(&self, store: &Store<PluginState>, error: &wasmtime::Error) -> (End, Result<R, Fault>) {
         let (id, own) = (&self.id, &self.limits);
         let more = |what: String| format!("needs more than its {what}");
-        match (store.data().limiter.hit, error.downcast_ref::<Trap>()) {
+        let trap = error.downcast_ref::<Trap>();
+        // A guest may have gone on without the memory that it was refused.
+        let hit = store.data().limiter.hit.filter(|_| trap != Some(&Trap::StackOverflow));
+        match (hit, trap) {
             (Some(Bound::Memory), _) => {
                 let most = most_of(own.memory_bytes, limits::PLUGIN_MEMORY_CEILING);
                 self.beyond("memory_bytes", most, more(format!("{} of memory", shown(own.memory_bytes))))

@@ -139,9 +139,13 @@ impl GuestMemoryBudget {
         self.total / 4 * limits::PLUGIN_QUARTERS_OF_ONE as usize
     }
 
-    /// The total for which one call can have so many bytes.
+    /// The total for which one call can have a memory of so many bytes, and the tables that it has by default.
     pub fn total_for(bytes: usize) -> usize {
-        bytes.div_ceil(limits::PLUGIN_QUARTERS_OF_ONE as usize).saturating_mul(4)
+        let tables = limits::PLUGIN_TABLE_ELEMENTS * limits::TABLE_ELEMENT_BYTES;
+        bytes
+            .saturating_add(tables.next_multiple_of(limits::WASM_PAGE_BYTES))
+            .div_ceil(limits::PLUGIN_QUARTERS_OF_ONE as usize)
+            .saturating_mul(4)
     }
 
     /// Returns `true` if a call may soon find too little.
@@ -171,6 +175,16 @@ impl GuestMemoryBudget {
         Ok(())
     }
 
+    /// Takes bytes without the lock of the queue. An attempt that fails has held some of them for an instant, in which a
+    /// waiter may have been passed over for them: so the waiters are looked at once more.
+    fn try_take_unqueued(&self, share: &MemoryShare, bytes: usize, is_new: bool) -> Result<(), MemoryShortage> {
+        let taken = self.try_take(share, bytes, is_new);
+        if taken.is_err() {
+            self.serve_waiters();
+        }
+        taken
+    }
+
     fn subtract(&self, share: &MemoryShare, bytes: usize) {
         share.component.0.fetch_sub(bytes, SeqCst);
         share.agent.0.fetch_sub(bytes, SeqCst);
@@ -179,7 +193,12 @@ impl GuestMemoryBudget {
 
     fn give_back(&self, share: &MemoryShare, bytes: usize) {
         self.subtract(share, bytes);
-        // Who begins to wait counts itself and then looks once more: one of both sees the other.
+        self.serve_waiters();
+    }
+
+    /// Serves the queue if someone waits in it.
+    fn serve_waiters(&self) {
+        // A call that begins to wait counts itself and then looks once more: one of both sees the other.
         if self.waiting.load(SeqCst) > 0 {
             self.serve(&mut self.queue());
         }
@@ -341,7 +360,7 @@ impl MemoryReservation {
     pub fn reserve_now(&mut self, bytes: usize, is_new: bool) -> Result<(), MemoryRefusal> {
         let lacking = self.lacking(bytes);
         if lacking > 0 {
-            let taken = self.share.budget.try_take(&self.share, lacking, is_new);
+            let taken = self.share.budget.try_take_unqueued(&self.share, lacking, is_new);
             let refusal = |shortage| MemoryRefusal { bytes: lacking, shortage, reason: RefusalReason::CannotWait };
             taken.map_err(refusal)?;
             self.bytes += lacking;
@@ -379,7 +398,7 @@ impl MemoryReservation {
                         Some(told) => told,
                         None => {
                             // A last attempt, which says of what there is too little.
-                            let taken = budget.try_take(&self.share, lacking, is_new);
+                            let taken = budget.try_take_unqueued(&self.share, lacking, is_new);
                             taken.or_else(|shortage| refusal(shortage, RefusalReason::WaitedTooLong))
                         }
                     },

@@ -96,11 +96,17 @@ impl Limiter {
         (!is_beyond(desired, most)).then_some(Growth { memory: self.memory, tables })
     }
 
+    /// Its instance has grown, so what it was refused before is not what ends it.
+    fn set(&mut self, to: Growth) {
+        (self.memory, self.tables) = (to.memory, to.tables);
+        self.hit = self.hit.filter(|bound| !matches!(bound, Bound::Memory | Bound::Tables));
+    }
+
     fn grow_now(&mut self, to: Option<Growth>) -> wasmtime::Result<bool> {
         let Some(to) = to else { return Ok(false) };
         match self.reserved.reserve_now(to.bytes(), self.is_new) {
             Ok(()) => {
-                (self.memory, self.tables) = (to.memory, to.tables);
+                self.set(to);
                 Ok(true)
             }
             Err(refusal) => {
@@ -148,7 +154,7 @@ impl PluginState {
         let Self { limiter, meter, cx, plugin, .. } = self;
         let Limiter { reserved, is_new, is_told, .. } = limiter;
         if reserved.try_reserve(to.bytes(), *is_new).is_ok() {
-            (limiter.memory, limiter.tables) = (to.memory, to.tables);
+            limiter.set(to);
             return Ok(true);
         }
         let _waiting = meter.waits.begin();
@@ -162,7 +168,7 @@ impl PluginState {
         });
         match waited.await {
             Ok(()) => {
-                (limiter.memory, limiter.tables) = (to.memory, to.tables);
+                limiter.set(to);
                 Ok(true)
             }
             Err(refusal) => {
