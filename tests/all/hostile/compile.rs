@@ -227,6 +227,34 @@ async fn no_more_children_run_at_once_than_may() {
 }
 
 #[tokio::test]
+async fn caller_that_blocks_needs_no_place_of_those_that_wait() {
+    const WAITING: usize = shelly_host::limits::COMPILE_CHILDREN;
+    let (place, folder) = (place_with_tool(), TempDir::new().unwrap());
+    let ids: Vec<_> = (0..WAITING).map(|at| format!("p{at}")).collect();
+    for id in &ids {
+        put(&place, id, &Guest::tool().component());
+    }
+    // Those that wait have all places, and end when this thread goes on.
+    let (log, pipe) = (folder.path().join("log"), folder.path().join("go"));
+    let text =
+        format!("cat >/dev/null; echo + >>{}; while [ ! -e {} ]; do sleep 0.01; done", log.display(), pipe.display());
+    let waits = compiler(strict(&script(&folder, &text), None));
+    let catalog = PluginCatalog::scan(&[place.path().join("plugins")], &waits).unwrap();
+    let opening = catalog.open(ids.iter().map(String::as_str), shelly_host::plugin::CompileStep::Validate);
+    let blocking = async {
+        while fs::read_to_string(&log).unwrap_or_default().lines().count() < WAITING {
+            tokio::task::yield_now().await;
+        }
+        let answers = compiler(strict(PROGRAM.as_ref(), None));
+        let other = PluginCatalog::scan(&[place.path().join("plugins")], &answers).unwrap();
+        let found = other.get("good").unwrap().map(|_| ()).map_err(told);
+        fs::write(&pipe, "").unwrap();
+        found.unwrap();
+    };
+    tokio::join!(opening, blocking);
+}
+
+#[tokio::test]
 async fn component_that_is_invalid_is_refused_as_ever() {
     let place = place_with_tool();
     let mut invalid = Guest::tool().component();

@@ -60,16 +60,36 @@ impl CompileFailure {
     }
 }
 
-/// Children of this process, whichever compiler has started them.
+/// Bounds how many children run at once, whichever compiler has started them.
 static CHILDREN: Semaphore = Semaphore::const_new(limits::COMPILE_CHILDREN);
+/// The same for callers that block a thread: the thread may be the one on which the others would finish.
+static CHILDREN_OF_BLOCKED: Semaphore = Semaphore::const_new(1);
+
+/// The caller that waits for a child.
+#[derive(Debug, Clone, Copy)]
+pub enum Caller {
+    /// A task, which lets others go on meanwhile.
+    Waits,
+    /// A thread that does nothing else meanwhile.
+    Blocks,
+}
 
 /// Threads of a child's compiler; its environment holds nothing else.
 const THREADS: &str = "RAYON_NUM_THREADS";
 
 /// Asks a child of its own. Dropping the future ends the child.
-pub async fn ask(program: &Path, bounds: CompileLimits, request: Request<'_>) -> Result<Answer, CompileFailure> {
+pub async fn ask(
+    program: &Path,
+    bounds: CompileLimits,
+    request: Request<'_>,
+    caller: Caller,
+) -> Result<Answer, CompileFailure> {
     let start = |error: std::io::Error| CompileFailure::Start(crate::error::why_unreadable(&error));
-    let _place = CHILDREN.acquire().await.map_err(|closed| CompileFailure::Start(closed.to_string()))?;
+    let children = match caller {
+        Caller::Waits => &CHILDREN,
+        Caller::Blocks => &CHILDREN_OF_BLOCKED,
+    };
+    let _place = children.acquire().await.map_err(|closed| CompileFailure::Start(closed.to_string()))?;
 
     let threads = available_parallelism().map_or(1, |count| count.get().min(limits::COMPILE_THREADS));
     let mut command = Command::new(program);

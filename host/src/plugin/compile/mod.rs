@@ -23,6 +23,7 @@ use std::{
     time::Duration,
 };
 
+use child::Caller;
 pub use child::CompileFailure;
 use protocol::{Answer, Request};
 pub use wall::Walls;
@@ -157,12 +158,22 @@ impl ComponentCompiler {
         component: &[u8],
         step: CompileStep,
     ) -> Result<(), Refused> {
+        self.admit_for(Caller::Waits, digest, component, step).await
+    }
+
+    async fn admit_for(
+        &self,
+        caller: Caller,
+        digest: Digest,
+        component: &[u8],
+        step: CompileStep,
+    ) -> Result<(), Refused> {
         if self.is_admitted(digest) {
             return Ok(());
         }
         // Most machines let the engine have its pool. Where one does not the engine has it compiled once more.
         let request = Request { step, layout: MemoryLayout::Pooled, component };
-        match self.ask(request).await? {
+        match self.ask(request, caller).await? {
             Answer::Valid => {}
             Answer::Code(code) => self.keep_made(digest, code),
             Answer::Refused(refusal) => return Err(Refused::Misshapen(refusal.into_misshapen())),
@@ -181,7 +192,7 @@ impl ComponentCompiler {
             // On a thread of its own: the caller's may be one of a runtime.
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let runtime = runtime.map_err(|error| Refused::Failure(CompileFailure::Start(error.to_string())))?;
-            runtime.block_on(self.admit(digest, component, CompileStep::Validate))
+            runtime.block_on(self.admit_for(Caller::Blocks, digest, component, CompileStep::Validate))
         };
         std::thread::scope(|scope| match scope.spawn(admitting).join() {
             Ok(admitted) => admitted,
@@ -203,7 +214,7 @@ impl ComponentCompiler {
         if self.config.site == CompileSite::InProcess {
             return None;
         }
-        Some(match self.ask(Request { step: CompileStep::Compile, layout, component }).await {
+        Some(match self.ask(Request { step: CompileStep::Compile, layout, component }, Caller::Waits).await {
             Ok(Answer::Code(code)) => Ok(code),
             Ok(Answer::Refused(refusal)) => Err(Refused::Misshapen(refusal.into_misshapen())),
             Ok(Answer::Failed(message)) => Err(Refused::Failed(message)),
@@ -212,11 +223,11 @@ impl ComponentCompiler {
         })
     }
 
-    async fn ask(&self, request: Request<'_>) -> Result<Answer, CompileFailure> {
+    async fn ask(&self, request: Request<'_>, caller: Caller) -> Result<Answer, CompileFailure> {
         match &self.config.site {
             CompileSite::InProcess => Ok(Answer::Valid),
-            CompileSite::OwnProgram => child::ask(&own_program(), self.config.limits, request).await,
-            CompileSite::Program { path } => child::ask(path, self.config.limits, request).await,
+            CompileSite::OwnProgram => child::ask(&own_program(), self.config.limits, request, caller).await,
+            CompileSite::Program { path } => child::ask(path, self.config.limits, request, caller).await,
         }
     }
 
@@ -229,9 +240,13 @@ impl ComponentCompiler {
         }
     }
 
-    /// The empty file that says that a component is valid. Another version of the program may find otherwise.
+    /// The empty file that says that a component is valid. Another version of the program, or one with other limits, may find
+    /// otherwise.
     fn verdict_path(&self, digest: Digest) -> Option<PathBuf> {
-        let name = format!("{digest}-{}.valid", env!("CARGO_PKG_VERSION"));
+        let CompileLimits { memory_bytes, cpu, wall, code_bytes } = self.config.limits;
+        let bounds = format!("{memory_bytes} {cpu:?} {wall:?} {code_bytes}");
+        let bounds = &Digest::of(bounds.as_bytes()).to_string()[..8];
+        let name = format!("{digest}-{}-{bounds}.valid", env!("CARGO_PKG_VERSION"));
         self.config.cache.as_ref().map(|directory| directory.join(name))
     }
 
