@@ -16,7 +16,7 @@ use crate::{
     error::{ErrorKind, Report, cut},
     limits,
     mcp::TokenStore,
-    session::{Authorship, SessionError, Store},
+    session::{Authorship, SessionError, SessionReview, Store},
     trust::{Danger, FactGroup, Facts, OwnKey, TrustStore},
 };
 
@@ -159,17 +159,25 @@ pub async fn admit_session(
         *is_trusted = true;
         return Ok(());
     }
-    // Of what is read now; what is opened later must be that.
-    let authorship = store.authorship(id).map_err(|error| error.report())?;
-    if authorship.is_own() {
+    let review = store.review(id).map_err(|error| error.report())?;
+    if review.authorship().is_own() {
         return Ok(());
     }
     if !is_attended {
-        return Err(not_own(store, id, authorship));
+        return Err(not_own(store, id, review.authorship()));
     }
-    ask_about(store, id, authorship, async |question| ask::trust(&question, Choice::GoOn).await).await?;
-    *is_trusted = true;
+    let answer = ask_about(store, id, &review, async |question| ask::trust(&question, Choice::GoOn).await).await?;
+    *is_trusted = answer == SessionConsent::ThisRun;
     Ok(())
+}
+
+/// How a person accepted a session.
+#[derive(Debug, PartialEq, Eq)]
+enum SessionConsent {
+    /// It is marked as theirs, as far as they were asked about it.
+    Marked,
+    /// For this run, whatever is in it.
+    ThisRun,
 }
 
 fn not_own(store: &Store, id: &str, authorship: Authorship) -> Report {
@@ -179,12 +187,15 @@ fn not_own(store: &Store, id: &str, authorship: Authorship) -> Report {
 async fn ask_about(
     store: &Store,
     id: &str,
-    authorship: Authorship,
+    review: &SessionReview,
     put: impl AsyncFnOnce(String) -> Consent,
-) -> Result<(), Report> {
-    let what = match authorship {
+) -> Result<SessionConsent, Report> {
+    let what = match review.authorship() {
         Authorship::Altered { line } => {
             format!("was changed since you wrote it: line {line} of its journal and what follows may be anybody's")
+        }
+        Authorship::FirstLine => {
+            "was begun by you with an earlier release, whose mark covers its first line alone: the others may be anybody's".into()
         }
         _ => "was not made here by you: it may have come with the project".into(),
     };
@@ -193,14 +204,17 @@ async fn ask_about(
         name(id)
     );
     match put(shown).await {
-        Consent::Yes => {
-            let kept = store.make_own(id).map_err(|error| error.report());
-            kept.unwrap_or_else(|report| warn(&format!("it is gone on with this once: {report}")));
-        }
-        Consent::Once => {}
-        Consent::No => return Err(not_own(store, id, authorship)),
+        Consent::Yes => match store.make_own(review) {
+            Ok(()) => Ok(SessionConsent::Marked),
+            Err(error @ SessionError::ChangedSinceReview { .. }) => Err(error.report()),
+            Err(error) => {
+                warn(&format!("continuing with it this once: {}", error.report()));
+                Ok(SessionConsent::ThisRun)
+            }
+        },
+        Consent::Once => Ok(SessionConsent::ThisRun),
+        Consent::No => Err(not_own(store, id, review.authorship())),
     }
-    Ok(())
 }
 
 async fn ask(standing: &Standing, put: impl AsyncFnOnce(String) -> Consent) -> Result<(), Report> {
@@ -402,7 +416,8 @@ mod tests {
         let mine = store(Some("mine"));
         for (consent, is_kept) in [(Consent::No, false), (Consent::Once, false), (Consent::Yes, true)] {
             assert!(!goes_on(&mine, false).await && goes_on(&mine, true).await);
-            let asked = ask_about(&mine, "s", Authorship::Unmarked, async |question| {
+            let review = mine.review("s").unwrap();
+            let asked = ask_about(&mine, "s", &review, async |question| {
                 assert!(question.contains("the session s was not made here by you"), "{question}");
                 consent
             });
@@ -412,7 +427,9 @@ mod tests {
         assert!(!goes_on(&theirs, false).await, "it has one mark");
         // Where it cannot be kept it holds once.
         let nowhere = store(None);
-        assert!(ask_about(&nowhere, "s", Authorship::Unmarked, async |_| Consent::Yes).await.is_ok());
+        let review = nowhere.review("s").unwrap();
+        let accepted = ask_about(&nowhere, "s", &review, async |_| Consent::Yes).await.unwrap();
+        assert_eq!(accepted, SessionConsent::ThisRun);
         assert!(!goes_on(&nowhere, false).await && goes_on(&nowhere, true).await);
         let refused = not_own(&nowhere, "s", Authorship::Unmarked).to_string();
         assert!(refused.contains("XDG_STATE_HOME"), "{refused}");

@@ -162,7 +162,7 @@ pub enum Authorship {
     /// earlier line since: each prefix of it is `Own`, too.
     Own,
     /// The session was begun by this person with an earlier release, whose mark covers the first line alone: who wrote the
-    /// others is not known.
+    /// others is not known. Somebody else who kept such a mark can put it back in the place of a newer one.
     FirstLine,
     /// The mark is right, and from this line on somebody else wrote.
     Altered {
@@ -176,7 +176,7 @@ pub enum Authorship {
 impl Authorship {
     /// Returns `true` if the session may be gone on with unasked.
     pub fn is_own(self) -> bool {
-        matches!(self, Self::Own | Self::FirstLine)
+        self == Self::Own
     }
 }
 

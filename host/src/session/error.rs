@@ -50,6 +50,9 @@ pub enum SessionError {
     /// place for the key by which that is known.
     #[error("the session `{id}` {}", not_own(*authorship))]
     NotOwn { id: String, has_key: bool, authorship: Authorship },
+    /// Its lines are not those about which the person was asked.
+    #[error("the session `{id}` was changed while you were asked about it")]
+    ChangedSinceReview { id: String },
     /// The key by which a person's sessions are known cannot be used.
     #[error(transparent)]
     Key(#[from] TrustError),
@@ -105,6 +108,9 @@ impl SessionError {
                     (_, Authorship::Altered { .. }) => {
                         "somebody who does not have your key has written to it: another person, or a plugin that may write there"
                     }
+                    (true, Authorship::FirstLine) => {
+                        "you began it with an earlier release, whose mark says nothing of what was written to it since"
+                    }
                     (true, _) => "it has no mark of yours: it may have come with the project, or have had another name",
                     (false, _) => {
                         "there is no place for the key by which yours are known: neither XDG_STATE_HOME nor HOME is set"
@@ -117,6 +123,9 @@ impl SessionError {
                     .hint(format!(
                         "{look}; go on with it at a terminal, where you are asked, or for this run with --trust"
                     ))
+            }
+            Self::ChangedSinceReview { id } => {
+                report.hint(format!("look at it with `shelly-host session show {id}`, and resume it again"))
             }
             // Told above.
             Self::Key(_) => report,

@@ -3,7 +3,6 @@ use std::{collections::HashSet, io, path::Path, sync::Arc, time::SystemTime};
 use super::{
     Authorship, Digest, Fork, Header, Journal, Kind, SessionError, Store,
     error::disk,
-    format::header_line,
     own::Maker,
     writer::{ATTACHMENTS, JOURNAL},
 };
@@ -31,8 +30,7 @@ impl Store {
             let end = self.copy_lines(&mut journal, last, folder, start)?;
             match maker {
                 // The lines have codes of another chain, so its own mark covers them.
-                Some((maker, Authorship::Own)) => self.mark(folder, id, maker, (last, end)).map(drop),
-                Some((maker, _)) => self.mark_first_line(folder, maker, &header_line(&header)),
+                Some(maker) => self.mark(folder, id, maker, (last, end)).map(drop),
                 None => Ok(()),
             }
         })?;
@@ -40,7 +38,7 @@ impl Store {
     }
 
     /// The number of the last line that is copied, and who made the session if all up to there is this person's.
-    fn last_of(&self, id: &str, at: Option<u64>) -> Result<(u64, Option<(Maker, Authorship)>), SessionError> {
+    fn last_of(&self, id: &str, at: Option<u64>) -> Result<(u64, Option<Maker>), SessionError> {
         let mut journal =
             self.watched(id).or_else(|_| Journal::open(Arc::clone(&self.storage), self.folder.join(id)))?;
         while at.is_none_or(|at| at == 0 || journal.line() < at) {
@@ -58,8 +56,7 @@ impl Store {
                     Authorship::Altered { line } if line > last => Authorship::Own,
                     authorship => authorship,
                 };
-                let maker = journal.watch().maker().filter(|_| authorship.is_own());
-                Ok((last, maker.map(|maker| (maker, authorship))))
+                Ok((last, journal.watch().maker().filter(|_| authorship.is_own())))
             }
         }
     }

@@ -69,6 +69,7 @@ pub(crate) use format::line_of;
 pub use format::{Digest, Fork, Header, LaunchOptions, Part, PartKind, VERSION};
 pub use list::{Status, Summary, Usage};
 pub use memory::{DiskFault, MemoryDisk};
+pub use own::SessionReview;
 pub use prune::{Policy, Pruned};
 pub use reader::{Journal, Line, What};
 pub use search::{Found, Searched};

@@ -49,6 +49,23 @@ impl Maker {
     }
 }
 
+/// A session as it was when a person was asked about it.
+#[derive(Debug, Clone)]
+pub struct SessionReview {
+    id: String,
+    authorship: Authorship,
+    lines: u64,
+    bytes: u64,
+    digest: Sha256,
+}
+
+impl SessionReview {
+    /// Returns whose its lines are.
+    pub fn authorship(&self) -> Authorship {
+        self.authorship
+    }
+}
+
 /// Bytes of a mark that are looked at: more than any has.
 const MARK_BYTES: usize = 128;
 
@@ -60,14 +77,31 @@ impl Store {
     ///
     /// [`SessionError`]: there is none, its header is damaged, the key or the disk says no.
     pub fn authorship(&self, given: &str) -> Result<Authorship, SessionError> {
-        let mut journal = self.watched(&self.resolve(given)?)?;
-        // Before damage a session can be gone on with.
+        Ok(self.read_marked(&self.resolve(given)?)?.watch().authorship())
+    }
+
+    /// Reads a session as [`authorship`](Self::authorship) does, so that a person can be asked about what is there now.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Store::authorship`].
+    pub fn review(&self, given: &str) -> Result<SessionReview, SessionError> {
+        let id = self.resolve(given)?;
+        let journal = self.read_marked(&id)?;
+        let (lines, bytes, authorship) = (journal.line(), journal.at(), journal.watch().authorship());
+        let digest = self.digest_of_lines(&self.folder.join(&id), bytes)?;
+        Ok(SessionReview { id, authorship, lines, bytes, digest })
+    }
+
+    /// Reads the session of this name up to damage: before damage it can be gone on with.
+    fn read_marked(&self, id: &str) -> Result<Journal, SessionError> {
+        let mut journal = self.watched(id)?;
         while journal.next_before_damage()?.is_some() {}
-        Ok(journal.watch().authorship())
+        Ok(journal)
     }
 
     /// Returns `true` if the session may go on unasked for the person whose key [`Options`](super::Options) names: its lines are
-    /// [`Authorship::Own`] or [`Authorship::FirstLine`].
+    /// [`Authorship::Own`].
     ///
     /// # Errors
     ///
@@ -147,18 +181,27 @@ impl Store {
         Ok(String::from_utf8(mark).ok())
     }
 
-    /// Accepts a session of somebody else as it is now: marks all its whole lines.
+    /// Accepts a session as it was when it was reviewed: marks the lines that were there then.
     ///
     /// # Errors
     ///
-    /// The errors of [`Store::authorship`]; there is no place for a key; somebody writes to the session.
-    pub fn make_own(&self, given: &str) -> Result<(), SessionError> {
-        let id = self.resolve(given)?;
-        let folder = self.folder.join(&id);
-        let _lock = self.lock(&id)?.ok_or_else(|| SessionError::InUse { id: id.clone() })?;
-        let mut journal = Journal::open(Arc::clone(&self.storage), folder.clone())?;
-        while journal.next_before_damage()?.is_some() {}
-        self.mark(&folder, &id, Maker::Other, (journal.line(), journal.at()))?;
+    /// The errors of [`Store::authorship`]; there is no place for a key; somebody writes to the session; its reviewed lines
+    /// have changed since.
+    pub fn make_own(&self, review: &SessionReview) -> Result<(), SessionError> {
+        let SessionReview { id, authorship, lines, bytes, digest } = review;
+        let folder = self.folder.join(id);
+        let _lock = self.lock(id)?.ok_or_else(|| SessionError::InUse { id: id.clone() })?;
+        let changed = || SessionError::ChangedSinceReview { id: id.clone() };
+        let found = self.digest_of_lines(&folder, *bytes).map_err(|error| match error {
+            SessionError::Disk { error, .. } if error.kind() == io::ErrorKind::UnexpectedEof => changed(),
+            error => error,
+        })?;
+        if found.clone().finalize() != digest.clone().finalize() {
+            return Err(changed());
+        }
+        // Who began it may be known from its first line.
+        let begun = (*authorship == Authorship::FirstLine).then(|| self.maker(id)).transpose()?.flatten();
+        self.mark_with(&folder, id, begun.unwrap_or(Maker::Other), *lines, found)?;
         self.storage.sync_folder(&folder).map_err(disk("write", &folder))
     }
 
@@ -176,19 +219,26 @@ impl Store {
         maker: Maker,
         (lines, bytes): (u64, u64),
     ) -> Result<LineChain, SessionError> {
+        let digest = self.digest_of_lines(folder, bytes)?;
+        self.mark_with(folder, id, maker, lines, digest)
+    }
+
+    /// Writes the mark of the session of this name, whose first lines have this digest.
+    fn mark_with(
+        &self,
+        folder: &Path,
+        id: &str,
+        maker: Maker,
+        lines: u64,
+        digest: Sha256,
+    ) -> Result<LineChain, SessionError> {
         if !self.has_key() {
             return Err(TrustError::NoPlace.into());
         }
         let key = self.options.own.derived_or_made(PURPOSE)?;
-        let mark = SessionMark::new(&key, maker, id, lines, self.digest_of_lines(folder, bytes)?);
+        let mark = SessionMark::new(&key, maker, id, lines, digest);
         self.write_mark(folder, &mark.text())?;
         Ok(mark.chain(key))
-    }
-
-    /// Writes a mark as an earlier release did, for a copy of a session that has no better one.
-    pub(super) fn mark_first_line(&self, folder: &Path, maker: Maker, line: &[u8]) -> Result<(), SessionError> {
-        let mark = self.options.own.mark(maker.marked(), line)?;
-        self.write_mark(folder, &format!("{mark}\n"))
     }
 
     fn write_mark(&self, folder: &Path, text: &str) -> Result<(), SessionError> {
@@ -338,7 +388,7 @@ mod tests {
             let fork = here.fork("a", Some(at)).unwrap();
             assert_eq!((here.is_own(&fork).unwrap(), here.is_made_here(&fork).unwrap()), (is_own, is_own), "{at}");
         }
-        here.make_own("a").unwrap();
+        accept(&here, "a").unwrap();
         assert_eq!(here.authorship("a").unwrap(), Authorship::Own, "the person said so");
         assert!(!here.is_made_here("a").unwrap());
         drop(here.open("a", Opening { must_be_own: true, ..Opening::default() }).unwrap());
@@ -365,29 +415,62 @@ mod tests {
         assert_eq!(here.authorship("a").unwrap(), Authorship::Own);
     }
 
-    /// Makes a session as earlier releases left it: a mark of the first line, and lines without codes.
+    /// Accepts a session as it is now.
+    fn accept(store: &Store, id: &str) -> Result<(), SessionError> {
+        store.make_own(&store.review(id)?)
+    }
+
+    /// Gives a session the mark that earlier releases made.
+    fn mark_first_line(store: &Store, id: &str, maker: Maker) {
+        let journal = fs::read(store.folder.join(id).join(JOURNAL)).unwrap();
+        let first = journal.split_inclusive(|byte| *byte == b'\n').next().unwrap();
+        let mark = store.options.own.mark(maker.marked(), first).unwrap();
+        fs::write(store.folder.join(id).join(MARK), format!("{mark}\n")).unwrap();
+    }
+
     #[test]
-    fn mark_of_an_earlier_release_is_said_and_renewed() {
+    fn mark_of_an_earlier_release_makes_no_line_own() {
         let folder = tempfile::tempdir().unwrap();
         let (key, project) = (folder.path().join("own.key"), folder.path().join("project"));
-        let path = written(&store(&project, None), "a", 2);
         let here = store(&project, Some(&key));
-        let first = fs::read(&path).unwrap().split_inclusive(|byte| *byte == b'\n').next().unwrap().to_vec();
-        for (maker, is_made_here) in [(Maker::Person, true), (Maker::Other, false)] {
-            here.mark_first_line(&project.join("a"), maker, &first).unwrap();
-            assert_eq!(here.authorship("a").unwrap(), Authorship::FirstLine);
-            assert_eq!((here.is_own("a").unwrap(), here.is_made_here("a").unwrap()), (true, is_made_here));
-            let fork = here.fork("a", None).unwrap();
-            assert_eq!(here.authorship(&fork).unwrap(), Authorship::FirstLine, "no more is known of a copy");
-            fs::rename(project.join("a"), project.join("b")).unwrap();
-            assert_eq!(here.authorship("b").unwrap(), Authorship::Unmarked, "another name");
-            fs::rename(project.join("b"), project.join("a")).unwrap();
-            let open = || here.open("a", Opening { must_be_own: true, ..Opening::default() }).unwrap().warnings;
-            let warnings = open();
-            assert!(warnings.len() == 1 && warnings[0].contains("by an earlier release"), "{warnings:?}");
-            assert_eq!((here.authorship("a").unwrap(), open()), (Authorship::Own, Vec::new()), "it is told once");
-            assert_eq!(here.is_made_here("a").unwrap(), is_made_here);
+        for (id, maker, is_made_here) in [("a", Maker::Person, true), ("b", Maker::Other, false)] {
+            written(&here, id, 2);
+            // Also where somebody puts it in the place of a newer mark.
+            mark_first_line(&here, id, maker);
+            assert_eq!(here.authorship(id).unwrap(), Authorship::FirstLine);
+            assert_eq!((here.is_own(id).unwrap(), here.is_made_here(id).unwrap()), (false, is_made_here));
+            let fork = here.fork(id, None).unwrap();
+            assert_eq!(here.authorship(&fork).unwrap(), Authorship::Unmarked);
+            let opening = || Opening { must_be_own: true, ..Opening::default() };
+            assert!(matches!(here.open(id, opening()), Err(SessionError::NotOwn { .. })));
+            drop(here.open(id, Opening::default()).unwrap());
+            assert_eq!(here.authorship(id).unwrap(), Authorship::FirstLine, "opened once, it is not vouched for");
+            accept(&here, id).unwrap();
+            assert_eq!(here.authorship(id).unwrap(), Authorship::Own);
+            assert_eq!(here.is_made_here(id).unwrap(), is_made_here, "its first line tells who began it");
+            drop(here.open(id, opening()).unwrap());
         }
+    }
+
+    #[test]
+    fn accepted_is_what_was_reviewed_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let (key, project) = (folder.path().join("own.key"), folder.path().join("project"));
+        let here = store(&project, Some(&key));
+        let path = written(&store(&project, None), "a", 3);
+        let review = here.review("a").unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        let forged = crate::session::line_of(r#""n":5,"t":0,"run":1,"kind":"looked","changes":[],"effects":[]"#);
+        let altered = text.replace("\"n\":3,", "\"n\":3, ");
+        for changed in [altered.as_str(), &text[..text.len() - 1], ""] {
+            fs::write(&path, changed).unwrap();
+            let refused = here.make_own(&review);
+            assert!(matches!(refused, Err(SessionError::ChangedSinceReview { .. })), "{changed:?}: {refused:?}");
+            assert!(!path.with_file_name(MARK).exists());
+        }
+        fs::write(&path, [text.as_bytes(), &forged].concat()).unwrap();
+        here.make_own(&review).unwrap();
+        assert_eq!(here.authorship("a").unwrap(), Authorship::Altered { line: 5 }, "it came after the review");
     }
 
     #[test]
@@ -395,9 +478,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let here = store(&folder.path().join("project"), Some(&folder.path().join("own.key")));
         let session = here.create(named("a")).unwrap();
-        assert!(matches!(here.make_own("a"), Err(SessionError::InUse { .. })));
+        assert!(matches!(accept(&here, "a"), Err(SessionError::InUse { .. })));
         drop(session);
-        here.make_own("a").unwrap();
+        accept(&here, "a").unwrap();
     }
 
     #[test]
@@ -410,7 +493,7 @@ mod tests {
         drop(made);
         let here = store(&project, Some(&key));
         let right = {
-            here.make_own("a").unwrap();
+            accept(&here, "a").unwrap();
             fs::read(project.join("a/mark")).unwrap()
         };
         let fork = here.fork("a", None).unwrap();
@@ -433,10 +516,10 @@ mod tests {
             fs::write(path("right"), &right).unwrap();
             std::os::unix::fs::symlink("../../right", project.join("a/mark")).unwrap();
             assert!(!here.is_own("a").unwrap(), "a link is no mark");
-            here.make_own("a").unwrap();
+            accept(&here, "a").unwrap();
             assert!(here.is_own("a").unwrap() && fs::read(path("right")).unwrap() == right);
         }
-        assert!(matches!(store(&project, None).make_own("a"), Err(SessionError::Key(_))));
+        assert!(matches!(accept(&store(&project, None), "a"), Err(SessionError::Key(_))));
         assert!(matches!(here.is_own("x"), Err(SessionError::NotFound { .. })));
     }
 }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{
-    Authorship, Header, Journal, Kind, LaunchOptions, Part, Secrets, Session, SessionError, Storage, StoredFile, What,
+    Header, Journal, Kind, LaunchOptions, Part, Secrets, Session, SessionError, Storage, StoredFile, What,
     chain::LineChain,
     error::disk,
     format::header_line,
@@ -89,7 +89,7 @@ pub struct Opening {
     pub up_to_damage: bool,
     /// What it is run with from now on.
     pub parts: Vec<Part>,
-    /// `true`: a session that [is not own](Authorship::is_own) is refused. Otherwise it is opened all the same, and nobody
+    /// `true`: a session that [is not own](super::Authorship::is_own) is refused. Otherwise it is opened all the same, and nobody
     /// vouches for what is written to it.
     pub must_be_own: bool,
 }
@@ -239,7 +239,7 @@ impl Store {
         if opening.must_be_own && !authorship.is_own() {
             return Err(SessionError::NotOwn { id, has_key: self.has_key(), authorship });
         }
-        let (mut chain, maker) = (journal.watch().chain(), journal.watch().maker());
+        let chain = journal.watch().chain();
         let mut warnings = journal.warnings().to_vec();
         let (last, end) = match damage {
             None => (journal.line(), journal.at()),
@@ -256,17 +256,6 @@ impl Store {
         let file = journal.into_file();
         if file.len().map_err(disk("read", &path))? > end {
             file.truncate(end).and_then(|()| file.sync()).map_err(disk("write", &path))?;
-        }
-        if let (Authorship::FirstLine, Some(maker)) = (authorship, maker) {
-            warnings.push(
-                "this session was begun by an earlier release, whose mark says nothing of what was written to it since; from now \
-                 on its mark covers all of it"
-                    .into(),
-            );
-            match self.mark(&folder, &id, maker, (last, end)) {
-                Ok(marked) => chain = Some(marked),
-                Err(error) => warnings.push(format!("it cannot be marked anew: {}", error.report())),
-            }
         }
         let total = self.bytes_of(&id);
         let place =

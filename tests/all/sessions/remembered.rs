@@ -133,7 +133,8 @@ fn a_session_of_somebody_else_chooses_no_paths() {
     // Nor once the person has said that it may go on.
     for is_adopted in [false, true] {
         if is_adopted {
-            theirs(Some(place.own_key())).make_own("s").unwrap();
+            let mine = theirs(Some(place.own_key()));
+            mine.make_own(&mine.review("s").unwrap()).unwrap();
         }
         let ran = resume(&[]);
         assert_eq!(ran.code, 0, "{}", ran.shown());
