@@ -1205,6 +1205,12 @@ pub const EGRESS_RESPONSE_BYTES_CEILING: u64 = 4 << 30;
 pub const EGRESS_CHUNK_BYTES: usize = 64 << 10;
 /// Bytes of a body that a server may send over HTTP/2 before they are read.
 pub const EGRESS_WINDOW_BYTES: u32 = 256 << 10;
+/// Bytes that one connection may deliver while no response and no piece of a body comes of them, such as interim responses (1xx)
+/// and frames of HTTP/2 without content: the headers of a response, what is read ahead of its body and what the window of HTTP/2
+/// lets a server send are less than half of it together.
+pub const EGRESS_IDLE_BYTES: u64 = 2 << 20;
+/// Bytes of framing that each piece of a body is allowed: the heads of a record of TLS and of a frame of HTTP/2 are 31.
+pub const EGRESS_FRAME_BYTES: u64 = 64;
 /// From the sending of a request to the end of its response, whatever the plugin asks for: no call lives so long.
 pub const EGRESS_TIME: Duration = Duration::from_secs(3_600);
 /// Names that are looked up at once for all plugins. Each takes a thread until it is answered, also if nobody waits any more.
@@ -1213,6 +1219,8 @@ pub const EGRESS_LOOKUPS: usize = 32;
 pub const EGRESS_IDLE_CONNECTIONS: usize = 4;
 /// Time that such a connection is kept.
 pub const EGRESS_IDLE_TIME: Duration = Duration::from_secs(30);
+/// Time after which a silent connection is probed, so that a network that has forgotten it is noticed.
+pub const EGRESS_KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// Clients of one plugin of an agent, one for each set of addresses that its requests may reach; beyond it all are made anew.
 /// One or two are usual.
 pub const EGRESS_CLIENTS: usize = 16;

@@ -39,16 +39,16 @@ pub fn is_loopback(url: &Url) -> bool {
 }
 
 /// Returns `true` if a name did not lead to an address.
-fn is_of_lookup(error: &reqwest::Error) -> bool {
+fn is_of_lookup(error: &(dyn Error + 'static)) -> bool {
     sources(error).any(|cause| cause.to_string() == "dns error")
 }
 
 /// Returns `true` if what came back is no HTTP at all, as from a server that waits for TLS.
-fn is_no_http(error: &reqwest::Error) -> bool {
+fn is_no_http(error: &(dyn Error + 'static)) -> bool {
     sources(error).any(|cause| cause.to_string() == "invalid HTTP version parsed")
 }
 
-pub(super) fn is_refused(error: &reqwest::Error) -> bool {
+pub(super) fn is_refused(error: &(dyn Error + 'static)) -> bool {
     sources(error)
         .filter_map(|cause| cause.downcast_ref::<io::Error>())
         .any(|error| error.kind() == io::ErrorKind::ConnectionRefused)
@@ -81,8 +81,36 @@ pub fn mend(fault: &Fault) -> Option<&'static str> {
     mends.into_iter().find(|(words, _)| is_ours && said.contains(words)).map(|(_, mend)| mend)
 }
 
+/// An error of a client of HTTP that got no response.
+pub(super) trait ExchangeError: Error + 'static {
+    /// Returns `true` if no connection was made.
+    fn is_of_connecting(&self) -> bool;
+    /// Returns `true` if the time for it was over.
+    fn is_of_time(&self) -> bool;
+}
+
+impl ExchangeError for reqwest::Error {
+    fn is_of_connecting(&self) -> bool {
+        self.is_connect()
+    }
+
+    fn is_of_time(&self) -> bool {
+        self.is_timeout()
+    }
+}
+
+impl ExchangeError for hyper_util::client::legacy::Error {
+    fn is_of_connecting(&self) -> bool {
+        self.is_connect()
+    }
+
+    fn is_of_time(&self) -> bool {
+        cause::<io::Error>(self).is_some_and(|error| error.kind() == io::ErrorKind::TimedOut)
+    }
+}
+
 /// What it means that no answer came. `proxy` is the one that may have been asked.
-pub(super) fn not_reached(origin: &str, proxy: Option<&ProxyUrl>, error: &reqwest::Error) -> Fault {
+pub(super) fn not_reached(origin: &str, proxy: Option<&ProxyUrl>, error: &impl ExchangeError) -> Fault {
     let why = root(error);
     let through = proxy.map(|proxy| format!(" through the proxy {proxy}")).unwrap_or_default();
     // Another attempt meets the same certificate.
@@ -96,11 +124,11 @@ pub(super) fn not_reached(origin: &str, proxy: Option<&ProxyUrl>, error: &reqwes
         }
         _ => {}
     }
-    if error.is_timeout() {
+    if error.is_of_time() {
         let time = limits::CONNECT_TIME;
         return unavailable(format!("{origin} does not answer{through}: no connection within {time:?}"));
     }
-    if error.is_connect() {
+    if error.is_of_connecting() {
         // The library's words for a 407 that came before the server was reached.
         if proxy.is_some() && why.contains("proxy authorization required") {
             return Fault::Denied {
@@ -119,24 +147,25 @@ pub(super) fn not_reached(origin: &str, proxy: Option<&ProxyUrl>, error: &reqwes
     unavailable(format!("the connection to {origin} broke before it answered: {why}"))
 }
 
-/// The error of TLS at the bottom of `error`: I/O errors hide what they wrap from [`Error::source`].
+/// The error of TLS at the bottom of `error`.
 fn tls_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
-    if let Some(error) = error.downcast_ref() {
-        return Some(error);
-    }
-    let wrapped = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-    tls_error(wrapped.map_or_else(|| error.source(), |wrapped| Some(wrapped))?)
+    error.downcast_ref().or_else(|| cause(error))
 }
 
 /// The innermost cause: what is around it repeats the URL and says less.
-pub(super) fn root(error: &reqwest::Error) -> String {
+pub(super) fn root(error: &(dyn Error + 'static)) -> String {
     // Nothing of reqwest's own is shown: it would name the whole URL.
     let innermost = sources(error).last().map_or_else(|| "the HTTP exchange failed".into(), ToString::to_string);
     status::shown(&innermost, &[], limits::ERROR_BYTES)
 }
 
-fn sources(error: &reqwest::Error) -> impl Iterator<Item = &(dyn Error + 'static)> {
-    std::iter::successors(error.source(), |&error| error.source())
+/// The causes of an error, without itself. I/O errors hide what they wrap from [`Error::source`].
+fn sources<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    let source = |error: &'a (dyn Error + 'static)| {
+        let wrapped = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        wrapped.map_or_else(|| error.source(), |wrapped| Some(wrapped as _))
+    };
+    std::iter::successors(source(error), move |&error| source(error))
 }
 
 /// Whether it is what came that cannot be decoded, not the connection that broke.
@@ -148,7 +177,7 @@ pub(super) fn is_of_decoder(error: &reqwest::Error) -> bool {
 }
 
 /// The first of its causes that is of this kind.
-pub(super) fn cause<T: Error + 'static>(error: &reqwest::Error) -> Option<&T> {
+pub(super) fn cause<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a T> {
     sources(error).find_map(|cause| cause.downcast_ref())
 }
 

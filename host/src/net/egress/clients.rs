@@ -3,23 +3,20 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Mutex, PoisonError},
 };
 
-use reqwest::Client;
 use rustls::client::Resumption;
 
-use super::resolver::{Lookup, Resolver, of_system};
-use crate::{
-    capability::Reaches,
-    error::Fault,
-    limits,
-    net::{failure::cannot_start, tls::Trust},
+use super::{
+    resolver::{Lookup, Resolver, of_system},
+    transport::Transport,
 };
+use crate::{capability::Reaches, error::Fault, limits, net::tls::Trust};
 
 pub(super) struct Clients {
     lookup: Lookup,
-    made: Mutex<HashMap<Reaches, Client>>,
+    made: Mutex<HashMap<Reaches, Transport>>,
 }
 
 impl Default for Clients {
@@ -41,7 +38,7 @@ impl Clients {
     }
 
     /// The client that reaches these addresses and no other.
-    pub fn get(&self, reaches: Reaches) -> Result<Client, Fault> {
+    pub fn get(&self, reaches: Reaches) -> Result<Transport, Fault> {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(client) = made.get(&reaches) {
             return Ok(client.clone());
@@ -56,27 +53,11 @@ impl Clients {
     }
 }
 
-fn make(resolver: Resolver) -> Result<Client, Fault> {
+fn make(resolver: Resolver) -> Result<Transport, Fault> {
     let mut tls = Trust::of_process()?.tls.clone();
     // What one plugin's connections left behind is not used for those of another.
     tls.resumption = Resumption::in_memory_sessions(limits::EGRESS_IDLE_CONNECTIONS);
-    let builder = Client::builder()
-        .tls_backend_preconfigured(tls)
-        .dns_resolver(Arc::new(resolver))
-        .user_agent(concat!("shelly-host/", env!("CARGO_PKG_VERSION")))
-        .connect_timeout(limits::CONNECT_TIME)
-        .no_proxy()
-        .referer(false)
-        // Each hop is checked first, and whether to send again is for the plugin to say.
-        .redirect(reqwest::redirect::Policy::none())
-        .retry(reqwest::retry::never())
-        .pool_max_idle_per_host(limits::EGRESS_IDLE_CONNECTIONS)
-        .pool_idle_timeout(limits::EGRESS_IDLE_TIME)
-        .http1_max_headers(limits::EGRESS_RESPONSE_HEADERS)
-        .http2_max_header_list_size(limits::EGRESS_RESPONSE_HEADER_BYTES as u32)
-        .http2_initial_stream_window_size(limits::EGRESS_WINDOW_BYTES)
-        .http2_initial_connection_window_size(limits::EGRESS_WINDOW_BYTES);
-    builder.build().map_err(|error| cannot_start(&error))
+    Ok(Transport::new(resolver, tls))
 }
 
 /// Why certificates cannot be checked, if so.

@@ -15,6 +15,7 @@ mod reply;
 pub(super) mod resolver;
 mod scrub;
 mod target;
+mod transport;
 mod upload;
 
 use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
@@ -22,6 +23,7 @@ use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 use bytes::Bytes;
 use http::{StatusCode, header};
 use http_body_util::BodyExt;
+use hyper_util::client::legacy;
 use reqwest::Body;
 use tokio::time::{Instant, timeout_at};
 
@@ -33,6 +35,7 @@ use self::{
     resolver::NotGranted,
     scrub::{Scrubber, Searches},
     target::{Policy, Target},
+    transport::NothingComesOfIt,
     upload::{Counted, CutReason},
 };
 pub use self::{
@@ -294,7 +297,9 @@ impl Inner {
         if let Some(credential) = credential {
             facts.credential = Some(credential.name().into());
         }
-        let response = client.execute(message).await.map_err(|error| {
+        let message = http::Request::try_from(message)
+            .map_err(|error| Fault::invalid(format!("the request cannot be sent: {}", root(&error))))?;
+        let response = client.execute(message, url.clone()).await.map_err(|error| {
             facts.nobody_listens = is_loopback(&url) && is_refused(&error);
             let Some(NotGranted(addresses)) = cause(&error) else {
                 return why_cut.get().cloned().unwrap_or_else(|| failed(&origin, &error));
@@ -371,9 +376,13 @@ fn not_granted(origin: &str) -> Fault {
     }
 }
 
-fn failed(origin: &str, error: &reqwest::Error) -> Fault {
-    // The library has no other way to tell.
-    if root(error) == "message head is too large" {
+fn failed(origin: &str, error: &legacy::Error) -> Fault {
+    // The libraries have no other way to tell: that of HTTP/2 keeps the words of an error alone.
+    let why = root(error);
+    if why == NothingComesOfIt.to_string() {
+        return Fault::other(format!("{origin} sends no response: {why}"));
+    }
+    if why == "message head is too large" {
         return head::too_many(origin);
     }
     not_reached(origin, None, error)

@@ -1,14 +1,19 @@
 //! Which addresses a name leads to: only those that are granted. What is connected to is what was checked.
 
 use std::{
+    error::Error,
     fmt, io,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs},
     sync::{Arc, LazyLock},
+    task::{Context, Poll},
+    vec,
 };
 
 use futures_util::future::BoxFuture;
+use hyper_util::client::legacy::connect::dns;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use tokio::sync::Semaphore;
+use tower_service::Service;
 
 use crate::{
     capability::{Reaches, is_localhost},
@@ -43,15 +48,20 @@ fn in_threads(
     })
 }
 
+type BoxError = Box<dyn Error + Send + Sync>;
+type Addresses = vec::IntoIter<SocketAddr>;
+
 /// Resolves names to the granted ones of their addresses.
+#[derive(Clone)]
 pub(in crate::net) struct Resolver {
     pub reaches: Reaches,
     pub lookup: Lookup,
 }
 
-impl Resolve for Resolver {
-    fn resolve(&self, name: Name) -> Resolving {
-        let (name, reaches, lookup) = (name.as_str().to_owned(), self.reaches.clone(), self.lookup.clone());
+impl Resolver {
+    /// Returns the granted addresses of a name.
+    fn addresses(&self, name: &str) -> BoxFuture<'static, Result<Addresses, BoxError>> {
+        let (name, reaches, lookup) = (name.to_owned(), self.reaches.clone(), self.lookup.clone());
         Box::pin(async move {
             let found = if is_localhost(&name) {
                 // Nobody else is asked for it: it could be told otherwise.
@@ -64,8 +74,31 @@ impl Resolve for Resolver {
                 return Err(NotGranted(found).into());
             }
             let addresses: Vec<_> = granted.into_iter().map(|address| SocketAddr::new(*address, 0)).collect();
-            Ok(Box::new(addresses.into_iter()) as Addrs)
+            Ok(addresses.into_iter())
         })
+    }
+}
+
+/// For the clients of plugins.
+impl Service<dns::Name> for Resolver {
+    type Response = Addresses;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Addresses, BoxError>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, name: dns::Name) -> Self::Future {
+        self.addresses(name.as_str())
+    }
+}
+
+/// For the clients of the host.
+impl Resolve for Resolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        let found = self.addresses(name.as_str());
+        Box::pin(async move { Ok(Box::new(found.await?) as Addrs) })
     }
 }
 
@@ -79,7 +112,7 @@ impl fmt::Display for NotGranted {
     }
 }
 
-impl std::error::Error for NotGranted {}
+impl Error for NotGranted {}
 
 #[cfg(test)]
 mod tests {

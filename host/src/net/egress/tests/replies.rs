@@ -329,3 +329,52 @@ async fn nobody_there_is_unavailable() {
         "{fault:?}"
     );
 }
+
+#[tokio::test]
+async fn interim_responses_without_end_are_cut() {
+    let sent = Arc::new(AtomicUsize::new(0));
+    let count = sent.clone();
+    let (url, task) = serve(move |mut connection| async move {
+        until(&mut connection, "\r\n\r\n").await;
+        let many = "HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n".repeat(1_000);
+        while connection.write_all(many.as_bytes()).await.is_ok() {
+            count.fetch_add(many.len(), Ordering::SeqCst);
+        }
+    })
+    .await;
+    let fault = egress(&[&url]).send(get(&url)).await.unwrap_err().fault;
+    assert!(matches!(&fault, Fault::Other { message } if message.contains("interim responses (1xx)")), "{fault:?}");
+    tokio::time::timeout(limits::CONNECT_TIME, task).await.expect("the connection is still open").unwrap();
+    // What the kernel keeps for both ends of a connection comes on top.
+    let most = limits::EGRESS_IDLE_BYTES as usize + (24 << 20);
+    assert!((1..most).contains(&sent.load(Ordering::SeqCst)), "{sent:?}");
+}
+
+#[tokio::test]
+async fn body_in_smallest_pieces_comes_whole() {
+    // Their framing alone is more than may come without a response.
+    let pieces = limits::EGRESS_IDLE_BYTES as usize / 5 + 1_000;
+    let body = ["1\r\nx\r\n".repeat(pieces).as_bytes(), b"0\r\n\r\n"].concat();
+    let server = TestServer::start(vec![bytes("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked", &body)]).await;
+    let read = text(&egress(&[&server.url]), get(&server.url)).await.unwrap();
+    assert_eq!(read.len(), pieces);
+}
+
+#[tokio::test]
+async fn connection_that_answers_is_used_however_much_has_come() {
+    let (url, _task) = serve(move |mut connection| async move {
+        let body = "x".repeat(limits::EGRESS_IDLE_BYTES as usize / 2);
+        let answer =
+            format!("HTTP/1.1 103 Hints\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+        while !until(&mut connection, "\r\n\r\n").await.is_empty() {
+            connection.write_all(answer.as_bytes()).await.unwrap();
+        }
+    })
+    .await;
+    let egress = egress(&[&url]);
+    for _ in 0..5 {
+        // The server accepts one connection.
+        let read = text(&egress, get(&url)).await.unwrap();
+        assert_eq!(read.len(), limits::EGRESS_IDLE_BYTES as usize / 2);
+    }
+}
