@@ -122,6 +122,28 @@ fn a_config_that_init_hides_is_told() {
     assert!(!place.run(&["init", "--force"]).stderr.contains("warning"));
 }
 
+#[cfg(unix)]
+#[test]
+fn config_that_is_a_link_out_of_the_folder_is_not_used() {
+    let (place, elsewhere) = (Place::untrusted(), Place::untrusted());
+    elsewhere.file("secrets.yaml", "token: very-secret\n");
+    elsewhere.file("fine.yaml", OFFLINE);
+    for (path, target) in [("shelly.yaml", "secrets.yaml"), (".shelly/config.yaml", "fine.yaml")] {
+        fs::create_dir_all(place.path().join(".shelly")).unwrap();
+        std::os::unix::fs::symlink(elsewhere.path().join(target), place.path().join(path)).unwrap();
+        let note = format!("the config {path} is a link out of this folder and was not used: --config {path}\n");
+        let ran = place.run(&["config", "check"]);
+        says(&ran, 2, &[&note, "there is no config to check"]);
+        assert!(!ran.shown().contains("very-secret") && !ran.shown().contains("token"), "{}", ran.shown());
+        says(&place.run(&["plugin", "list", "--plugins", PLUGIN_ROOT]), 0, &[&note]);
+        fs::remove_file(place.path().join(path)).unwrap();
+    }
+    // Within the folder it is one's own to link.
+    place.file("other.yaml", OFFLINE);
+    std::os::unix::fs::symlink("other.yaml", place.path().join("shelly.yaml")).unwrap();
+    assert!(!place.run(&["config", "check"]).stderr.contains("not used"));
+}
+
 #[test]
 fn a_config_of_a_folder_around_this_one_is_named_and_not_used() {
     let place = Place::untrusted();

@@ -246,6 +246,13 @@ fn config_path(named: Option<PathBuf>) -> Option<PathBuf> {
         // It was not asked for by name, and it may lie in somebody else's project.
         let found = usual(Path::new("")).inspect(|path| render::tell(&format!("config {}\n", path.display())));
         if found.is_none()
+            && let Some(link) = USUAL.into_iter().map(Path::new).find(|path| path.is_file())
+        {
+            render::tell(&format!(
+                "the config {link} is a link out of this folder and was not used: --config {link}\n",
+                link = link.display()
+            ));
+        } else if found.is_none()
             && let Some(above) = above()
         {
             let above = render::name(&above.display().to_string());
@@ -255,10 +262,18 @@ fn config_path(named: Option<PathBuf>) -> Option<PathBuf> {
     })
 }
 
-/// The config of this folder.
+/// Where the config of a folder is looked for.
+const USUAL: [&str; 2] = [".shelly/config.yaml", BESIDE];
+
+/// The config of this folder. A link that leads out of the folder is passed over: it may be somebody else's, and point at
+/// any file that this person can read.
 fn usual(folder: &Path) -> Option<PathBuf> {
-    let usual = [".shelly/config.yaml", BESIDE].map(|path| folder.join(path));
-    usual.into_iter().find(|path| path.is_file())
+    let is_inside = |path: &PathBuf| {
+        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        let (real, folder) = (path.canonicalize(), folder.canonicalize());
+        path.is_file() && real.is_ok_and(|real| folder.is_ok_and(|folder| real.starts_with(folder)))
+    };
+    USUAL.map(|path| folder.join(path)).into_iter().find(is_inside)
 }
 
 /// The config of the nearest folder around the current one that has one.

@@ -27,7 +27,7 @@ static WAITING: AtomicUsize = AtomicUsize::new(0);
 
 /// Watches signals until the process ends. Returns once the handlers are installed. If no command waits in [`ended`], a signal
 /// ends the process at once. If one waits but has not noticed the signal within [`limits::CANCEL_GRACE`], because it is in
-/// the middle of reading or compiling, the process ends then. Where no thread can be made, signals keep their usual effect.
+/// the middle of reading or compiling, the process ends then. A second signal after that ends it at once. Where no thread can be made, signals keep their usual effect.
 pub fn watch() {
     let (ready, watched) = std::sync::mpsc::sync_channel(1);
     let watching = move || {
@@ -43,8 +43,8 @@ pub fn watch() {
             if is_awaited {
                 tokio::time::sleep(limits::CANCEL_GRACE).await;
                 if WAITING.load(Ordering::SeqCst) == 0 {
-                    // The command has been told, and ends by itself.
-                    return;
+                    // The command has been told, and ends by itself; a second signal does not wait for it.
+                    signals.next().await;
                 }
             }
             exit(code);

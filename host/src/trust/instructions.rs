@@ -135,7 +135,11 @@ impl TrustStore {
     /// Forgets which instruction files of a project the person has seen.
     pub(super) fn forget_instructions(&self, root: &Path) -> Result<(), TrustError> {
         let Some((path, _)) = self.instructions_of(root)? else { return Ok(()) };
-        match fs::remove_file(&path) {
+        let forget = || {
+            let _lock = files::lock_folder(store::folder(&path))?;
+            fs::remove_file(&path)
+        };
+        match forget() {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 let reason = without_number(&error.to_string());
                 Err(TrustError::Unwritable { path, reason })
